@@ -41,4 +41,16 @@ def test_the_colours_can_tell_what_became_slower(opened: Opens) -> None:
     page.locator("#coloring").select_option("slower")
     more = page.evaluate("gradscope.picture.all.map(box => gradscope.changed.moreOf(box))")
     assert more == [7_000, -1_000]
+    page.wait_for_timeout(40)
+    legend = page.inner_text("#legend").splitlines()
+    assert legend[0] == "slower than in old.json by"
+    assert legend[1:6] == ["≤ 280 ns", "≤ 1.12 µs", "≤ 2.52 µs", "≤ 4.48 µs", "≤ 7.00 µs"]
+    page.locator("#coloring").select_option("time")
+    page.wait_for_timeout(40)
+    assert page.inner_text("#legend").startswith("ran, with what is folded in it\n≤ 360 ns")
+    page = opened(chain(Mul=9_000, Log=90_000), earlier=chain(Mul=2_000))
+    assert page.evaluate("gradscope.picture.all.map(box => gradscope.changed.moreOf(box))") == [
+        7_000,
+        0,
+    ]
     assert opened(chain(Mul=9)).locator("#coloring option").all_inner_texts() == ["kind", "time"]

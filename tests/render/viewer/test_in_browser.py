@@ -322,6 +322,13 @@ def test_on_a_phone_the_sides_are_drawers(opened: Opens) -> None:
     assert page.locator("#outline").is_visible()
     page.locator("#open-left").click(force=True)
     page.keyboard.press("Escape")
+    page.locator("#open-left").click()
+    page.locator("#outline [data-key^=n]").first.click()
+    page.wait_for_timeout(SETTLES)
+    assert not page.locator("#left").is_visible()
+    assert page.inner_text("#details h2").strip() == app(page, "app.model.title(app.node)")
+    page.locator("#close-right").click()
+    assert not page.locator("#right").is_visible()
     page.locator("#open-right").click()
     assert page.locator("#details").is_visible()
 

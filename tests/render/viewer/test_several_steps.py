@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.shared.example_traces import two_layers
+from tests.shared.example_traces import shared_weight, two_layers
 
 pytestmark = pytest.mark.browser
 
@@ -61,3 +61,24 @@ def test_gradients_and_events_are_those_of_the_backward_shown(opened: Opens) -> 
     page.evaluate("gradscope.setBackward(-1)")
     page.evaluate(f"gradscope.selectNode({column}.indexOf({leaf}))")
     assert "Takes 3 gradients, in all backwards" in text(page, "#details")
+
+
+def test_what_was_slowest_is_listed_whole_and_a_name_leads_to_its_slowest_run(
+    opened: Opens,
+) -> None:
+    page = opened(shared_weight(20), width=1000)
+    page.locator("#tab-slowest").click()
+
+    rows = page.locator("#slowest-panel .row")
+    assert rows.count() == 15
+    page.get_by_role("button", name="⋯ 28 more").click()
+    assert rows.count() == 43
+    assert page.get_by_role("button", name="more").count() == 0
+    apart = """[...document.querySelectorAll('#slowest-panel .row')].every(row => {
+      const [name, much] = [...row.children].slice(1).map(part => part.getBoundingClientRect());
+      return name.right <= much.left && much.right <= row.getBoundingClientRect().right; })"""
+    assert page.evaluate(apart)
+    page.locator("#slowest-panel table .link").last.click()
+    run = "gradscope.runOf(gradscope.node)"
+    page.wait_for_timeout(40)
+    assert page.evaluate(f"gradscope.model.runs.get('begun')[{run}] === gradscope.event")

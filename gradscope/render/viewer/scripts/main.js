@@ -8,7 +8,8 @@ import { GraphPanel } from "./panels/graph.js";
 import { Keys } from "./panels/keys.js";
 import { Findings, Search, Slowest } from "./panels/lists.js";
 import { Outline, made } from "./panels/outline.js";
-import { Colours, MARKS } from "./panels/paint.js";
+import { Legend } from "./panels/legend.js";
+import { Colours } from "./panels/paint.js";
 import { keyOf } from "./core/picture.js";
 import { Timeline } from "./panels/timeline.js";
 
@@ -27,11 +28,9 @@ function dress(app, colours) {
   document.title = `${name} · gradscope`;
   element("script").textContent = name;
   element("about").textContent = ` ${facts.producer} · level ${facts.level || "unknown"}`;
-  legend(app);
   const system = matchMedia("(prefers-color-scheme: dark)");
   const again = () => {
     colours.read();
-    legend(app);
     app.tell("look");
   };
   system.addEventListener("change", again);
@@ -40,32 +39,6 @@ function dress(app, colours) {
     dataset.theme = LOOKS[(LOOKS.indexOf(dataset.theme ?? "") + 1) % LOOKS.length];
     again();
   };
-}
-
-/** What the colours and signs of this trace mean. @param {App} app */
-function legend(app) {
-  const { model } = app;
-  const list = element("legend");
-  list.replaceChildren();
-  const kinds = new Set(model.nodes.get("kind"));
-  model.facts.kinds.forEach((/** @type {string} */ kind, /** @type {number} */ number) => {
-    if (!kinds.has(number)) return;
-    const item = made("li");
-    const sample = made("i");
-    sample.style.background = `var(--kind-${number}-fill)`;
-    sample.style.borderColor = `var(--kind-${number}-line)`;
-    if (kind === "leaf") sample.style.borderRadius = "6px";
-    item.append(sample, kind);
-    list.append(item);
-  });
-  const folded = made("li");
-  folded.append("⊞ folded");
-  list.append(folded);
-  if (app.changed) list.append(made("li", "", `+ new, − gone since ${app.changed.facts.names[0]}`));
-  if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) list.append(made("li", "alarm", "! something was found"));
-  const seen = new Set();
-  for (let node = 0; node < model.nodes.length; node += 1) for (const mark of model.marksOf(node)) seen.add(mark);
-  for (const mark of model.facts.marks) if (seen.has(mark)) list.append(made("li", /born|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}`));
 }
 
 /** The choice of a backward. @param {App} app */
@@ -125,6 +98,17 @@ function drawers(side) {
     element(each).classList.toggle("open", each === side);
     element(`open-${each}`).setAttribute("aria-expanded", String(each === side));
   }
+}
+
+/** On narrow screens what is chosen on the left is told on the right. @param {App} app */
+function leadOn(app) {
+  const narrow = matchMedia("(max-width: 900px)");
+  app.follow((changes) => {
+    if (!changes.has("selection") || !narrow.matches || !element("left").classList.contains("open")) return;
+    if (app.node < 0 && app.group < 0) return;
+    drawers("right");
+    element("details").focus();
+  });
 }
 
 /** The critical path, of what is shown: which nodes, and which arrows between boxes. @param {App} app */
@@ -194,6 +178,7 @@ async function begin() {
   const timeline = new Timeline(app, colours);
   new Outline(app);
   new Details(app);
+  new Legend(app);
   new Slowest(app);
   if (app.changed) new Compared(app);
   const findings = new Findings(app);
@@ -205,6 +190,8 @@ async function begin() {
   const tab = tabs(app);
   for (const side of ["left", "right"]) element(`open-${side}`).addEventListener("click", () => drawers(element(side).classList.contains("open") ? "" : side));
   element("graph").addEventListener("pointerdown", () => drawers(""));
+  for (const each of ["close-left", "close-right"]) element(each).addEventListener("click", () => drawers(""));
+  leadOn(app);
   new Keys(app, {
     graph, timeline, search, findings, look, critical, tab, drawers,
     coloring: () => { coloring.selectedIndex = (coloring.selectedIndex + 1) % coloring.length; coloring.dispatchEvent(new Event("change")); },

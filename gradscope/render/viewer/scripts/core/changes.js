@@ -3,6 +3,7 @@
 /** @typedef {import("./data.js").Model} Model */
 /** @typedef {import("./tree.js").Tree} Tree */
 
+const SAME = 1;
 const NEW = 2;
 
 /** By node and by group: what is new, what is gone there, and how much longer it took. */
@@ -21,6 +22,7 @@ export class Changes {
       if (node >= 0) this.goneAt.set(node, [...this.goneAt.get(node) ?? [], row]);
     });
     this.newIn = new Int32Array(tree.size);
+    this.sameIn = new Int32Array(tree.size);
     this.goneIn = new Int32Array(tree.size);
     this.moreIn = new Float64Array(tree.size);
     this.beforeIn = new Float64Array(tree.size);
@@ -28,14 +30,15 @@ export class Changes {
     for (let node = 0; node < size; node += 1) {
       const group = of[node];
       const before = this.before[node];
-      if (this.facts.timed && this.status[node]) this.more[node] = tree.nodeNs[node] - Math.max(before, 0);
+      if (this.status[node] === SAME) this.sameIn[group] += 1;
+      if (this.facts.timed && this.status[node] === SAME) this.more[node] = tree.nodeNs[node] - Math.max(before, 0);
       if (this.isNew(node)) this.newIn[group] += 1;
       this.goneIn[group] += this.goneAt.get(node)?.length ?? 0;
       this.moreIn[group] += this.more[node];
       this.beforeIn[group] += Math.max(before, 0);
     }
     for (let group = tree.size - 1; group > 0; group -= 1) {
-      for (const each of [this.newIn, this.goneIn, this.moreIn, this.beforeIn]) each[tree.parent[group]] += each[group];
+      for (const each of [this.newIn, this.sameIn, this.goneIn, this.moreIn, this.beforeIn]) each[tree.parent[group]] += each[group];
     }
   }
 
@@ -52,7 +55,12 @@ export class Changes {
     return signs;
   }
 
-  /** How much longer than before. @param {any} box */
+  /** Whether both traces have it, or something in it. @param {any} box */
+  wasThere(box) {
+    return box.is === "group" ? this.sameIn[box.group] > 0 : this.status[box.node] === SAME;
+  }
+
+  /** How much longer than before, of what was there. @param {any} box */
   moreOf(box) {
     return box.is === "group" ? this.moreIn[box.group] : this.more[box.node];
   }

@@ -1,6 +1,6 @@
 /** The page's trace beside an earlier one: where they first differ, what is new, gone and slower. */
 
-import { link, made } from "./outline.js";
+import { link, listed, made } from "./outline.js";
 import { count, duration, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
@@ -44,14 +44,7 @@ export class Compared {
 
   /** @template T @param {T[]} things @param {(thing: T) => (string | Node)[]} show @param {number} [most] */
   list(things, show, most = SHOWN) {
-    const list = made("ul", "plain");
-    for (const each of things.slice(0, most)) {
-      const item = made("li");
-      item.append(...show(each));
-      list.append(item);
-    }
-    if (things.length > most) list.append(made("li", "soft", `⋯ ${count(things.length - most)} more`));
-    this.element.append(list);
+    this.element.append(listed(things, show, most));
   }
 
   /** @param {number} node @param {string} [text] */

@@ -2,7 +2,7 @@
 
 import { since } from "./compared.js";
 import { finding } from "./lists.js";
-import { chip, link, made } from "./outline.js";
+import { chip, link, listed, made } from "./outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { NodeFacts } from "./node_facts.js";
 import { Source } from "./source.js";
@@ -162,7 +162,7 @@ export class Details extends NodeFacts {
     const nodes = [...ran].filter(([, ns]) => ns > 0).sort(([, one], [, other]) => other - one);
     if (!nodes.length) return;
     this.section("Slowest in it");
-    this.list(nodes.slice(0, 6), ([node, ns]) => [this.toNode(node), made("span", "soft", ` ${duration(ns)}`)], nodes.length);
+    this.list(nodes, ([node, ns]) => [this.toNode(node), made("span", "soft", ` ${duration(ns)}`)], 6);
   }
 
   /** @param {number} group */
@@ -174,7 +174,7 @@ export class Details extends NodeFacts {
     const bytes = saved.get("bytes");
     rows.sort((one, other) => bytes[other] - bytes[one]);
     this.section(`Keeps ${byteCount(rows.reduce((sum, row) => sum + bytes[row], 0))} for its backward, counted for each node`);
-    this.list(rows.slice(0, 6), (row) => [this.toNode(saved.get("node")[row]), ` ${saved.text("slot", row)} `, made("span", "soft", `${saved.text("shape", row)}, ${byteCount(bytes[row])}`)], rows.length);
+    this.list(rows, (row) => [this.toNode(saved.get("node")[row]), ` ${saved.text("slot", row)} `, made("span", "soft", `${saved.text("shape", row)}, ${byteCount(bytes[row])}`)], 6);
   }
 
   /** Which gradients come into a group, and which leave it. @param {number} group */
@@ -192,24 +192,9 @@ export class Details extends NodeFacts {
     this.list(out, show("to", "head", "tail"));
   }
 
-  /** @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} [total] */
-  list(things, show, total) {
-    const list = made("ul");
-    let shown = 0;
-    let more = 0;
-    for (const each of things) {
-      if (shown >= MOST) {
-        more += 1;
-        continue;
-      }
-      shown += 1;
-      const item = made("li");
-      item.append(...show(each));
-      list.append(item);
-    }
-    more = Math.max(more, (total ?? 0) - shown);
-    if (more > 0) list.append(made("li", "soft", `⋯ ${count(more)} more`));
-    this.element.append(list);
+  /** @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} [most] */
+  list(things, show, most = MOST) {
+    this.element.append(listed(things, show, most));
   }
 
   /** @param {number} node */

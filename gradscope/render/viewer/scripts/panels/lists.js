@@ -1,6 +1,6 @@
 /** Findings, what was slowest, and search. */
 
-import { chip, link, made } from "./outline.js";
+import { chip, link, listed, made } from "./outline.js";
 import { count, duration, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
@@ -56,8 +56,8 @@ export class Findings {
     const { findings } = this.app.model.tables;
     const node = findings.get("node")[row];
     if (node >= 0) {
-      this.app.unfold(node);
       this.app.selectNode(node);
+      this.app.unfold(node);
       const run = this.app.runOf(node);
       if (run >= 0) this.app.go(this.app.model.runs.get("begun")[run]);
     }
@@ -87,7 +87,7 @@ export class Slowest {
     if (!app.model.engineSeen) element.append(made("p", "soft", "Times were not recorded (level graph): record with --level engine."));
     else this.nodes();
     const tables = app.model.tables;
-    this.names("By name, all backwards", tables.slow_nodes);
+    this.names("By name, all backwards", tables.slow_nodes, (name) => this.slowestOf(name));
     this.names("Operations of the forward pass", tables.slow_ops);
     this.modules();
   }
@@ -100,22 +100,36 @@ export class Slowest {
     rows.sort((one, other) => own[other] - own[one]);
     const whole = rows.reduce((sum, run) => sum + own[run], 0) || 1;
     this.title("Nodes");
-    const list = made("ul");
-    for (const run of rows.slice(0, ROWS)) {
+    this.element.append(listed(rows, (run) => {
       const node = runs.get("node")[run];
-      const item = made("li", "row");
-      item.append(chip(app.model.nodes.get("kind")[node], app.model.isLeaf(node)), link(app.model.title(node), () => this.choose(node, run)), made("span", "much", `${duration(own[run])} · ${(100 * own[run] / whole).toFixed(0)}%`));
-      list.append(item);
-    }
-    if (rows.length > ROWS) list.append(made("li", "soft", `⋯ ${count(rows.length - ROWS)} more`));
-    this.plain(list);
+      return [
+        chip(app.model.nodes.get("kind")[node], app.model.isLeaf(node)), link(app.model.title(node), () => this.choose(run)),
+        made("span", "much", `${duration(own[run])} · ${(100 * own[run] / whole).toFixed(0)}%`),
+      ];
+    }, ROWS, "row"));
   }
 
-  /** @param {number} node @param {number} run */
-  choose(node, run) {
-    this.app.unfold(node);
-    this.app.selectNode(node);
-    this.app.go(this.app.model.runs.get("begun")[run]);
+  /** Show a run, in its backward. @param {number} run */
+  choose(run) {
+    const { app } = this;
+    const { runs } = app.model;
+    const backward = runs.get("backward")[run];
+    const node = runs.get("node")[run];
+    if (app.backward >= 0 && app.backward !== backward) app.setBackward(backward);
+    app.selectNode(node);
+    app.unfold(node);
+    app.go(runs.get("begun")[run]);
+  }
+
+  /** The slowest run of a node with a name; -1 where none is on the page. @param {number} name the place of its text */
+  slowestOf(name) {
+    const { runs, nodes } = this.app.model;
+    const own = runs.get("self_ns");
+    let best = -1;
+    runs.get("node").forEach((/** @type {number} */ node, /** @type {number} */ run) => {
+      if (node >= 0 && nodes.get("name")[node] === name && own[run] >= 0 && (best < 0 || own[run] > own[best])) best = run;
+    });
+    return best;
   }
 
   /** @param {string} text */
@@ -123,14 +137,8 @@ export class Slowest {
     this.element.append(made("h2", "section", text));
   }
 
-  /** @param {HTMLElement} list */
-  plain(list) {
-    list.style.cssText = "list-style:none;margin:0;padding:0";
-    this.element.append(list);
-  }
-
-  /** @param {string} title @param {import("../core/data.js").Table} table */
-  names(title, table) {
+  /** @param {string} title @param {import("../core/data.js").Table} table @param {(name: number) => number} [slowest] the run that a name leads to */
+  names(title, table, slowest) {
     const rows = [...Array(table.length).keys()].filter((row) => table.get("self")[row] > 0).slice(0, ROWS);
     if (!rows.length) return;
     this.title(title);
@@ -140,7 +148,10 @@ export class Slowest {
     shown.append(head);
     for (const row of rows) {
       const line = made("tr");
-      line.append(made("td", "", table.text("name", row)), made("td", "", count(table.get("count")[row])), made("td", "", duration(table.get("self")[row])), made("td", "", duration(table.get("longest")[row])));
+      const name = made("td");
+      const run = slowest ? slowest(table.get("name")[row]) : -1;
+      name.append(run < 0 ? table.text("name", row) : link(table.text("name", row), () => this.choose(run)));
+      line.append(name, made("td", "", count(table.get("count")[row])), made("td", "", duration(table.get("self")[row])), made("td", "", duration(table.get("longest")[row])));
       shown.append(line);
     }
     this.element.append(shown);
@@ -149,16 +160,12 @@ export class Slowest {
   modules() {
     const { modules } = this.app.model.tables;
     const own = modules.get("self");
-    const rows = [...own.keys()].filter((row) => own[row] > 0).sort((one, other) => own[other] - own[one]).slice(0, ROWS);
+    const rows = [...own.keys()].filter((row) => own[row] > 0).sort((one, other) => own[other] - own[one]);
     if (!rows.length) return;
     this.title("Modules, backward");
-    const list = made("ul");
-    for (const row of rows) {
-      const item = made("li", "row");
-      item.append(link(`${modules.text("name", row)}`, () => this.module(modules.text("path", row))), made("span", "soft", modules.text("type", row)), made("span", "much", duration(own[row])));
-      list.append(item);
-    }
-    this.plain(list);
+    this.element.append(listed(rows, (row) => [
+      link(modules.text("name", row), () => this.module(modules.text("path", row))), made("span", "soft", modules.text("type", row)), made("span", "much", duration(own[row])),
+    ], ROWS, "row"));
   }
 
   /** @param {string} path */

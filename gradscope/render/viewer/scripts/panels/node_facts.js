@@ -24,7 +24,7 @@ export class NodeFacts {
     const head = made("tr");
     for (const name of ["where", "min", "max", "rms", "NaN", "Inf"]) head.append(made("th", "", name));
     table.append(head);
-    for (const row of [...rows].slice(0, MOST_NUMBERS)) {
+    const add = (/** @type {number} */ row) => {
       const line = made("tr");
       const nan = values.get("nan")[row];
       const inf = values.get("inf")[row];
@@ -32,9 +32,15 @@ export class NodeFacts {
       for (const name of ["min", "max", "rms"]) line.append(made("td", "", number(values.get(name)[row])));
       line.append(made("td", nan ? "alarm" : "", count(nan)), made("td", inf ? "alarm" : "", count(inf)));
       table.append(line);
-    }
+    };
+    for (const row of rows.slice(0, MOST_NUMBERS)) add(row);
     this.element.append(table);
-    if (rows.length > MOST_NUMBERS) this.element.append(made("p", "soft", `⋯ ${count(rows.length - MOST_NUMBERS)} more`));
+    if (rows.length <= MOST_NUMBERS) return;
+    const rest = link(`⋯ ${count(rows.length - MOST_NUMBERS)} more`, () => {
+      for (const row of rows.slice(MOST_NUMBERS)) add(row);
+      rest.remove();
+    });
+    this.element.append(rest);
   }
 
   /** @param {number} node */

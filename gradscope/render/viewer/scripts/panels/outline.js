@@ -1,7 +1,7 @@
 /** The outline: a tree of groups and nodes that reaches every node, for eyes, keys and screen readers. */
 
 import { GLYPHS, WORDS } from "../core/state.js";
-import { duration } from "../core/words.js";
+import { count, duration } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
@@ -19,6 +19,31 @@ export function link(text, act) {
   button.type = "button";
   button.addEventListener("click", act);
   return button;
+}
+
+const AT_ONCE = 200;
+
+/** A list of things, at first so many of them, with a button for more. @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} most @param {string} [name] the class of its items */
+export function listed(things, show, most, name = "") {
+  const all = [...things];
+  const list = made("ul", "plain");
+  const add = (/** @type {number} */ from, /** @type {number} */ to) => {
+    for (const each of all.slice(from, to)) {
+      const item = made("li", name);
+      item.append(...show(each));
+      list.append(item);
+    }
+    if (all.length <= to) return;
+    const rest = made("li");
+    rest.append(link(`⋯ ${count(all.length - to)} more`, () => {
+      rest.remove();
+      add(to, to + AT_ONCE);
+      list.children[to].querySelector("button")?.focus();
+    }));
+    list.append(rest);
+  };
+  add(0, most);
+  return list;
 }
 
 /** A square in the colour of a kind. @param {number} kind @param {boolean} [leaf] */

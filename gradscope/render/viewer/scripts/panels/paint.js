@@ -1,5 +1,6 @@
 /** How boxes, frames and arrows look. Every colour comes from the style sheet. */
 
+import { heatOf, hottest, shadeOf } from "../core/heat.js";
 import { FONTS } from "../core/picture.js";
 import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
 import { TITLE } from "../core/layout.js";
@@ -52,7 +53,7 @@ export class Painter {
     this.k = view.k;
     this.seen = { x0: -view.x / view.k, y0: -view.y / view.k, x1: (view.width - view.x) / view.k, y1: (view.height - view.y) / view.k };
     this.lit = this.litBy(hovered);
-    this.heatest = app.coloring === "kind" ? 1 : Math.max(1, ...picture.all.map((/** @type {any} */ box) => this.heatOf(box)));
+    this.hottest = app.coloring === "kind" ? 1 : hottest(app);
     for (const frame of [...picture.frames].reverse()) this.frame(frame);
     for (const route of picture.routes) this.arrow(route);
     for (const frame of picture.frames) this.frameTitle(frame);
@@ -192,17 +193,11 @@ export class Painter {
     context.fillText(`← ${name(route.tail)}`, x1, y1 - 18);
   }
 
-  /** What the colours tell: how long it took, or how much longer than before. */
-  heatOf(box) {
-    if (this.app.coloring === "slower") return Math.max(0, this.app.changed?.moreOf(box) ?? 0);
-    return box.is === "group" ? this.app.tree.ns[box.group] : this.app.tree.nodeNs[box.node];
-  }
-
   paintOf(box) {
     const { colours, app } = this;
     if (app.coloring !== "kind" && box.is !== "leaf") {
-      const share = Math.sqrt(this.heatOf(box) / this.heatest);
-      return { fill: colours.heat[Math.min(Math.floor(share * 5), 4)], line: colours.arrow };
+      const heat = heatOf(app, box);
+      return { fill: heat < 0 ? colours.page : colours.heat[shadeOf(heat, this.hottest)], line: colours.arrow };
     }
     if (box.is === "group") return colours.folded;
     return colours.kinds[app.model.nodes.get("kind")[box.node]];

@@ -1,0 +1,64 @@
+/** What the colours and signs of this trace mean, as they are now. */
+
+import { hottest, limits } from "../core/heat.js";
+import { duration } from "../core/words.js";
+import { made } from "./outline.js";
+import { MARKS } from "./paint.js";
+
+/** @typedef {import("../core/app.js").App} App */
+
+/** The line below the graph. */
+export class Legend {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.element = /** @type {HTMLElement} */ (document.getElementById("legend"));
+    this.kinds = new Set(app.model.nodes.get("kind"));
+    this.signs = this.signsHere();
+    app.follow((changes) => { if (changes.has("look") || changes.has("picture")) this.show(); });
+  }
+
+  show() {
+    this.element.replaceChildren(...(this.app.coloring === "kind" ? [] : this.scale()), ...this.kindItems(), ...this.signs);
+  }
+
+  /** @param {string} text @param {string} fill @param {string} line @param {boolean} [round] */
+  sample(text, fill, line, round) {
+    const item = made("li");
+    const box = made("i");
+    box.style.background = fill;
+    box.style.borderColor = line;
+    if (round) box.style.borderRadius = "6px";
+    item.append(box, text);
+    return item;
+  }
+
+  /** The kinds that have their colour: only the leaves, where colours tell times. */
+  kindItems() {
+    const { facts } = this.app.model;
+    const all = this.app.coloring === "kind";
+    return [...facts.kinds.keys()].filter((kind) => this.kinds.has(kind) && (all || facts.kinds[kind] === "leaf"))
+      .map((kind) => this.sample(facts.kinds[kind], `var(--kind-${kind}-fill)`, `var(--kind-${kind}-line)`, facts.kinds[kind] === "leaf"));
+  }
+
+  /** Which times each shade stands for, in the picture as it is. */
+  scale() {
+    const { app } = this;
+    const slower = app.coloring === "slower";
+    const shades = limits(hottest(app)).map((limit, shade) => this.sample(`≤ ${duration(limit)}`, `var(--heat-${shade})`, "var(--arrow)"));
+    const fresh = slower ? [this.sample("new: nothing to compare it with", "var(--page)", "var(--arrow)")] : [];
+    return [made("li", "", slower ? `slower than in ${app.changed?.facts.names[0]} by` : "ran, with what is folded in it"), ...shades, ...fresh];
+  }
+
+  signsHere() {
+    const { app } = this;
+    const { model } = app;
+    const signs = [made("li", "", "⊞ folded")];
+    if (app.changed) signs.push(made("li", "", `+ new, − gone since ${app.changed.facts.names[0]}`));
+    if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) signs.push(made("li", "alarm", "! something was found"));
+    const seen = new Set();
+    for (let node = 0; node < model.nodes.length; node += 1) for (const mark of model.marksOf(node)) seen.add(mark);
+    for (const mark of model.facts.marks) if (seen.has(mark)) signs.push(made("li", /born|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}`));
+    return signs;
+  }
+}
