@@ -47,6 +47,7 @@ def debug(
     from gradscope.debug.walk import Walk
 
     walk = Walk(load(trace, rank))
+    say(walk.trace.notes[: walk.trace.truncated])
     walk.moment = walk.place(at)
     by_hand = not execute and sys.stdin.isatty()
     if by_hand and not plain and width is None and opening.is_screen(sys.stdin, sys.stdout):

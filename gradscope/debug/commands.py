@@ -374,7 +374,9 @@ def _node_here(walk: Walk) -> int:
 # -- help -----------------------------------------------------------------------------------------
 
 
-@command("help", "h", "?", takes="[break]")
+@command("help", "h", "?", takes="[COMMAND]")
 def _help(_: Walk, rest: str) -> Answer:
-    """This list; help break: what there is to stop at."""
-    return to_stop_at() if rest == "break" else to_type(dict.fromkeys(COMMANDS.values()))
+    """This list, or one command; help break: what there is to stop at."""
+    if rest == "break":
+        return to_stop_at()
+    return to_type([meant(rest)] if rest else dict.fromkeys(COMMANDS.values()))

@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.state import Held, State, at
-from gradscope.errors import EmptyTraceError, UnknownNameError
+from gradscope.errors import EmptyTraceError, UnknownNameError, UsageError
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import NodeBegin, Op
 from gradscope.trace.trace import Trace
@@ -174,6 +174,14 @@ class Walk:
             return self._held.moments.of_seq(int(text[1:]))
         if text in ("start", "end"):
             return 0 if text == "start" else self.last
+        if text[:1] == "-" and text[1:].isdecimal():
+            raise UnknownNameError(
+                f"there is no moment {text}: this trace has 0 to {self.last:,}; back N goes back"
+            )
+        if text == "#":
+            raise UsageError(
+                "goto which finding? # and the beginning of its id; findings lists them"
+            )
         if text.startswith("#"):
             text = f"finding {text}"
         moments = hits(self.trace, text)

@@ -39,6 +39,14 @@ def test_commands_come_from_a_pipe_too() -> None:
     assert "SqrtBackward0 begins" in done.stdout
 
 
+def test_that_a_trace_was_cut_off_is_said_once(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    whole = (HERE / NAN).read_bytes()
+    cut.write_bytes(whole[: len(whole) * 3 // 4])
+
+    assert gradscope(str(cut), "-x", "step", "-x", "step").stderr.count("truncated: ") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

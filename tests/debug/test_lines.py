@@ -56,7 +56,8 @@ def test_queue_counts_and_buffers_are_in_view(trace: Trace) -> None:
 
 
 def test_what_is_wrong_is_said_and_the_next_is_answered(trace: Trace) -> None:
-    screens = told(trace, "brek nan", "goto", "step x", "goto 99999", "break nan if x", "state")
+    screens = told(trace, "brek nan", "goto", "step x", "goto 99999", "break nan if x", "state",
+                    "goto -5", "goto #", "break line test_lines.py", "help nonsense")  # fmt: skip
 
     for complaint in (
         "error: 'brek' is no command",
@@ -64,6 +65,10 @@ def test_what_is_wrong_is_said_and_the_next_is_answered(trace: Trace) -> None:
         "error: 'x' is no count",
         "error: there is no moment 99,999",
         "error: cannot read the condition 'x'",
+        "error: there is no moment -5",
+        "error: goto which finding?",
+        "error: a line is FILE:NUMBER, as in test_lines.py:",
+        "error: 'nonsense' is no command",
     ):
         assert complaint in screens
     assert "moment 0 of" in screens
@@ -105,6 +110,13 @@ def test_what_does_not_fit_is_said_and_how_to_see_it(trace: Trace) -> None:
     assert "more; all help for more" in cut
     assert "findings or f" not in cut
     assert "findings or f" in whole
+
+
+def test_help_with_a_command_is_about_it(trace: Trace) -> None:
+    screens = told(trace, "help goto")
+
+    assert "goto or g WHERE: to a moment" in screens
+    assert "undo" not in screens
 
 
 def test_quit_ends_it(trace: Trace) -> None:

@@ -19,3 +19,21 @@ def went_on(trace: Trace, error: Error) -> bool:
     endings = [str(trace.meta["exit"])]
     endings += [row.message for row in trace.rows(Finding) if row.kind == EXCEPTION]
     return not any(error.type in ending and error.message in ending for ending in endings)
+
+
+def ended_by_will(trace: Trace, error: Error) -> bool:
+    """Whether the program ended by this, and somebody meant it to: an exit, Ctrl-C, `--stop-on`.
+
+    An exit that the program caught, whose code is not that with which it ended, is none.
+    """
+    ending = str(trace.meta.get("exit", ""))
+    match error.type:
+        case "KeyboardInterrupt":
+            return error.type in ending
+        case "Stopped":
+            return ending != "ok"
+        case "SystemExit":
+            if error.message in ("", "0", "None"):
+                return ending == "ok"
+            return ending in (f"exit code {error.message}", f"exit code 1: {error.message}")
+    return False

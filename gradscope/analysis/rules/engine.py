@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
-from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, went_on
+from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, ended_by_will, went_on
 from gradscope.analysis.program.raised import explained
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
 from gradscope.analysis.rules.ownership import replaced_parameter
@@ -36,7 +36,8 @@ def exception(trace: Trace) -> Iterator[Found]:
 
     The finding names the node that was running, the line of the forward pass that made it, and
     the line that called backward. Where another rule knows who is to blame, it tells instead. An
-    exception that the program caught is a note: only one that ended it is an error.
+    exception that the program caught is a note: only one that ended it is an error. An exit, Ctrl-C
+    and `--stop-on` that end it are none.
 
     Bad:
         x = torch.ones(3, requires_grad=True)
@@ -60,7 +61,7 @@ def exception(trace: Trace) -> Iterator[Found]:
         # One exception passes through every backward that is nested around it.
         if error.message not in told:
             told.add(error.message)
-            if ("event", error.seq) not in elsewhere:
+            if ("event", error.seq) not in elsewhere and not ended_by_will(trace, error):
                 yield _of_event(trace, error)
     for row in trace.rows(Finding):
         if row.kind == EXCEPTION and not any(message in row.message for message in told):

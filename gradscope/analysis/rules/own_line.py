@@ -164,13 +164,54 @@ def _statement(line: str) -> ast.stmt | None:
     return statement
 
 
-def in_holder(text: str, holder: str) -> str:
-    """`self.layers = nn.ModuleList([…])` for the line `self.layers = […]`; "" if it is no such."""
+def in_holder(text: str, holder: str) -> tuple[str, str]:
+    """`self.layers = nn.ModuleList([…])` for the line `self.layers = […]`; "" if it is no such.
+
+    What is a dict takes strings as keys only. With them: how it is to be used otherwise than
+    before, or "".
+    """
     found = ASSIGNMENT.match(text.strip().partition("  #")[0].rstrip())
     if found is None or not is_whole(found["value"]):
-        return ""
+        return "", ""
     nn = "torch.nn." if "torch.nn." in text or "nn." not in text else "nn."
-    return f"{found['to']} = {nn}{holder}({found['value']})"
+    value, then = found["value"], ""
+    if holder.endswith("Dict"):
+        holder, value, then = _with_keys(value, holder)
+    return f"{found['to']} = {nn}{holder}({value})", then
+
+
+def _with_keys(value: str, holder: str) -> tuple[str, str, str]:
+    """The holder, what is put into it, and how to use it, so that its keys are strings."""
+    listed = f"{holder.removesuffix('Dict')}List"
+    match _expression(value):
+        case ast.DictComp(key=ast.Name(id=key), value=each, generators=[only]) if (
+            isinstance(only.target, ast.Name) and only.target.id == key and not only.ifs
+        ):
+            part, over = segment(value, each), segment(value, only.iter)
+            if over.startswith("range(") and "," not in over:
+                then = "index it by number, and write `range(len(…))` where its keys are gone over"
+                return listed, f"[{part} for {key} in {over}]", then
+            then = f"index it by `str({key})`, if {key} is no string already"
+            return holder, f"{{str({key}): {part} for {key} in {over}}}", then
+        case ast.Dict(keys=keys, values=values) if any(_is_number(key) for key in keys):
+            pairs = zip(keys, values, strict=True)
+            shown = [
+                f"{repr(segment(value, key)) if _is_number(key) else segment(value, key)}: "
+                f"{segment(value, of)}"
+                for key, of in pairs
+                if key is not None
+            ]
+            return holder, f"{{{', '.join(shown)}}}", "index it by `str(…)`"
+    return holder, value, ""
+
+
+def _is_number(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and isinstance(key.value, int)
+
+
+def _expression(text: str) -> ast.expr | None:
+    statement = _statement(text)
+    return statement.value if isinstance(statement, ast.Expr) and text.isascii() else None
 
 
 def is_whole(text: str) -> bool:

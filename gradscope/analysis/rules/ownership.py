@@ -19,6 +19,7 @@ from gradscope.trace.trace import Trace
 NOT_A_LEAF = "The .grad attribute of a Tensor that is not a leaf"
 """How PyTorch's warning begins."""
 
+KEYS = ", whose keys are strings"
 HOLDERS = {"list": "List", "tuple": "List", "dict": "Dict"}
 
 
@@ -75,7 +76,7 @@ def _hidden(training: Training) -> Iterator[Found]:
         site, within = training.acts.site(act), act.facts.get("within", "a module")
         holder = f"{'Parameter' if 'Parameter' in what or 'Tensor' in what else 'Module'}"
         holder = f"{holder}{HOLDERS.get(kind, '')}" if what != "tensor" else "Parameter"
-        better = in_holder(site.text, holder)
+        better, then = in_holder(site.text, holder)
         in_what = f"in a plain {what}" if kind in HOLDERS else "a tensor and no nn.Parameter"
         yield Found(
             message=f"`{name}` of {within} is {in_what}{at(site)}: its {len(lost)} parameter"
@@ -87,7 +88,9 @@ def _hidden(training: Training) -> Iterator[Found]:
             ),
             why="backwards brought gradients to them, and no step ever used these; "
             f"`parameters()` and `state_dict()` of {within} do not give them either",
-            fix=f"write `{better}`" if better else f"keep them in a torch.nn.{holder}",
+            fix=f"write `{better}`{', and ' if then else ''}{then}"
+            if better
+            else f"keep them in a torch.nn.{holder}{KEYS if holder.endswith('Dict') else ''}",
         )
 
 

@@ -11,6 +11,7 @@ from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
 from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
@@ -170,15 +171,17 @@ def _without_grad(training: Training, missing: set[int]) -> Iterator[tuple[Found
             lost.setdefault(place, (act, set()))[1].add(tensor)
     for act, tensors in lost.values():
         site = training.acts.site(act)
-        off = [each for each in training.acts.of(Deed.GRAD_OFF) if each.t <= act.t]
-        said = f"; gradients were switched off{at(training.acts.site(off[-1]))}" if off else ""
+        every = training.acts.of(Deed.GRAD_OFF)
+        off = off_before_steps(training, tensors) or [e for e in every if e.t <= act.t][-1:]
+        lines = " and".join(at(training.acts.site(each)) for each in off)
+        said = f"; gradients were switched off{lines}" if off else ""
         found = Found(
             message=f"{training.named(tensors)} {_get(tensors)} no gradient: what they are in only "
             f"ran under no_grad(){at(site)}",
             site=site,
-            evidence=(Evidence("act", act.id), *(Evidence("act", each.id) for each in off[-1:])),
+            evidence=(Evidence("act", act.id), *(Evidence("act", each.id) for each in off)),
             why=f"without gradients nothing is recorded that a backward could come back by{said}",
-            fix="call it outside of `torch.no_grad()` while training",
+            fix=f"call it outside of {blocks(training, off) or '`torch.no_grad()`'} while training",
             certainty=Certainty.INFERRED,
         )
         yield found, tensors

@@ -312,6 +312,24 @@ def test_an_exception_that_the_program_caught_is_a_note() -> None:
     assert found.message == "ExpBackward0 raised RuntimeError: no, and the program went on"
 
 
+@pytest.mark.parametrize(
+    ("type", "message", "exit"),
+    [
+        ("Stopped", "4", "stopped by --stop-on"),
+        ("SystemExit", "3", "exit code 3"),
+        ("SystemExit", "", "ok"),
+        ("KeyboardInterrupt", "", "interrupted (KeyboardInterrupt)"),
+    ],
+)
+def test_an_end_that_was_meant_is_no_finding(type: str, message: str, exit: str) -> None:
+    def ended(words: str) -> Trace:
+        error = Error(task=0, type=type, message=message)
+        return trace_of(error, meta={"exit": words, "level": "engine"})
+
+    assert inspect(ended(exit)).findings == ()
+    assert type == "Stopped" or inspect(ended("exit code 7")).findings
+
+
 def test_an_exception_that_ended_the_script_is_an_error_whatever_it_caught_before() -> None:
     ended = Recorded(0, kind="exception", message="ValueError: at last")
     trace = caught(Error(task=0, node=0, type="ValueError", message="at last"), ended)

@@ -183,6 +183,7 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
     for optimizer in loop.optimizers:
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
         found = [last for each in rounds if (last := _cleared_last(each)) is not None]
+        found = [each for each in found if not _of_another_round(loop, optimizer, *each)]
         if not found or 2 * len(found) < len(rounds) or not _has_fill(rounds[0]):
             continue
         for several in by_line([clear for _, clear, _ in found]).values():
@@ -200,6 +201,18 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
                 f"{line(loop.site(fill), 'loss.backward()')}, or after "
                 f"{line(stepped, 'optimizer.step()')}",
             )
+
+
+def _of_another_round(
+    loop: Loop, optimizer: Optimizer, fill: Moment, clear: Moment, step: Moment
+) -> bool:
+    """Whether what was cleared was of another optimizer's round, and its own backward came after.
+
+    That brought nothing to this one, which is for others to explain: it was not cleared too early.
+    """
+    others = [each for each in loop.optimizers if each is not optimizer]
+    stepped = any(fill.t < act.t < clear.t for each in others for act in each.steps)
+    return stepped and any(clear.t < begin < step.t for begin, _ in loop.tasks.values())
 
 
 def _what(loop: Loop, clear: Moment) -> str:

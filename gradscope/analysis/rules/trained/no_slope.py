@@ -13,6 +13,7 @@ from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.trained.switched_off import named, off_before
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
 from gradscope.trace.trace import Table, Trace
@@ -144,15 +145,18 @@ def leaf_as_loss(trace: Trace) -> Iterator[Found]:
         leaf = nodes.row(tasks[0].roots[0]).inputs[0]
         asked = [act for act in training.acts.of(Deed.REQUIRES_GRAD) if leaf in act.tensors]
         site = training.acts.site(asked[0]) if asked else called
+        off = off_before(training, [task.begin for task in tasks])
+        there = f"or in {named(training, off)}" if off else "no_grad"
+        first = f": look first at {named(training, off)}" if off else ""
         said = f": requires_grad was set on it{at(site)}, where it had no history" if asked else ""
         yield Found(
             message=f"The backward{at(called)} began at a leaf and came to no parameter{said}",
             site=site,
             evidence=(
                 Evidence("graph_task", tasks[0].id),
-                *(Evidence("act", act.id) for act in asked[:1]),
+                *(Evidence("act", act.id) for act in (*asked[:1], *off)),
             ),
             why=f"{len(tasks)} backward{'s' if len(tasks) > 1 else ''} like this; what was "
-            "computed before (argmax, comparisons, item(), no_grad) has no derivative",
-            fix="take `requires_grad_()` away, and mend what loses the history before it",
+            f"computed before (argmax, comparisons, item(), {there}) has no derivative",
+            fix=f"take `requires_grad_()` away, and mend what loses the history before it{first}",
         )

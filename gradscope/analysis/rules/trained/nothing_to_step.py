@@ -12,6 +12,7 @@ from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
 
@@ -74,6 +75,11 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
         came = f"came to {training.named(elsewhere)}, which no optimizer holds"
     copied = training.acts.of(Deed.COPIED)
     said = f"; a copy was made{at(training.acts.site(copied[0]))}" if copied else ""
+    fix = "build the optimizer with the parameters of the model that is trained, after every copy "
+    fix += "and replacement of it"
+    missing = never_reached(training).intersection(optimizer.tensors)
+    if not elsewhere and not copied and missing and missing == explained(training, missing):
+        fix = "mend what GS401 names: until then no gradient comes to what this optimizer holds"
     return Found(
         message=f"{optimizer.type}.step(){at(stepped)} does nothing: none of the "
         f"{len(optimizer.tensors)} parameters it was built with{at(built)} gets a gradient",
@@ -81,8 +87,7 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
         evidence=(Evidence("act", optimizer.built.id), Evidence("act", step.id)),
         why=f"in all {many} step{'s' if many > 1 else ''} every .grad was None; the "
         f"{len(others)} backward{'s' if len(others) > 1 else ''} meanwhile {came}{said}",
-        fix="build the optimizer with the parameters of the model that is trained, after every "
-        "copy and replacement of it",
+        fix=fix,
         certainty=Certainty.CERTAIN,
     )
 

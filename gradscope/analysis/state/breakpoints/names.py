@@ -85,6 +85,10 @@ def stacks(trace: Trace, wanted: str, recorded: Ids) -> Ids:
 
 def _no_such_line(wanted: str, known: Sequence[str]) -> str:
     file, _, line = wanted.rpartition(":")
+    its = [place for place in known if f"/{place.rpartition(':')[0]}".endswith(f"/{wanted}")]
+    if its:
+        first = min(int(place.rpartition(":")[2]) for place in its)
+        return f"a line is FILE:NUMBER, as in {wanted}:{first}"
     same = [place for place in known if f"/{place.rpartition(':')[0]}".endswith(f"/{file}")]
     if line.isdecimal() and same:
         lines = sorted({int(place.rpartition(":")[2]) for place in same})

@@ -1,0 +1,102 @@
+"""What findings name and advise in programs in which an innocent line looks like the culprit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradscope.analysis.findings import Finding
+from gradscope.analysis.report import inspect
+from tests.analysis.rules.test_snippets import recorded
+
+GAN = """
+g, d = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+opt_g = torch.optim.SGD(g.parameters(), lr=0.1)
+opt_d = torch.optim.SGD(d.parameters(), lr=0.1)
+for _ in range(3):
+    opt_d.zero_grad()
+    with torch.no_grad():
+        fake = g(torch.ones(3, 2))
+    d(fake).mean().backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    with torch.no_grad():
+        score = d(g(torch.ones(3, 2)))
+    loss = score.mean()
+    loss.requires_grad_()
+    loss.backward()
+    opt_g.step()
+"""
+
+
+def told(program: str, folder: Path) -> dict[str, Finding]:
+    """What is found in a program, by rule."""
+    return {found.rule: found for found in inspect(recorded(program.lstrip(), folder)).findings}
+
+
+def test_of_two_blocks_without_gradients_the_one_before_the_loss_is_named(tmp_path: Path) -> None:
+    found = told(GAN, tmp_path)
+
+    assert [*found] == ["GS401", "GS406", "GS409"]
+    culprit = "snippet_0.py:11"
+    assert culprit in found["GS401"].fix
+    assert culprit in found["GS409"].why
+    assert "GS401" in found["GS406"].fix
+
+
+def test_what_another_optimizers_round_left_is_not_cleared_too_early(tmp_path: Path) -> None:
+    advised = GAN.replace("with torch.no_grad():", "if True:", 1)
+
+    assert [*told(advised, tmp_path)] == ["GS409"]
+
+
+def gate(scale: str) -> str:
+    """A module whose parameters are in a plain dict."""
+    return f"""
+class Gate(torch.nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.scale = {scale}
+        self.bias = torch.nn.Parameter(torch.zeros(2))
+
+    def forward(self, x):
+        return sum(x * self.scale[c] for c in self.scale) + self.bias
+
+gate = Gate(2)
+optimizer = torch.optim.SGD(gate.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    gate(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "better"),
+    [
+        (
+            "{c: torch.nn.Parameter(torch.ones(2)) for c in range(classes)}",
+            "torch.nn.ParameterList([torch.nn.Parameter(torch.ones(2)) for c in range(classes)])",
+        ),
+        (
+            "{c: torch.nn.Parameter(torch.ones(2)) for c in (3, 5)}",
+            "torch.nn.ParameterDict({str(c): torch.nn.Parameter(torch.ones(2)) for c in (3, 5)})",
+        ),
+        (
+            "{7: torch.nn.Parameter(torch.ones(2))}",
+            "torch.nn.ParameterDict({'7': torch.nn.Parameter(torch.ones(2))})",
+        ),
+        (
+            "{'a': torch.nn.Parameter(torch.ones(2))}",
+            "torch.nn.ParameterDict({'a': torch.nn.Parameter(torch.ones(2))})",
+        ),
+    ],
+)
+def test_what_takes_only_strings_as_keys_is_given_such(
+    scale: str, better: str, tmp_path: Path
+) -> None:
+    found = told(gate(scale), tmp_path)["GS403"]
+
+    assert found.fix.startswith(f"write `self.scale = {better}`")
+    assert ("index it by" in found.fix) == ("'a'" not in better)
