@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -31,6 +31,7 @@ from gradscope.trace.trace import Trace
 
 STEP = re.compile(r"step[ :=#]?(\d{1,18})")
 TYPED = re.compile(r"(node|tensor) (.+)")
+NAMED = re.compile(r"(?:name )?[`.]*([^`]+)`?")
 
 
 class Kind(StrEnum):
@@ -39,6 +40,7 @@ class Kind(StrEnum):
     TENSOR = "tensor"
     NODE = "node"
     STEP = "step"
+    NAME = "name"  # of the program's
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Holders:
     """What keeps it, and what it keeps."""
 
     kind: Kind
-    id: int  # of a step, its number
+    id: int  # of a step, its number; of a name that of the act that told of it
     title: str
     site: Site
     bytes: int  # of a tensor's storage; of a graph, what is still saved there
@@ -106,10 +108,13 @@ class Holders:
 
 
 def holders(trace: Trace, wanted: str) -> Holders:
-    """Of a parameter, a tensor, a node, or "step 3"."""
+    """Of a parameter, a tensor, a node, "step 3", or a name that held graphs."""
     kind, id = _meant(trace, wanted)
     told = _Told(trace)
-    return {Kind.TENSOR: told.tensor, Kind.NODE: told.node, Kind.STEP: told.step}[kind](id)
+    asked = {
+        Kind.TENSOR: told.tensor, Kind.NODE: told.node, Kind.STEP: told.step, Kind.NAME: told.name,
+    }  # fmt: skip
+    return asked[kind](id)
 
 
 def _meant(trace: Trace, wanted: str) -> tuple[Kind, int]:
@@ -119,6 +124,11 @@ def _meant(trace: Trace, wanted: str) -> tuple[Kind, int]:
     if match := TYPED.fullmatch(wanted.strip()):
         find = node_meant if match[1] == "node" else tensor_meant
         return Kind(match[1]), find(trace, match[2])
+    keepers = [(str(act.facts.get("name")), act) for act in trace.once(Acts).of(Deed.KEPT)]
+    name = NAMED.fullmatch(wanted.strip())
+    said = [act for called, act in keepers if name and called == name[1]]
+    if said and wanted.startswith(("name ", "`", ".")):
+        return Kind.NAME, said[-1].id
     problems: list[UnknownNameError] = []
     order = (Kind.NODE, Kind.TENSOR) if wanted.startswith(FINDING) else (Kind.TENSOR, Kind.NODE)
     for kind in order:
@@ -129,7 +139,10 @@ def _meant(trace: Trace, wanted: str) -> tuple[Kind, int]:
     for problem in problems:
         if "choose one" in str(problem) or wanted.startswith(FINDING):
             raise problem
+    if said:
+        return Kind.NAME, said[-1].id
     known = (*trace.table(Tensor).texts("name"), *trace.table(Node).texts("name"))
+    known += tuple(called for called, _ in keepers)
     near = near_names(wanted, known)
     hint = f"near is {', '.join(near)}" if near else "say a parameter, a node, or 'step 3'"
     raise UnknownNameError(f"no parameter, tensor, node or step is called {wanted!r}: {hint}")
@@ -189,6 +202,14 @@ class _Told:
         rows = np.flatnonzero(np.isin(saved["node"], made))
         title = f"step {number}"
         return self._graph(Kind.STEP, number, title, Site(), rows, made.tolist(), len(made))
+
+    def name(self, act: int) -> Holders:
+        """What a name of the program's held, by one act that tells of it."""
+        title = str(self._trace.once(Acts).by_id[act].facts.get("name"))
+        told = self._graph(Kind.NAME, act, title, Site(), np.array([], np.int64), [], 0)
+        return replace(
+            told, names=tuple(each for each in self._held_by_name() if each.name == title)
+        )
 
     def _graph(
         self, kind: Kind, id: int, title: str, site: Site, rows: Ids, nodes: list[int], many: int
@@ -263,10 +284,12 @@ class _Told:
 
     def _names(self, nodes: list[int]) -> Iterator[Name]:
         """Names that held graphs after these nodes were made; of each the last time."""
-        acts, table = self._trace.once(Acts), self._trace.table(Node)
-        if not nodes:
-            return
-        since = min(table.row(node).t for node in nodes)
+        if nodes:
+            table = self._trace.table(Node)
+            yield from self._held_by_name(min(table.row(node).t for node in nodes))
+
+    def _held_by_name(self, since: int = 0) -> Iterator[Name]:
+        acts = self._trace.once(Acts)
         last: dict[tuple[object, ...], Done] = {}
         for act in acts.of(Deed.KEPT):
             facts = act.facts

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import find_nodes, node_names
+from gradscope.analysis.program.training import Training
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
 from gradscope.trace.schema import NONE, Node, Op, Tensor
@@ -69,7 +70,8 @@ def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], want
     if len(named) == 1:
         return named[0]
     if named:
-        shown = ", ".join(map(str, named[:SHOWN])) + ", …" * (len(named) > SHOWN)
+        shown = ", ".join(f"{id}{_of_model(trace, kind, id)}" for id in named[:SHOWN])
+        shown += ", …" * (len(named) > SHOWN)
         raise UnknownNameError(f"{len(named)} {noun}s are called {wanted!r}; choose one: {shown}")
     ids = trace.table(kind)["id"]
     has = f"its {noun}s are {ids.min()} to {ids.max()}" if len(ids) else f"it holds no {noun}s"
@@ -77,6 +79,12 @@ def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], want
     raise UnknownNameError(
         f"this trace has no {noun} {wanted!r}: {has}" + f"; near is {', '.join(near)}" * bool(near)
     )
+
+
+def _of_model(trace: Trace, kind: type[Tensor | Op], id: int) -> str:
+    """ " (of the Net first called at train.py:32)", of a parameter."""
+    said = trace.once(Training).models_of([id]) if kind is Tensor else ""
+    return f" (of {said})" if said else ""
 
 
 def near_names(wanted: str, names: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gradscope.analysis.columns import Ids, as_written
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Optimizer, parameters
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
@@ -158,6 +159,21 @@ class Training:
         if common:
             return f"{common}.* ({len(titles)} parameters)"
         return f"{titles[0]}, {titles[1]} and {len(titles) - FEW} more"
+
+    def models_of(self, tensors: Iterable[int]) -> str:
+        """The models these are of, each by its type and the line that first ran it.
+
+        As in "the Net called at train.py:32"; "" where that is not known.
+        """
+        roots = dict.fromkeys(self.root_of(each) for each in tensors if each in self.parameters)
+        modules = self.trace.table(Module)
+        ran = {act.module: act for act in self.acts.of(Deed.RAN)[::-1]}
+        said = [
+            f"the {modules.row(root).type} first called{at(self.acts.site(ran[root]))}"
+            for root in sorted(roots)
+            if modules.has(root) and root in ran
+        ]
+        return " and ".join(said[:FEW])
 
     def title(self, tensor: int) -> str:
         found = leaf(self.trace, tensor)

@@ -45,7 +45,9 @@ EveryHook = Annotated[
 WhoHolds = Annotated[
     str | None,
     typer.Option(
-        help="What keeps it in memory: a parameter, tensor, node, or 'step 3'.", metavar="WHAT"
+        help="What keeps it in memory: a parameter, tensor, node, or 'step 3'; or what a name "
+        "of the program keeps, as in --memory.",
+        metavar="WHAT",
     ),
 ]
 MemoryUse = Annotated[

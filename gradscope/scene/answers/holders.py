@@ -21,11 +21,12 @@ LOOKS = (
 
 
 def who_holds(trace: Trace, wanted: str) -> Answer:
-    """Of a parameter, a tensor, a node, or "step 3"."""
+    """Of a parameter, a tensor, a node, "step 3", or a name that held graphs."""
     told = holders(trace, wanted)
     names = node_names(trace)
+    names_told = () if told.kind is Kind.NAME else tuple(map(_name, told.names))
     sections = filled(
-        Section("names of the program that held graphs", tuple(map(_name, told.names))),
+        Section("names of the program that held graphs", names_told),
         Section(_saved_title(told), tuple(map(_saver, told.savers))),
         Section("who holds what one of these gave holds it", tuple(_tops(told, names))),
     )
@@ -51,6 +52,9 @@ def _saved_title(told: Holders) -> str:
 
 def _title(told: Holders, names: NodeNames) -> str:
     whom = names.title(told.id) if told.kind is Kind.NODE else told.title
+    if told.kind is Kind.NAME:
+        held = "; ".join(map(_name, told.names))
+        return f"{held}."
     place = at(told.site) if told.kind is not Kind.STEP else ""
     parts = [*_owners(told), *_of_saved(told), *_of_names(told)]
     if not told.recorded:
@@ -105,7 +109,7 @@ def _facts(told: Holders) -> Iterator[tuple[str, str]]:
             yield "ended", "it was freed while the program ran"
         if told.nodes:
             yield "holds itself", f"a graph of {plural(told.nodes, 'node')}"
-    else:
+    elif told.kind is not Kind.NAME:
         kind = "nodes behind it" if told.kind is Kind.NODE else "nodes"
         yield kind, count(told.nodes)
         if told.recorded:

@@ -111,4 +111,5 @@ def _kept(trace: Trace, act: Done) -> str:
     container = f"the {facts['container']} " if facts.get("container") else ""
     place = f", stored at {site.place}" if site.place else ""
     many, steps = facts.get("many"), facts.get("steps")
-    return f"{container}`{name}`: {many} tensors with graphs of {steps} steps{place}; --who-holds"
+    kept = f"{container}`{name}`: {many} tensors with graphs of {steps} steps{place}"
+    return f"{kept}; --who-holds {name}"

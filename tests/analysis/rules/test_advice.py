@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.answers.meant import tensor_meant
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.report import inspect
+from gradscope.errors import UnknownNameError
 from tests.analysis.rules.test_snippets import recorded
 
 GAN = """
@@ -100,3 +103,24 @@ def test_what_takes_only_strings_as_keys_is_given_such(
 
     assert found.fix.startswith(f"write `self.scale = {better}`")
     assert ("index it by" in found.fix) == ("'a'" not in better)
+
+
+def test_of_two_models_with_the_same_names_each_is_told_by_its_call(tmp_path: Path) -> None:
+    program = """
+student, teacher = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    with torch.no_grad():
+        wanted = teacher(torch.ones(3, 2))
+    (student(torch.ones(3, 2)) - wanted).pow(2).mean().backward()
+    optimizer.step()
+"""
+    trace = recorded(program.lstrip(), tmp_path)
+    (found,) = (each for each in inspect(trace).findings if each.rule == "GS406")
+
+    said = re.sub(r"[^ ]*/(?=snippet)", "", found.why)
+    assert "they are of the Linear first called at snippet_0.py:7" in said
+    assert said.endswith("it holds of the Linear first called at snippet_0.py:6")
+    with pytest.raises(UnknownNameError, match=r"choose one: \d+ \(of the Linear first called at "):
+        tensor_meant(trace, "weight")

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
 from gradscope.scene.answers.answer import Answer
 from gradscope.scene.answers.holders import who_holds
@@ -56,6 +57,18 @@ def test_of_a_step_it_is_told_what_is_left_of_it_and_the_list_that_held_its_grap
 
 
 @BOTH
+@pytest.mark.parametrize("wanted", ["kept", "name kept", "`kept`"])
+def test_a_name_that_memory_tells_of_can_be_asked_about(engine: str, wanted: str) -> None:
+    answer = who_holds(a_training(engine, program=PROGRAM), wanted)
+
+    assert title(answer).startswith(
+        "the list `kept`: 3 tensors with graphs of 3 of 4 steps, stored"
+    )
+    assert answer.sections == ()
+    assert answer.facts == ()
+
+
+@BOTH
 def test_at_level_graph_what_was_not_recorded_is_said_and_nothing_is_claimed(engine: str) -> None:
     answer = who_holds(a_training(engine, "graph", PROGRAM), "step 1")
 
@@ -75,3 +88,15 @@ def test_at_level_graph_what_was_not_recorded_is_said_and_nothing_is_claimed(eng
 def test_what_is_not_there_is_answered_with_what_is(wanted: str, said: str) -> None:
     with pytest.raises(UnknownNameError, match=said):
         who_holds(a_training("gradscope"), wanted)
+
+
+def test_graph_kept_says_what_backwards_let_go_of() -> None:
+    whole = PROGRAM.replace("retain_graph=step == 3", "")
+    told, kept = (
+        next(each.why for each in inspect(a_training("gradscope", program=program)).findings
+             if each.rule == "GS601")
+        for program in (whole, PROGRAM)
+    )  # fmt: skip
+
+    assert told.endswith("(backwards let go of all that was recorded, and nodes stay)")
+    assert kept.endswith("(no backward let go of 2 of 8 saved values)")

@@ -53,7 +53,7 @@ def test_the_peak_is_told_by_line_and_module_and_what_no_backward_let_go(engine:
     ]
     assert sections["let go by no backward"][0].startswith("10.0 KiB (100%) train.py:6")
     assert sections["names that held graphs of former steps"] == [
-        "the list `kept`: 3 tensors with graphs of 3 steps, stored at train.py:15; --who-holds"
+        "the list `kept`: 3 tensors with graphs of 3 steps, stored at train.py:15; --who-holds kept"
     ]
 
 

@@ -13,7 +13,7 @@ from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, GraphTask, Node, NodeBegin
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, NodeBegin, Saved
 from gradscope.trace.trace import Trace
 
 MANY = 3
@@ -24,9 +24,10 @@ MANY = 3
 def graph_kept(trace: Trace) -> Iterator[Found]:
     """Graphs of former steps are still there, because something holds tensors with a history.
 
-    A loss that is put into a list, or added to a running total, holds all that it was computed of,
-    and so memory grows from step to step. What is kept for later needs `.item()` or `.detach()`.
-    Names are looked through at the ends of some steps; what only C++ code holds is not seen.
+    A loss that is put into a list, or added to a running total, holds the graph it was computed by
+    (and what that saved, unless a backward let go of it), and so memory grows from step to step.
+    What is kept for later needs `.item()` or `.detach()`. Names are looked through at the ends of
+    some steps; what only C++ code holds is not seen.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -83,10 +84,22 @@ def _kept(acts: Acts, act: Done, looks: int) -> Found:
         site=sites[0],
         evidence=(Evidence("act", act.id),),
         why=f"looked at {looks} time{'s' * (looks > 1)} at the ends of steps; a tensor that was "
-        f"not detached holds every tensor that its backward would need{others}"
+        "not detached holds the nodes of its graph, and what these saved until a backward lets go "
+        f"of it{_let_go(acts)}{others}"
         + ("; each step adds its graph to the one before, which takes longer and longer" * grows),
         fix=_detached(sites[0].text) or "keep `x.item()` or `x.detach()` instead of `x`",
     )
+
+
+def _let_go(acts: Acts) -> str:
+    """What is known of whether backwards let go of what was saved."""
+    released = acts.trace.table(Saved)["released"]
+    if not len(released):
+        return ""
+    left = int((released == NONE).sum())
+    if not left:
+        return " (backwards let go of all that was recorded, and nodes stay)"
+    return f" (no backward let go of {left:,} of {len(released):,} saved values)"
 
 
 def _holder(act: Done) -> str:
