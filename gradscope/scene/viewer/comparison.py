@@ -19,6 +19,7 @@ from gradscope.analysis.timing.durations import node_runs, own_ns
 from gradscope.scene.differences import differences_scene
 from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
 from gradscope.scene.viewer.nodes import Scope
+from gradscope.scene.viewer.summary import summary
 from gradscope.trace.schema import NONE, Node
 
 UNKNOWN, SAME, NEW = range(3)
@@ -70,6 +71,9 @@ class Against:
         return {
             "names": [shown(name) for name in self._names],
             "about": [shown(each) for each in whole.traces],
+            "summary": shown(
+                summary((self._earlier, self._scope), self._names, self._comparison.same)
+            ),
             "verdict": whole.verdict,
             "notes": [shown(note) for note in whole.notes],
             "timed": all(_timed(each) for each in (self._earlier, self._scope)),
@@ -110,6 +114,7 @@ class Against:
         spent = _spent(self._earlier, gone) if _timed(self._earlier) else np.full(len(gone), NONE)
         return {
             "title": texts.column(titles),
+            "is_leaf": self._earlier.beside[self._earlier.rows(gone)].astype(np.int64),
             "place": texts.column(site.place for site in sites),
             "code": texts.column(site.text for site in sites),
             "ran": spent,

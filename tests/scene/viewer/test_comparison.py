@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from gradscope.analysis.graph.selection import Selection
@@ -12,6 +13,7 @@ from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
 from tests.shared.chains import chain
+from tests.shared.example_traces import Program, two_layers
 
 NAMES = ("old.json", "new.json")
 
@@ -64,6 +66,42 @@ def test_the_first_difference_leads_to_its_node() -> None:
     row = column(scene, "differences", "node")[0]
     assert column(scene, "nodes", "name")[row] == "LogBackward0"  # type: ignore[index]
     assert facts(scene)["verdict"] == "different in 1 of 5 kinds that were compared"
+
+
+def test_one_sentence_sums_up_and_leaves_are_counted_apart_from_nodes() -> None:
+    scene = compared(two_layers(steps=1, layers=1), two_layers(steps=2, layers=2))
+
+    new = np.array(column(scene, "compared", "status")) == 2
+    leaves = np.array(column(scene, "nodes", "is_leaf")) == 1
+    assert facts(scene)["summary"] == (
+        "old.json has 1 step with 1 backward, new.json 2 steps with 2 backwards; "
+        f"new: {(new & ~leaves).sum()} nodes and {(new & leaves).sum()} leaves; "
+        "no leaf is wider or narrower."
+    )
+    assert f"{(new & ~leaves).sum()} nodes that only the second has" in str(
+        column(scene, "sections", "differs")
+    )
+    scene = compared(two_layers(layers=2), two_layers(layers=1))
+    assert column(scene, "gone", "is_leaf").count(1) == 2
+    alike = facts(compared(chain(Mul=7), chain(Mul=9)))
+    assert alike["summary"] == (
+        "Both have 1 backward; the same nodes and leaves; no leaf is wider or narrower."
+    )
+
+
+def sum_of(*sizes: int) -> Trace:
+    """Leaves of these sizes, added up."""
+    p = Program()
+    leaves = tuple(p.leaf((size, 2), f"w{place}") for place, size in enumerate(sizes))
+    p.backward(p.call("SumBackward0", leaves, (), p.line(3, "loss = add(w0, w1, w2, w3)")))
+    return p.trace()
+
+
+def test_leaves_of_another_size_are_named() -> None:
+    assert facts(compared(sum_of(1, 2, 3, 8), sum_of(4, 5, 6, 7)))["summary"] == (
+        "Both have 1 backward; the same nodes and leaves; wider: 3 leaves (w0 [1, 2] → [4, 2], "
+        "w1 [2, 2] → [5, 2], 1 more); narrower: 1 leaf (w3 [8, 2] → [7, 2])."
+    )
 
 
 def test_alike_traces_differ_in_nothing() -> None:

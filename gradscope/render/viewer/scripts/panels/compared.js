@@ -24,8 +24,8 @@ export class Compared {
     this.changes = /** @type {import("../core/changes.js").Changes} */ (app.changed);
     this.element = /** @type {HTMLElement} */ (document.getElementById("compared-panel"));
     /** @type {HTMLElement} */ (document.getElementById("tab-compared")).hidden = false;
-    const { names, verdict, about } = this.changes.facts;
-    this.element.append(made("h2", "", `${names[1]} against ${names[0]}`), made("p", "under", verdict));
+    const { names, verdict, summary, about } = this.changes.facts;
+    this.element.append(made("h2", "", `${names[1]} against ${names[0]}`), made("p", "", summary), made("p", "under", verdict));
     for (const each of about) this.element.append(made("p", "soft", each));
     const kinds = app.model.tables.differences.length;
     this.differences(0, Math.min(kinds, 1));
@@ -105,10 +105,17 @@ export class Compared {
     }
   }
 
+  /** As in "269 nodes and 12 leaves". @param {number[]} rows @param {(row: number) => boolean} isLeaf */
+  counted(rows, isLeaf) {
+    const leaves = rows.filter(isLeaf).length;
+    const nodes = leaves === rows.length && leaves ? [] : [plural(rows.length - leaves, "node")];
+    return [...nodes, ...leaves ? [plural(leaves, "leaf", "leaves")] : []].join(" and ");
+  }
+
   fresh() {
     const { changes } = this;
     const rows = [...changes.status.keys()].filter((node) => changes.isNew(node));
-    this.title(`+ ${plural(rows.length, "node")} that only ${changes.facts.names[1]} has`);
+    this.title(`+ ${this.counted(rows, (node) => this.app.model.isLeaf(node))} that only ${changes.facts.names[1]} has`);
     this.list(rows, (node) => {
       const { model } = this.app;
       const frame = model.frameOf(node);
@@ -118,8 +125,9 @@ export class Compared {
 
   gone() {
     const { gone } = this.app.model.tables;
-    this.title(`− ${plural(gone.length, "node")} that only ${this.changes.facts.names[0]} has`);
-    this.list([...Array(gone.length).keys()], (row) => {
+    const rows = [...Array(gone.length).keys()];
+    this.title(`− ${this.counted(rows, (row) => gone.get("is_leaf")[row] === 1)} that only ${this.changes.facts.names[0]} has`);
+    this.list(rows, (row) => {
       const node = gone.get("node")[row];
       const said = [made("span", "", gone.text("title", row)), made("span", "soft", ` ${gone.text("place", row)} `)];
       return node >= 0 ? [...said, made("span", "soft", "before "), this.toNode(node)] : said;
@@ -137,7 +145,7 @@ export class Compared {
 
   sections() {
     const { sections } = this.app.model.tables;
-    this.title("What was compared");
+    this.title("What was compared, of the whole traces; leaves are not counted as nodes");
     const table = made("table", "words");
     for (let row = 0; row < sections.length; row += 1) {
       const line = made("tr");
@@ -157,9 +165,9 @@ export function since(app, box) {
   const group = box.is === "group";
   const said = [];
   if (!group && changes.isNew(box.node)) said.push(`+ new: ${before} has no such node`);
-  if (group && changes.newIn[box.group]) said.push(`+ ${plural(changes.newIn[box.group], "node")} that ${before} has not`);
+  if (group && changes.newIn[box.group]) said.push(`+ ${plural(changes.newIn[box.group], "node or leaf", "nodes and leaves")} that ${before} has not`);
   const gone = group ? changes.goneIn[box.group] : changes.goneAt.get(box.node)?.length ?? 0;
-  if (gone) said.push(`− ${plural(gone, "node")} gone ${group ? "from here" : "before it"}`);
+  if (gone) said.push(`− ${plural(gone, "node or leaf", "nodes and leaves")} gone ${group ? "from here" : "before it"}`);
   const ran = group ? changes.beforeIn[box.group] : changes.before[box.node];
   if (changes.facts.timed && ran >= 0 && (group || changes.status[box.node] === 1)) {
     said.push(`ran ${change(ran, group ? app.tree.ns[box.group] : app.tree.nodeNs[box.node])}`);
