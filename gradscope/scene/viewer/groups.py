@@ -177,9 +177,11 @@ class Grouping:
 
     def _loop(self, parts: list[Part], repeat: Repeat) -> Group:
         turns: list[Part] = []
+        of_modules = _of_modules(parts)
         for number in range(repeat.count):
             inside = parts[number * repeat.period : (number + 1) * repeat.period]
-            turns.append(inside[0] if repeat.period == 1 else self._turn(number, inside))
+            title = _modules(inside) if of_modules else f"turn {count(number + 1)}"
+            turns.append(inside[0] if repeat.period == 1 else self._turn(title, inside))
         loop = self._sum(
             Group(GroupForm.LOOP, self._loop_title(parts, repeat), parts=turns, turns=repeat.count)
         )
@@ -187,8 +189,8 @@ class Grouping:
         loop.parts = self._shown_turns(turns, slowest)
         return loop
 
-    def _turn(self, number: int, inside: list[Part]) -> Group:
-        turn = Group(GroupForm.TURN, f"turn {count(number + 1)}", parts=inside)
+    def _turn(self, title: str, inside: list[Part]) -> Group:
+        turn = Group(GroupForm.TURN, title, parts=inside)
         if len(inside) < FEWEST_WITH_LOOPS:
             return self._sum(turn)
         self._close(turn)
@@ -230,6 +232,8 @@ class Grouping:
                 said = f"{first.title} to {last.title}" if isinstance(last, Group) else first.title
             else:
                 said = self._types.get(first.path, "") or first.path or first.title
+        elif repeat.period > 1 and _of_modules(parts):
+            said = _modules(parts)
         elif repeat.period > 1:
             said = shorten(self._code(first), CODE_LENGTH) or said
         return f"×{count(repeat.count)} · {said} · {each} each"
@@ -312,6 +316,20 @@ def _groups_in(root: Group) -> Iterator[Group]:
         group = waiting.pop()
         yield group
         waiting += [part for part in group.parts if isinstance(part, Group)]
+
+
+def _of_modules(parts: list[Part]) -> bool:
+    """Whether each turn is one module after another, each of them called in one turn only."""
+    paths = [part.path for part in parts if isinstance(part, Group) and part.path]
+    return len(set(paths)) == len(parts)
+
+
+def _modules(parts: list[Part]) -> str:
+    """As in "blocks 4–9", "modules 4–9" of those in no other, and "conv1 to bn2"."""
+    first, last = (part.path for part in (parts[0], parts[-1]) if isinstance(part, Group))
+    (around, _, one), (other, _, end) = first.rpartition("."), last.rpartition(".")
+    numbered = around == other and one.isdecimal() and end.isdecimal()
+    return f"{around or 'modules'} {one}–{end}" if numbered else f"{first} to {last}"
 
 
 def _stretch_size(length: int) -> int:

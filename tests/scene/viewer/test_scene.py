@@ -21,6 +21,7 @@ from gradscope.trace.schema import (
     Edge,
     Frame,
     GraphTask,
+    Module,
     Node,
     NodeBegin,
     NodeEnd,
@@ -114,6 +115,31 @@ def test_a_long_loop_is_a_group_that_shows_its_first_and_last_turn() -> None:
         if parent == 1
     ]
     assert inside == ["turn 1", "turns 2 to 999", "turn 1,000"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "titles"),
+    [
+        (
+            "012345",
+            ["×3 · modules 0–5 · 2 nodes each", "modules 0–1", "modules 2–3", "modules 4–5"],
+        ),
+        ("ababab", ["×3 · y = f(x) · 2 nodes each", "turn 1", "turn 2", "turn 3"]),
+    ],
+)
+def test_turns_of_modules_are_called_by_them(paths: str, titles: list[str]) -> None:
+    modules = {path: id for id, path in enumerate(sorted(set(paths)), 1)}
+    rows = [Module(0, "", "Net"), Frame(0, "net.py", 3, "", "y = f(x)"), Stack(0, 0)]
+    rows += [Module(id, path, "AB"[id % 2], parent=0) for path, id in modules.items()]
+    for node, path in enumerate(paths):
+        name = ("MulBackward0", "TanhBackward0")[node % 2]
+        rows += [Node(node, name, stack=0, module=modules[path]), Edge(node, 0, node - 1)]
+    scene = viewer_scene(trace_of(*rows, GraphTask(0, roots=(5,), begin=0, end=9)))
+
+    forms = column(scene, "groups", "form")
+    shown = zip(column(scene, "groups", "title"), forms, strict=True)
+    kinds = (GroupForm.LOOP, GroupForm.TURN)
+    assert [title for title, form in shown if form in kinds] == titles
 
 
 def test_no_group_has_more_parts_than_a_picture_can_show() -> None:
