@@ -79,6 +79,9 @@ Dap = Annotated[
         help="Wait for an editor at this port (0: any), which stops the script.", metavar="PORT"
     ),
 ]
+OnScreen = Annotated[
+    bool, typer.Option("--screen", help="Where it stops, fill the terminal (gradscope[screen]).")
+]
 
 
 def trace(
@@ -101,6 +104,7 @@ def trace(
     execute: Execute = None,
     post_mortem: PostMortem = False,
     dap: Dap = None,
+    screen: OnScreen = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
@@ -112,7 +116,7 @@ def trace(
     name, *arguments = script
     say = _unsaid if quiet else _say
     waited = _waited(stop_on, level, say)
-    live, level = _live(breaks or [], break_in, execute, level, say, post_mortem, dap)
+    live, level = _live(breaks or [], break_in, execute, level, say, post_mortem, dap, screen)
     options = TraceOptions(
         script=name,
         arguments=tuple(arguments),
@@ -150,6 +154,7 @@ def _live(
     say: "Callable[[str], None]",
     pm: bool,  # noqa: FBT001
     port: int | None,
+    screen: bool,  # noqa: FBT001
 ) -> "tuple[Live | None, str]":
     """The debugger, if it is to stop somewhere; and the level that this needs, which is said."""
     if not (breaks or inside or pm or port is not None):
@@ -161,7 +166,7 @@ def _live(
     needed = level_for(breaks, level)
     if needed != level:
         say(f"--break {' or '.join(breaks)} looks at numbers: level {needed} is recorded")
-    return debugger(breaks, inside, execute, port), needed
+    return debugger(breaks, inside, execute, port, screen=screen), needed
 
 
 def _waited(names: list[str] | None, level: str, say: "Callable[[str], None]") -> "Waited | None":

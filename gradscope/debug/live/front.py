@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from gradscope.debug.lines import converse, show
+from gradscope.debug.live.walk import GoesOn
+from gradscope.debug.screen import opening
+from gradscope.record.script.signals import Stopped
 from gradscope.render.terminal.cells import line
 from gradscope.render.terminal.styles import BOLD
 
@@ -78,3 +81,14 @@ class Lines:
 
     def leave(self) -> None:
         """There is nothing more to say."""
+
+
+class Screen(Lines):
+    """The debugger's screen at each stop; who leaves it is asked in lines how to go on."""
+
+    def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:
+        self.words(said)
+        if threading.current_thread() is threading.main_thread():
+            opening.show(walk, leaving=(GoesOn, Stopped))
+            said = "the program stands still: continue, detach, stop, or any command"
+        return super().talk(walk, said, hit)

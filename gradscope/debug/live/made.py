@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from gradscope.debug.dap.live import Editor
 from gradscope.debug.lines import typed
-from gradscope.debug.live.front import Lines
+from gradscope.debug.live.front import Lines, Screen
 from gradscope.debug.live.stopping import Live
+from gradscope.debug.screen import opening
 from gradscope.errors import UsageError
 from gradscope.render.terminal.terminal import Terminal
 
@@ -32,15 +33,18 @@ def debugger(
     inside: str | None = None,
     execute: Sequence[str] | None = None,
     port: int | None = None,
+    *,
+    screen: bool = False,
 ) -> Live:
     """One that stops at these, and does what is typed, or is to be executed.
 
-    `port`: or what an editor asks for that comes there, and is waited for.
+    `port`: or what an editor asks for that comes there, and is waited for. `screen`: on a terminal
+    it fills the screen at each stop.
     """
     if inside is not None and inside not in INSIDE:
         raise UsageError(f"--break-in takes forward or backward, not {inside!r}")
     editor = None if port is None else Editor(port)
-    made = Live(editor or _lines(execute))
+    made = Live(editor or _lines(execute, Screen if screen else Lines))
     for text in breaks:
         made.add(text)
     if inside is not None:
@@ -50,12 +54,17 @@ def debugger(
     return made
 
 
-def _lines(execute: Sequence[str] | None) -> Lines:
+def _lines(execute: Sequence[str] | None, kind: type[Lines]) -> Lines:
+    if kind is Screen:
+        if execute or not opening.is_screen(sys.stdin, sys.stdout):
+            raise UsageError("--screen is for somebody at a terminal, who types")
+        if not opening.installed():
+            raise UsageError("--screen needs Textual: pip install 'gradscope[screen]'")
     by_hand = not execute and sys.stdin.isatty()
     height = shutil.get_terminal_size().lines - PROMPT_LINES if by_hand else PIPE_SCREEN
     out = Terminal(sys.stderr, plain=False, width=None)
     commands = typed() if by_hand else execute or _piped()
-    return Lines(out, max(height, LEAST), commands, by_hand=by_hand)
+    return kind(out, max(height, LEAST), commands, by_hand=by_hand)
 
 
 def _piped() -> Iterator[str]:

@@ -288,6 +288,7 @@ def test_what_cannot_be_stopped_at_is_said_before_the_script_runs(tmp_path: Path
         (("--break", "noodle Mul"), "there is nothing called 'noodle'"),
         (("--break", "node Mul if"), "nothing stands behind 'if'"),
         (("--break-in", "sideways"), "--break-in takes forward or backward"),
+        (("--break", "nan", "--screen"), "--screen is for somebody at a terminal"),
     ):
         ran = live(tmp_path, "gradscope", *options, then=("c",))
         assert ran.returncode == ExitCode.MISUSED

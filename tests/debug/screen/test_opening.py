@@ -118,6 +118,37 @@ def test_at_a_real_terminal_keys_move_and_q_leaves_it_as_it_was() -> None:
     assert b"Traceback" not in seen
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="likewise")
+def test_a_program_that_is_stopped_fills_the_terminal_and_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("textual", reason="pip install 'gradscope[screen]'")
+    import pty
+
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\nx = torch.ones(2, requires_grad=True)\nfor _ in range(2):\n"
+        "    (x * 3).tanh().sum().backward()\nprint('ended', x.grad.sum())\n"
+    )
+    child, terminal_ = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+        os.execv(sys.executable, [sys.executable, "-m", "gradscope", "trace", "--on", "gradscope",
+                                  "--screen", "--break", "TanhBackward0", "train.py"])  # fmt: skip
+    seen = _until(terminal_, b"q quit", 60)
+    os.write(terminal_, b"c")
+    seen += _until(terminal_, b"\x1b[?1049l") + _until(terminal_, b"q quit")
+    os.write(terminal_, b"q")
+    seen += _until(terminal_, b"(gradscope) ")
+    os.write(terminal_, b"detach\r")
+    seen += _until(terminal_, b"next: gradscope inspect")
+    _, status = os.waitpid(child, 0)
+    os.close(terminal_)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert b"ended" in seen
+    assert b"Traceback" not in seen
+
+
 def _until(terminal_: int, text: bytes, seconds: float = 20) -> bytes:
     """What is written until this is."""
     seen, end = b"", time.monotonic() + seconds
