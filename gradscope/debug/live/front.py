@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -59,7 +60,7 @@ class Lines:
     def __init__(self, out: Terminal, lines: int, typed: Iterable[str], *, by_hand: bool) -> None:
         self._out = out
         self._lines = lines
-        self._typed: Iterator[str] = iter(typed)
+        self._typed = _of_this_process(typed)
         self.by_hand = by_hand
 
     def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:  # noqa: ARG002 -- it is said
@@ -81,6 +82,15 @@ class Lines:
 
     def leave(self) -> None:
         """There is nothing more to say."""
+
+
+def _of_this_process(typed: Iterable[str]) -> Iterator[str]:
+    """What is typed, until this is a child that a command has forked: it is left alone."""
+    process = os.getpid()
+    for text in typed:
+        yield text
+        if os.getpid() != process:
+            return
 
 
 class Screen(Lines):

@@ -273,6 +273,21 @@ def test_children_and_other_threads_are_not_stopped(engine: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_fork_and_an_exit_while_it_stands_are_the_programs_own(
+    engine: str, tmp_path: Path
+) -> None:
+    then = ("py import os", "py child = os.fork()", "py print('in', child == 0)", "c")
+    forked = live(tmp_path, engine, "--break", "TanhBackward0", then=then)
+    left = live(tmp_path, engine, "--break", "TanhBackward0", then=("py exit(3)", "c"))
+
+    assert forked.stdout.count("ended") == 2
+    assert forked.stderr.count("in False") == 1
+    assert "in True" not in forked.stderr
+    assert (left.returncode, left.stdout) == (3, "")
+    assert load(tmp_path / "trace.json").event_count
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_what_only_the_trace_tells_stops_behind_it(engine: str, tmp_path: Path) -> None:
     script = SCRIPT + "import time\nfor _ in range(8):\n    time.sleep(0.1)\n    w * 2\n"
 
