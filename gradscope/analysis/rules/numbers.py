@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections import defaultdict
@@ -18,6 +19,7 @@ from gradscope.analysis.nonfinite.lineage import without_operands
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
+from gradscope.analysis.nonfinite.zeros import made_zero_by
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
@@ -97,7 +99,7 @@ def _after(
 
 
 def _out_of(birth: Birth) -> str:
-    return " out of Inf" if birth.from_inf else ""
+    return ", made of an Inf," if birth.from_inf else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +131,13 @@ class _Told:
         named = list(dict.fromkeys(words))
         more = len(named) - FOLLOWED
         rest = f", and {more:,} more" if more > 0 else ""
-        why = f"{self.found.why}; of it came {', '.join(named[:FOLLOWED])}{rest}"
+        why = f"{self.found.why}; what followed from it: {', then '.join(named[:FOLLOWED])}{rest}"
         rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # no name of theirs
         return replace(self.found, why=why, evidence=(*self.found.evidence, *rows))
 
     def _elsewhere(self, place: PlaceInWords) -> str:
         same = place.site.place == self.place.site.place
-        return ", there" if same else at(place.site)
+        return " (the same line)" if same else at(place.site)
 
 
 def _function(place: PlaceInWords) -> str:
@@ -204,19 +206,29 @@ def _found(trace: Trace, birth: Birth, place: PlaceInWords, times: int) -> Found
     where = f" ({place.site})" if place.site.place else ""
     why, fix = remedy(place.function, birth)
     better = _guarded(place, birth)
+    fix = instead(better, place.site.text) if better else fix
+    zeros = made_zero_by(trace, birth) if _function(place) in AT_ZERO else ("", "")
+    if zeros[0]:
+        why += f"; {zeros[0]}{zeros[1]} set what comes here to 0"
+        fix += (
+            f"; what {zeros[0]} set to 0 gets no gradient by that: softplus in its place gives one"
+        )
     if birth.place is Place.LEAF and birth.node == NONE:
         why += _came_in(trace, birth)
     return Found(
-        message=f"{birth.kind} {made_of} {place.words}{where}: {_counts(birth)}{again}",
+        message=f"{birth.kind} {made_of} {place.words}{where}: {_counts(trace, birth)}{again}",
         site=place.site,
         evidence=_evidence(birth),
         why=why,
-        fix=instead(better, place.site.text) if better else fix,
+        fix=fix,
         certainty=Certainty.INFERRED if birth.unchecked else Certainty.CERTAIN,
         # An Inf in the data is often meant: a mask of −Inf, the start of a minimum.
         severity=Severity.NOTE if birth.kind == "Inf" and birth.place is Place.LEAF else None,
     )
 
+
+AT_ZERO = ("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal")
+"""Functions that are not finite, or have no finite derivative, at zero."""
 
 GUARDS = {
     "log": "{}.clamp_min(1e-12)",
@@ -241,9 +253,24 @@ def _evidence(birth: Birth) -> tuple[Evidence, ...]:
     return tuple(Evidence(table, id) for table, id in rows if id != NONE)
 
 
-def _counts(birth: Birth) -> str:
+def _place(trace: Trace, birth: Birth) -> str:
+    """ ", in place (3, 0, 0)", where the shape is known and has several dimensions."""
+    ops, tensors, tensor = trace.table(Op), trace.table(Tensor), birth.tensor
+    if tensor == NONE and birth.place is Place.OP_OUTPUT and ops.has(birth.op):
+        outputs = ops.row(birth.op).outputs
+        tensor = outputs[birth.index] if 0 <= birth.index < len(outputs) else NONE
+    shape = tensors.row(tensor).shape if tensors.has(tensor) else ()
+    if len(shape) < 2 or math.prod(shape) != birth.count:
+        return ""
+    place = ", ".join(str(int(each)) for each in np.unravel_index(birth.bad[0], shape))
+    return f", in place ({place})"
+
+
+def _counts(trace: Trace, birth: Birth) -> str:
     named = (("NaN", birth.nan), ("+Inf", birth.posinf), ("−Inf", birth.neginf))
     parts = [f"{count} {name}" for name, count in named if count]
-    where = f", first at {birth.bad[0]}" if birth.bad and birth.count > 1 else ""
+    where = ""
+    if birth.bad and birth.count > 1:
+        where = f", first at {birth.bad[0]}{_place(trace, birth)}"
     elements = "element" if birth.count == 1 else "elements"
     return f"{' and '.join(parts)} in {birth.count} {elements}{where}"

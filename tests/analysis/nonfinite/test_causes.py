@@ -8,6 +8,7 @@ from gradscope.record.recorder import record
 
 
 def test_gradients_that_overflow_together_are_one_finding() -> None:
+    torch.manual_seed(0)  # a loss that is small enough for a product with 3e38
     with record(level="values") as recording:
         model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(6)))
         loss = model(torch.ones(2, 4)).sum()
@@ -15,7 +16,7 @@ def test_gradients_that_overflow_together_are_one_finding() -> None:
 
     (finding,) = inspect(recording.trace()).findings
     assert finding.message.startswith("Inf born in the backward of ")
-    assert "of it came" in finding.why
+    assert "what followed from it" in finding.why
 
 
 def test_two_causes_in_one_backward_are_two_findings() -> None:

@@ -124,3 +124,28 @@ for _ in range(2):
     assert said.endswith("it holds of the Linear first called at snippet_0.py:6")
     with pytest.raises(UnknownNameError, match=r"choose one: \d+ \(of the Linear first called at "):
         tensor_meant(trace, "weight")
+
+
+def test_zeros_that_a_log_cannot_take_are_told_by_what_made_them(tmp_path: Path) -> None:
+    program = """
+x = torch.tensor([[1.0, 2.0], [3.0, -1.0]], requires_grad=True)
+spread = torch.nn.functional.relu(x)
+variance = spread.pow(2)
+loss = variance.log().sum()
+loss.backward()
+"""
+    found = told(program.lstrip(), tmp_path)["GS201"]
+
+    assert "1 −Inf in 4 elements, first at 3, in place (1, 1)" in found.message
+    said = re.sub(r"[^ ]*/(?=snippet)", "", found.why)
+    assert "relu at snippet_0.py:2 set what comes here to 0; what followed" in said
+    assert "what relu set to 0 gets no gradient by that" in found.fix
+
+
+def test_zeros_of_the_data_are_not_said_to_be_made(tmp_path: Path) -> None:
+    program = """
+x = torch.tensor([1.0, 0.0], requires_grad=True)
+x.pow(2).log().sum().backward()
+"""
+
+    assert "set what" not in told(program.lstrip(), tmp_path)["GS201"].why

@@ -61,8 +61,8 @@ def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
             Evidence("event", 13),
             Evidence("value", 9),
         ),
-        why="the derivative of sqrt is 1/(2·√x), which is Inf at 0; of it came NaN out of Inf in "
-        "the backward of PowBackward0 at nan.py:4",
+        why="the derivative of sqrt is 1/(2·√x), which is Inf at 0; what followed from it: "
+        "NaN, made of an Inf, in the backward of PowBackward0 at nan.py:4",
         fix="write `r = s.clamp_min(1e-12).sqrt()` instead of `r = s.sqrt()`",
         certainty=Certainty.CERTAIN,
     )
@@ -89,7 +89,9 @@ def test_the_same_place_in_every_step_is_told_once() -> None:
     assert found.message == (
         "NaN born in the forward call log (train.py:5): 1 NaN in 1 element, and 2 more times there"
     )
-    assert found.why.endswith("; of it came NaN in the backward of LogBackward0#1, there")
+    assert found.why.endswith(
+        "; what followed from it: NaN in the backward of LogBackward0#1 (the same line)"
+    )
 
 
 def test_layers_and_parameters_that_share_a_line_are_places_of_their_own() -> None:
