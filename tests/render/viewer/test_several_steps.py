@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, NodeEnd, Row, Step
 from tests.shared.example_traces import shared_weight, two_layers
 
 pytestmark = pytest.mark.browser
@@ -61,6 +63,26 @@ def test_gradients_and_events_are_those_of_the_backward_shown(opened: Opens) -> 
     page.evaluate("gradscope.setBackward(-1)")
     page.evaluate(f"gradscope.selectNode({column}.indexOf({leaf}))")
     assert "Takes 3 gradients, in all backwards" in text(page, "#details")
+
+
+def test_what_another_step_made_is_shown_in_the_backward_that_ran_it(opened: Opens) -> None:
+    rows: list[Row] = [Step(step, step, begin=9 * step, end=9 * step + 8) for step in range(2)]
+    rows += [
+        Node(node, f"{name}Backward0", node, step=node // 2) for node, name in enumerate("ABC")
+    ]
+    rows += [Edge(2, 0, 0), Edge(1, 0, 0)]
+    rows += [GraphTask(task, roots=(task + 1,), step=task, begin=9 * task) for task in range(2)]
+    for t, (task, node) in enumerate([(0, 1), (1, 2), (1, 0)]):
+        rows.append(NodeBegin(task=task, node=node, t=3 + 5 * t))
+        rows.append(NodeEnd(task=task, node=node, t=4 + 5 * t))
+    page = opened(trace_of(*rows))
+    page.evaluate("gradscope.setBackward(1); gradscope.selectNode(0)")
+
+    assert "Takes 1 gradient\nfrom CBackward0" in text(page, "#details")
+    assert page.evaluate("[gradscope.backward, gradscope.tree.title(gradscope.root)]") == [
+        1,
+        "step 0",
+    ]
 
 
 def test_what_was_slowest_is_listed_whole_and_a_name_leads_to_its_slowest_run(

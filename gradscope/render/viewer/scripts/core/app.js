@@ -119,7 +119,10 @@ export class App {
   /** @param {number} node @param {boolean} [centre] */
   selectNode(node, centre = true) {
     if (node < 0) return;
-    this.reveal(this.homeOf(node));
+    const ran = (/** @type {number} */ each) => this.backward >= 0 && this.runOf(each) >= 0;
+    const home = this.homeOf(node);
+    const user = [...this.tree.users.get(node)?.values() ?? []].find(ran);
+    this.reveal(user === undefined || this.tree.contains(this.root, home) ? home : this.tree.of[user], ran(node));
     [this.node, this.group, this.centre] = [node, -1, centre];
     this.tell("selection");
   }
@@ -136,14 +139,16 @@ export class App {
     this.tell("selection", "range");
   }
 
-  /** Show the step that a group is in, if another one is shown. @param {number} group */
-  reveal(group) {
+  /** Show the step that a group is in, if another one is shown. @param {number} group @param {boolean} [stay] with the backward shown, which ran what another step had made */
+  reveal(group, stay = false) {
     if (group < 0 || this.tree.contains(this.root, group)) return;
     const step = this.tree.around(group).find((each) => this.tree.form[each] === 1);
     this.root = step ?? 0;
-    this.backward = this.model.backwards.get("step").findIndex((/** @type {number} */ each) => this.tree.steps.get(each) === step);
     this.open = this.usual(this.root);
-    this.event = this.events[1];
+    if (!stay) {
+      this.backward = this.model.backwards.get("step").findIndex((/** @type {number} */ each) => this.tree.steps.get(each) === step);
+      this.event = this.events[1];
+    }
     this.draw();
     this.tell("backward", "picture", "event");
   }
