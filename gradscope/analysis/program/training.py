@@ -175,6 +175,16 @@ class Training:
         ]
         return " and ".join(said[:FEW])
 
+    def told_apart(self, some: Iterable[int], held: Iterable[int]) -> str:
+        """Of which models these are, and those that an optimizer holds, if names do not tell."""
+        some, held = {*some}, {*held}
+        if not {*map(self.title, some)} & {*map(self.title, held)}:
+            return ""
+        theirs, its = self.models_of(some), self.models_of(held)
+        if not theirs or not its or theirs == its:
+            return ""
+        return f": they are of {theirs}, and those of the same names that it holds of {its}"
+
     def title(self, tensor: int) -> str:
         found = leaf(self.trace, tensor)
         if found is None:

@@ -88,7 +88,7 @@ def _hidden(training: Training) -> Iterator[Found]:
             ),
             why="backwards brought gradients to them, and no step ever used these; "
             f"`parameters()` and `state_dict()` of {within} do not give them either",
-            fix=f"write `{better}`{', and ' if then else ''}{then}"
+            fix=f"write `{better}`{'; ' if then else ''}{then}"
             if better
             else f"keep them in a torch.nn.{holder}{KEYS if holder.endswith('Dict') else ''}",
         )
@@ -160,7 +160,8 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
         f"{has}",
         site=site,
         evidence=(Evidence("act", optimizer.built.id), *few_tensors(trace, lost)),
-        why="backwards brought gradients to them in the steps recorded, and no step used these",
+        why="backwards brought gradients to them in the steps recorded, and no step used these"
+        + training.told_apart(lost, optimizer.tensors),
         fix="give all of `model.parameters()` to the optimizer; if they are to stay as they are, "
         "`requires_grad_(False)` saves computing their gradients",
         severity=Severity.WARNING if same or twins else None,

@@ -73,7 +73,7 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
     came = "came to nothing that it holds"
     if elsewhere:
         came = f"came to {training.named(elsewhere)}, which no optimizer holds"
-        came += _of_which_models(training, {*elsewhere}, {*optimizer.tensors})
+        came += training.told_apart(elsewhere, optimizer.tensors)
     copied = training.acts.of(Deed.COPIED)
     said = f"; a copy was made{at(training.acts.site(copied[0]))}" if copied else ""
     fix = "build the optimizer with the parameters of the model that is trained, after every copy "
@@ -91,16 +91,6 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
         fix=fix,
         certainty=Certainty.CERTAIN,
     )
-
-
-def _of_which_models(training: Training, some: set[int], others: set[int]) -> str:
-    """Which model each of two sets of parameters is of, where their names do not tell."""
-    if not {*map(training.title, some)} & {*map(training.title, others)}:
-        return ""
-    theirs, its = training.models_of(some), training.models_of(others)
-    if not theirs or not its or theirs == its:
-        return ""
-    return f": they are of {theirs}, and those of the same names that it holds of {its}"
 
 
 def _no_longer(
