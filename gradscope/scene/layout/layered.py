@@ -16,6 +16,8 @@ from itertools import pairwise
 
 Point = tuple[float, float]
 
+WIDEST = 2200.0
+"""A row that would be wider goes on in the next."""
 BETWEEN = 18.0
 """The space between two pieces of a row."""
 BESIDE_LANE = 8.0

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from gradscope.scene.layout.columns import FIRST, LAST, columns_of, parts_of, whole_of
-from gradscope.scene.layout.layered import Piece, Point, Way, lay_out, ranks
+from gradscope.scene.layout.layered import WIDEST, Piece, Point, Way, lay_out, ranks
 
-WIDEST = 2200.0
-"""A row that would be wider goes on in the next."""
 PAD = 12.0
 BETWEEN_COLUMNS = 34.0
 AROUND_TITLE = 16.0

@@ -10,10 +10,8 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.scene.layout.arrays.depths import depths
 from gradscope.scene.layout.arrays.graph import Flat, Floats, starts_of, sums_in_runs
-from gradscope.scene.layout.layered import BETWEEN, ROW_GAP
+from gradscope.scene.layout.layered import BETWEEN, ROW_GAP, WIDEST
 
-WIDEST = 2200.0
-"""A row that would be wider goes on in the next."""
 SIDEWAYS = 1.6
 """How much wider than high a picture is to be."""
 SHORTEST = 450.0
