@@ -99,12 +99,7 @@ def test_what_a_command_raises_to_leave_is_raised_when_the_screen_is_gone(
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
 def test_at_a_real_terminal_keys_move_and_q_leaves_it_as_it_was() -> None:
     pytest.importorskip("textual", reason="pip install 'gradscope[screen]'")
-    import pty
-
-    child, terminal_ = pty.fork()
-    if child == 0:
-        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
-        os.execv(sys.executable, [sys.executable, "-m", "gradscope", "debug", NAN])
+    child, terminal_ = _at_a_terminal("debug", NAN)
     seen = _until(terminal_, b"q quit")
     os.write(terminal_, b">>")
     seen += _until(terminal_, b"WhereBackward0 begins")
@@ -121,19 +116,15 @@ def test_at_a_real_terminal_keys_move_and_q_leaves_it_as_it_was() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="likewise")
 def test_a_program_that_is_stopped_fills_the_terminal_and_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("textual", reason="pip install 'gradscope[screen]'")
-    import pty
-
     script = tmp_path / "train.py"
     script.write_text(
         "import torch\nx = torch.ones(2, requires_grad=True)\nfor _ in range(2):\n"
         "    (x * 3).tanh().sum().backward()\nprint('ended', x.grad.sum())\n"
     )
-    child, terminal_ = pty.fork()
-    if child == 0:
-        os.chdir(tmp_path)
-        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
-        os.execv(sys.executable, [sys.executable, "-m", "gradscope", "trace", "--on", "gradscope",
-                                  "--screen", "--break", "TanhBackward0", "train.py"])  # fmt: skip
+    child, terminal_ = _at_a_terminal(
+        "trace", "--on", "gradscope", "-o", str(tmp_path / "trace.json"), "--screen", "--break",
+        "TanhBackward0", str(script),
+    )  # fmt: skip
     seen = _until(terminal_, b"q quit", 60)
     os.write(terminal_, b"c")
     seen += _until(terminal_, b"\x1b[?1049l") + _until(terminal_, b"q quit")
@@ -147,6 +138,17 @@ def test_a_program_that_is_stopped_fills_the_terminal_and_goes_on(tmp_path: Path
     assert os.waitstatus_to_exitcode(status) == 0
     assert b"ended" in seen
     assert b"Traceback" not in seen
+
+
+def _at_a_terminal(*arguments: str) -> tuple[int, int]:
+    """gradscope, as a child, and the terminal that it has."""
+    import pty
+
+    child, terminal_ = pty.fork()
+    if child == 0:
+        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+        os.execv(sys.executable, [sys.executable, "-m", "gradscope", *arguments])
+    return child, terminal_
 
 
 def _until(terminal_: int, text: bytes, seconds: float = 20) -> bytes:
