@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.debug.live.numbers import STATISTICS
 from gradscope.errors import GradscopeError, UsageError
+from gradscope.record.notes.local_names import leaves_behind
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.readable import plural
 
@@ -60,7 +62,7 @@ def trial(walk: LiveWalk, values: Mapping[int, Any]) -> Answer:
     before = place.kind == "begins"
     grads = list(place.given if before else place.made)
     edges = [(place.node, nr) for nr in range(len(grads))] if before else place.node.next_functions
-    leaves = _leaves(place.node)
+    leaves, _ = leaves_behind([place.node], FAR)
     if not leaves:
         raise UsageError("no leaf gets a gradient from this node: there is nothing to compare")
     other = [values.get(nr, grad) for nr, grad in enumerate(grads)]
@@ -91,21 +93,6 @@ def _run(torch: Any, edges: Any, grads: list[Any], leaves: list[Any]) -> Any:
         raise FailedTrialError(f"{type(error).__name__}: {error}") from None
 
 
-def _leaves(node: Any) -> list[Any]:
-    """Those that a backward comes to from this node."""
-    found: list[Any] = []
-    waiting, seen = [node], {node}
-    while waiting and len(seen) < FAR:
-        node = waiting.pop()
-        if hasattr(node, "variable"):
-            found.append(node.variable)
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
-    return found
-
-
 def _rank(differs: float) -> tuple[bool, float]:
     return differs == differs, -differs  # noqa: PLR0124 -- a NaN comes first
 
@@ -125,4 +112,4 @@ def _norm(array: Any) -> str:
     if array is None:
         return "None"
     with np.errstate(all="ignore"):
-        return f"{float(np.sqrt(np.square(np.abs(array)).sum(dtype=np.float64))):.4g}"
+        return f"{STATISTICS['norm'](array):.4g}"

@@ -9,7 +9,7 @@ from weakref import ref
 
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell
-from gradscope.record.notes.local_names import is_leaf, node_of
+from gradscope.record.notes.local_names import is_leaf, leaves_behind, node_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -194,15 +194,6 @@ def _leaves(tensors: list[Any]) -> list[Any]:
 def behind(tensors: list[Any]) -> tuple[list[Any], bool]:
     """The leaves that these tensors were computed of, and whether these are all."""
     leaves: list[Any] = [each for each in tensors if is_leaf(each)]
-    waiting = [node for each in tensors if (node := node_of(each)) is not None]
-    seen = set(waiting)
-    while waiting and len(seen) < FAR:
-        node = waiting.pop()
-        leaf = getattr(node, "variable", None)
-        if leaf is not None:
-            leaves.append(leaf)
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
-    return leaves, not waiting
+    nodes = [node for each in tensors if (node := node_of(each)) is not None]
+    others, whole = leaves_behind(nodes, FAR)
+    return leaves + others, whole

@@ -145,6 +145,25 @@ def is_leaf(tensor: Any) -> bool:
     return _written_base(tensor) is None and bool(tensor.is_leaf)
 
 
+def leaves_behind(nodes: list[Any], far: int) -> tuple[list[Any], bool]:
+    """The leaves that a backward comes to from these nodes, and whether these are all.
+
+    `far`: so many nodes are looked at.
+    """
+    leaves: list[Any] = []
+    waiting, seen = list(nodes), set(nodes)
+    while waiting and len(seen) < far:
+        node = waiting.pop()
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            leaves.append(leaf)
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return leaves, not waiting
+
+
 def _written_base(tensor: Any) -> Any:
     """What it is a view of, if that may have been written to since."""
     base = tensor._base if tensor._is_view() else None
