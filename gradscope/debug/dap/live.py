@@ -85,7 +85,7 @@ class Editor:
             return False
         session.opened, session.known_sources = walk, Sources(walk.trace)
         with suppress(*GONE):
-            kinds = [walk.live.stops[number].partition(" ")[0] for number in hit]
+            kinds = [walk.live.stops[number].text.partition(" ")[0] for number in hit]
             reason = REASONS.get(kinds[0], "breakpoint") if kinds else "step"
             stopped(session, reason, said, hit)
             _until(session, "over")

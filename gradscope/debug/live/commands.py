@@ -78,11 +78,9 @@ def _skip(walk: Walk, _: str) -> Answer:
     """Let nothing come of the node: what it is given, or returns, becomes zeros."""
     live = _live(walk)
     grads = _grads(live)
-    with live.live.places.aside():
-        zeros = {nr: each * 0 for nr, each in enumerate(grads) if each is not None}
-    for each in zeros.values():  # a NaN times zero is none
-        with live.live.places.aside():
-            each.zero_()
+    places = live.live.places
+    with places.aside():
+        zeros = {n: places.torch.zeros_like(g) for n, g in enumerate(grads) if g is not None}
     return _kept(live, zeros)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -42,16 +43,24 @@ SAID = {
 NO_CALL = ": no operation that returns or writes a tensor was called there"
 
 
+@dataclass(slots=True)
+class Wanted:
+    """A breakpoint that was set."""
+
+    text: str
+    what: Breakpoint
+    here: bool  # whether a place itself tells of it; else the trace so far does
+    times: int = 0  # so often it was come to
+
+
 class Live:
     """The debugger of one program that is running."""
 
     def __init__(self, front: Front) -> None:
         self.front = front
         self.places = Places(self.passes)
-        self.stops: dict[int, str] = {}
+        self.stops: dict[int, Wanted] = {}
         self.replaced: dict[int, Any] = {}  # gradients, by their places, that the node is to get
-        self._read: dict[int, Breakpoint] = {}
-        self._times: dict[int, int] = {}
         self._numbers = count(1)
         self._holds = Holds(Numbers(self.places), Named())
         self._until: Until | None = None
@@ -71,15 +80,14 @@ class Live:
 
     def add(self, text: str) -> int:
         """Stop at this from now on."""
-        wanted = read(text)
-        self._holds.is_known_here(wanted)
+        what = read(text)
         number = next(self._numbers)
-        self.stops[number], self._read[number], self._times[number] = text.strip(), wanted, 0
+        self.stops[number] = Wanted(text.strip(), what, self._holds.is_known_here(what))
         return number
 
     def remove(self, number: int) -> None:
         """Do so no longer."""
-        del self.stops[number], self._read[number], self._times[number]
+        del self.stops[number]
 
     def until(self, until: Until) -> None:
         """Stop where this holds first."""
@@ -101,15 +109,14 @@ class Live:
         reasons = [(0, "gradscope.breakpoint()")] if place.kind == "asked" else []
         if self._until is not None and self._until(place):
             reasons.append((0, ""))
-        for number, wanted in list(self._read.items()):
-            known = self._holds.is_known_here(wanted)
-            holds = known and self._holds.at(place, wanted)
-            if wanted.kind == "line":
+        for number, stop in self.stops.items():
+            holds = stop.here and self._holds.at(place, stop.what)
+            if stop.what.kind == "line":
                 holds &= not self._still_there(place, number, holds)
             if not holds:
                 continue
-            self._times[number] += 1
-            if wanted.nth in (0, self._times[number]):
+            stop.times += 1
+            if stop.what.nth in (0, stop.times):
                 reasons.append((number, self._said(number)))
         return reasons
 
@@ -123,38 +130,36 @@ class Live:
 
     def over(self) -> None:
         """The program has ended: what it never came to is said."""
-        for number, text in self.stops.items():
-            if not self._times[number] and not self.detached:
-                why = NO_CALL if self._read[number].kind == "line" else ""
-                self.front.words(f"breakpoint {number} ({text}) stopped nowhere{why}")
+        for number, stop in self.stops.items():
+            if not stop.times and not self.detached:
+                why = NO_CALL if stop.what.kind == "line" else ""
+                self.front.words(f"breakpoint {number} ({stop.text}) stopped nowhere{why}")
         self.front.leave()
 
     def _said(self, number: int) -> str:
-        text = self.stops[number]
+        text = self.stops[number].text
         return text if number == self._once else f"breakpoint {number}: {text}"
 
     def _looked_back(self, place: Place) -> tuple[list[tuple[int, str]], int | None]:
         """What the trace so far holds of that which no place tells; where the first of it is."""
-        asked = [n for n, each in self._read.items() if not self._holds.is_known_here(each)]
+        asked = {number: stop for number, stop in self.stops.items() if not stop.here}
         now = perf_counter()
         if not asked or now - self._looked < max(AT_LEAST, self._cost / SHARE):
             return [], None
         trace = self._trace(place)
         reasons: list[tuple[int, str]] = []
         first = None
-        for number in asked:
-            if trace is None:
-                break
-            try:
-                moments = hits(trace, self._read[number])
-            except GradscopeError:  # nothing of it is there yet
-                continue
-            new = moments[moments >= self._seen]
-            if len(new):
-                self._times[number] += 1
-                reasons.append((number, f"{self._said(number)} (it was there before this)"))
-                first = int(new[0]) if first is None else min(first, int(new[0]))
         if trace is not None:
+            for number, stop in asked.items():
+                try:
+                    moments = hits(trace, stop.what)
+                except GradscopeError:  # nothing of it is there yet
+                    continue
+                new = moments[moments >= self._seen]
+                if len(new):
+                    stop.times += 1
+                    reasons.append((number, f"{self._said(number)} (it was there before this)"))
+                    first = int(new[0]) if first is None else min(first, int(new[0]))
             self._seen = len(trace.once(Moments))
         self._looked = perf_counter()
         self._cost = self._looked - now

@@ -44,8 +44,8 @@ class LiveWalk(Walk):
         self.place_now = place
         self.moment = self.last
         self.scope = scope_of(place, self)
-        for number, text in live.stops.items():
-            self.stops[number] = Stop(number, text, self._so_far(text))
+        for number, stop in live.stops.items():
+            self.stops[number] = Stop(number, stop.text, self._so_far(stop.text))
 
     def let_go(self) -> None:
         """Hold nothing of the program's any more."""
