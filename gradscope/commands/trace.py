@@ -115,14 +115,16 @@ def trace(
         gc.enable()  # what the script leaves behind is collected, as it would be under python
     name, *arguments = script
     say = _unsaid if quiet else _say
-    waited = _waited(stop_on, level, say)
-    live, level = _live(breaks or [], break_in, execute, level, say, post_mortem, dap, screen)
+    waited, level = _waited(stop_on, level, say)
+    live, level = _live(
+        breaks or [], break_in, execute, level, say, post_mortem, dap, screen, waited
+    )
     options = TraceOptions(
         script=name,
         arguments=tuple(arguments),
         module=module,
         output=output,
-        level=level if waited is None else waited.level(level),
+        level=level,
         on=on,
         steps=steps,
         ranks=ranks,
@@ -130,9 +132,7 @@ def trace(
         max_bytes=max_bytes,
         native=native,
         check_functions=check_functions,
-        stop_on=None if waited is None else waited.stop_on(),
-        places=None if live is None else live.places,
-        mourns=live.dies if live is not None and post_mortem else None,
+        debugger=live,
     )
     outcome = run_script(options, say=say)
     if live is not None:
@@ -155,31 +155,36 @@ def _live(
     pm: bool,  # noqa: FBT001
     port: int | None,
     screen: bool,  # noqa: FBT001
+    waited: "Waited | None",
 ) -> "tuple[Live | None, str]":
     """The debugger, if it is to stop somewhere; and the level that this needs, which is said."""
-    if not (breaks or inside or pm or port is not None):
-        if execute:
-            raise UsageError("-x says what to do where the script stops: add --break, or --pm")
+    asks = breaks or inside or pm or port is not None
+    if execute and not asks:
+        raise UsageError("-x says what to do where the script stops: add --break, or --pm")
+    if not asks and waited is None:
         return None, level
     from gradscope.debug.live.made import debugger, level_for
 
     needed = level_for(breaks, level)
     if needed != level:
         say(f"--break {' or '.join(breaks)} looks at numbers: level {needed} is recorded")
-    return debugger(breaks, inside, execute, port, screen=screen), needed
+    ends = None if waited is None else waited.ends()
+    return debugger(breaks, inside, execute, port, screen=screen, mourns=pm, ends=ends), needed
 
 
-def _waited(names: list[str] | None, level: str, say: "Callable[[str], None]") -> "Waited | None":
-    """What --stop-on waits for; the level that this needs is said, where it is another."""
+def _waited(
+    names: list[str] | None, level: str, say: "Callable[[str], None]"
+) -> "tuple[Waited | None, str]":
+    """What --stop-on waits for; the level that this needs, which is said, where it is another."""
     if not names:
-        return None
+        return None, level
     from gradscope.commands.options.stop_on import Waited
 
     waited = Waited(names)
     needed = waited.level(level)
     if needed != level:
         say(f"--stop-on {waited.words} looks at level {needed}, which is recorded")
-    return waited
+    return waited, needed
 
 
 def _stopped(waited: "Waited", code: int) -> None:

@@ -183,6 +183,23 @@ class Recording:
             finally:
                 writer.unseal()
 
+    def as_if_over(self) -> Trace | None:
+        """The trace, as if the program had ended well now; None: one cannot look now."""
+        session, writer = self.session, self.writer
+        if session is None or not isinstance(writer, FileWriter):
+            return None
+        with session.own_time.working("looking"):
+            if not self.seal({"exit": "ok"}):
+                return None
+            try:
+                return load(writer.path)
+            finally:
+                self.unseal()
+
+    def events(self) -> int:
+        """So many were noted so far."""
+        return 0 if self.session is None else self.session.source.events()
+
     def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
         for key, value in facts.items():
             self._put(key, value)
@@ -266,7 +283,7 @@ class Recording:
         if self._pausing is not None:
             self._pausing.saw_backward = False
         wanted = options.steps is None or options.steps[0] <= number <= options.steps[1]
-        if wanted and self._has_room(session):
+        if wanted and self._has_room():
             if self._pausing is not None:
                 self._pausing = None
                 session.resume()
@@ -279,13 +296,13 @@ class Recording:
         if session is None:
             return
         session.flush_if_due()
-        if self._pausing is None and not self._has_room(session):
+        if self._pausing is None and not self._has_room():
             self._cut = True
             self._pause(session, "dropped")
 
-    def _has_room(self, session: Session) -> bool:
+    def _has_room(self) -> bool:
         most = self.options.max_events
-        return most is None or session.source.events() < most
+        return most is None or self.events() < most
 
     def _pause(self, session: Session, why: str) -> None:
         """Leave out this step, or what is left of it."""

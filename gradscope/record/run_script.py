@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from gradscope.errors import ExitCode, GradscopeError, RecordingError, UsageError
 from gradscope.record.engines import AUTO, choice, named
@@ -28,20 +28,36 @@ from gradscope.record.script.exits import Exits
 from gradscope.record.script.program import Program, from_module, from_script, stage
 from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, Stopped, handled
+from gradscope.record.stops.ending import raised_at_next_line, spare_signal, tell_main_thread
 from gradscope.record.stops.places import Places
-from gradscope.record.stops.stopping import (
-    CountingWriter,
-    StopOn,
-    Watchman,
-    raised_at_next_line,
-    spare_signal,
-    tell_main_thread,
-)
 from gradscope.trace.shortcomings import ran_elsewhere
 from gradscope.trace.text import quoted
 from gradscope.trace.writer import FileWriter
 
 INTERRUPTED = 130
+
+
+class Debugger(Protocol):
+    """Who may stop the script."""
+
+    places: Places
+    """At which it can be stopped."""
+
+    at_places: bool
+    """Whether it may be."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ended the script, or was to, for what `--stop-on` waits for."""
+
+    def begins(self, recording: Recording, end: Callable[[], None]) -> None:
+        """The script is about to begin; `end` ends it, from any thread."""
+
+    def ended(self) -> bool:
+        """The script has ended, and its trace has not; whether only that shows what `ends` it."""
+
+    def dies(self, path: Path, error: BaseException) -> None:
+        """The script has died of this, and its trace is here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +76,7 @@ class TraceOptions:
     max_bytes: int | None = None
     native: bool = True
     check_functions: bool = True
-    stop_on: StopOn | None = None
-    places: Places | None = None  # at which it can be stopped
-    mourns: Callable[[Path, BaseException], None] | None = None  # is told how it died
+    debugger: Debugger | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +133,10 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         if ranks is not None and rank.number not in ranks:
             return Outcome(_run(program, main.__dict__, exits).code)
         source = program.attributes.get("__file__")
-        kind = FileWriter if options.stop_on is None else CountingWriter
-        writer = trace_file(rank.file(options.output), source, options.max_bytes, kind)
-        recording = Recording(writer, settings, engine, options.places)
+        writer = trace_file(rank.file(options.output), source, options.max_bytes)
+        stops = options.debugger
+        places = stops.places if stops is not None and stops.at_places else None
+        recording = Recording(writer, settings, engine, places)
         chosen = choice(options.on)
         if chosen and rank.number == min(ranks or {0}):
             say(chosen)
@@ -172,10 +187,9 @@ def _recorded(
     exits: Exits,
     options: TraceOptions,
 ) -> Outcome:
-    process, stop_on = os.getpid(), options.stop_on
+    process, debugger = os.getpid(), options.debugger
     trouble = ""
-    stopper = None if stop_on is None else spare_signal()
-    watchman: Watchman | None = None
+    stopper = None if debugger is None else spare_signal()
 
     def finish(ending: Ending) -> None:
         facts = {"exit": ending.words, "exit_code": ending.code}
@@ -189,12 +203,11 @@ def _recorded(
     signals = Signals(__file__, recording.engine.in_scripts, terminated)
     with handled(signals, stopper):
         recording.start()
-        if isinstance(writer, CountingWriter) and stop_on and recording.session:
-            watchman = Watchman(stop_on, recording, writer, partial(_stop, recording, stopper))
-            watchman.watch(recording.session)
+        if debugger is not None:
+            debugger.begins(recording, partial(_stop, recording, stopper))
         ending = _run(program, main.__dict__, exits)
         signals.finishing = True
-        if watchman is not None and watchman.off_duty() and ending.code == 0:
+        if debugger is not None and debugger.ended() and ending.code == 0:
             ending = Ending(int(ExitCode.STOPPED), "ok; then --stop-on found what it waits for")
         try:
             finish(ending)
@@ -202,10 +215,10 @@ def _recorded(
             trouble = str(error)
     if os.getpid() != process:
         return Outcome(ending.code, None, trouble)
-    if options.mourns is not None and ending.error is not None and not trouble:
-        options.mourns(writer.path, ending.error)
+    if debugger is not None and ending.error is not None and not trouble:
+        debugger.dies(writer.path, ending.error)
     elsewhere = ran_elsewhere({"children": recording.children.groups()})
-    stopped = watchman is not None and watchman.found
+    stopped = debugger is not None and debugger.ends
     return Outcome(ending.code, writer.path, trouble, elsewhere, stopped)
 
 
@@ -249,7 +262,7 @@ def _executed(program: Program, namespace: dict[str, Any]) -> BaseException | No
 def _shown(error: BaseException) -> Ending:
     """How this exception ends a script; said on the standard error, as Python does."""
     if isinstance(error, Stopped):
-        return Ending(int(ExitCode.STOPPED), "stopped by --stop-on")
+        return Ending(int(ExitCode.STOPPED), f"stopped {error.by}")
     if isinstance(error, SystemExit):
         return _exited(error.code)
     place = tracebacks.raised_at(error)

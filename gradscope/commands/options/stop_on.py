@@ -1,6 +1,5 @@
 """What `gradscope trace --stop-on` waits for, and what it says when that was found."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradscope.errors import UsageError
@@ -10,8 +9,11 @@ if TYPE_CHECKING:
 
     from gradscope.analysis.findings import Finding
     from gradscope.analysis.rules.registry import Rule
-    from gradscope.record.stops.stopping import StopOn
+    from gradscope.debug.live.ends import Ends
     from gradscope.trace.trace import Trace
+
+KINDS = {"nan": ("nan",), "inf": ("posinf", "neginf")}
+"""What may be waited for besides rules, and the columns that count it."""
 
 RULE = "rule:"
 BIRTH = "non-finite-birth"
@@ -23,7 +25,6 @@ class Waited:
     def __init__(self, names: list[str]) -> None:
         from gradscope.analysis.rules import all_rules
         from gradscope.analysis.rules.registry import require
-        from gradscope.record.stops.stopping import KINDS
 
         wrong = [name for name in names if name not in KINDS and not name.startswith(RULE)]
         if wrong:
@@ -42,10 +43,11 @@ class Waited:
         needs = [rule.needs for rule in self._looking()]
         return asked if asked not in LEVELS else max([asked, *needs], key=LEVELS.index)
 
-    def stop_on(self) -> "StopOn":
-        from gradscope.record.stops.stopping import StopOn
+    def ends(self) -> "Ends":
+        """What ends the program there."""
+        from gradscope.debug.live.ends import Ends
 
-        return StopOn(self.words, frozenset() if self._rules else self.kinds, self._judge)
+        return Ends(self._judge, counted=not self._rules)
 
     def lines(self) -> list[str]:
         """What was found, as `inspect` says it."""
@@ -57,10 +59,7 @@ class Waited:
     def _looking(self) -> "list[Rule]":
         return [*self._rules, *[self._birth] * bool(self.kinds)]
 
-    def _judge(self, path: Path) -> bool:
-        from gradscope.trace.load_save import load
-
-        trace = load(path)
+    def _judge(self, trace: "Trace") -> bool:
         self.findings = tuple(self._found(trace))
         return bool(self.findings)
 
@@ -75,7 +74,6 @@ class Waited:
                 yield from found
 
     def _is_of_kind(self, trace: "Trace", found: "Finding") -> bool:
-        from gradscope.record.stops.stopping import KINDS
         from gradscope.trace.schema import Value
 
         rows = [each.id for each in found.evidence if each.table == Value.TABLE]

@@ -8,7 +8,7 @@ from gradscope.debug.commands import command
 from gradscope.debug.live import console
 from gradscope.debug.live.holds import LEAF, short
 from gradscope.debug.live.trial import trial
-from gradscope.debug.live.walk import GoesOn, LiveWalk
+from gradscope.debug.live.walk import BY_HAND, GoesOn, LiveWalk
 from gradscope.errors import UsageError
 from gradscope.record.script.signals import Stopped
 from gradscope.scene.answers.answer import Answer, Section, filled
@@ -95,7 +95,7 @@ def _detach(walk: Walk, _: str) -> Answer:
 def _stop(walk: Walk, _: str) -> Answer:
     """End the program here, as by sys.exit; its trace is kept."""
     _live(walk)
-    raise Stopped
+    raise Stopped(BY_HAND)
 
 
 def _grads(live: LiveWalk) -> tuple[Any, ...]:

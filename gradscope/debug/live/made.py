@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from gradscope.debug.dap.live import Editor
 from gradscope.debug.lines import typed
+from gradscope.debug.live.ends import Ends
 from gradscope.debug.live.front import Lines, Screen
 from gradscope.debug.live.stopping import Live
 from gradscope.debug.screen import opening
@@ -35,16 +36,21 @@ def debugger(
     port: int | None = None,
     *,
     screen: bool = False,
+    mourns: bool = False,
+    ends: Ends | None = None,
 ) -> Live:
     """One that stops at these, and does what is typed, or is to be executed.
 
     `port`: or what an editor asks for that comes there, and is waited for. `screen`: on a terminal
-    it fills the screen at each stop.
+    it fills the screen at each stop. `mourns`: where the program dies, too. `ends`: what ends it
+    without asking anybody.
     """
     if inside is not None and inside not in INSIDE:
         raise UsageError(f"--break-in takes forward or backward, not {inside!r}")
     editor = None if port is None else Editor(port)
-    made = Live(editor or _lines(execute, Screen if screen else Lines))
+    asks = bool(breaks) or inside is not None or mourns or editor is not None or ends is None
+    front = editor or _lines(execute, Screen if screen else Lines)
+    made = Live(front, ends, at_places=asks, mourns=mourns)
     for text in breaks:
         made.add(text)
     if inside is not None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import gradscope.debug.live.commands  # noqa: F401  it adds some
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.language import Breakpoint, read
 from gradscope.analysis.state.moments import Moments
+from gradscope.debug.live.ends import Ends, Looks
 from gradscope.debug.live.front import Front, interruptible
 from gradscope.debug.live.holds import FORWARD, Holds, short
 from gradscope.debug.live.named import Named
 from gradscope.debug.live.numbers import Numbers
-from gradscope.debug.live.walk import GoesOn, LiveWalk, Until
+from gradscope.debug.live.walk import BY_HAND, GoesOn, LiveWalk, Until
 from gradscope.errors import EmptyTraceError, GradscopeError
 from gradscope.record.notes.sites import is_ours
 from gradscope.record.script.signals import Stopped
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from gradscope.record.recording import Recording
     from gradscope.trace.trace import Trace
 
-SHARE, AT_LEAST = 0.1, 0.25
-"""Of the time, and seconds: how often the trace so far is looked at, for what only that tells."""
+PAUSE = 0.25
+"""Seconds at least between two looks at the trace so far, for what only that tells."""
 
 SAID = {
     "called": "{name} has returned", "raised": "{name} has raised {error}",
@@ -54,10 +54,23 @@ class Wanted:
 
 
 class Live:
-    """The debugger of one program that is running."""
+    """The debugger of one program that is running.
 
-    def __init__(self, front: Front) -> None:
+    `ends`: what nobody is asked about. `at_places`: whether anybody is to be asked anywhere.
+    """
+
+    def __init__(
+        self,
+        front: Front,
+        ends: Ends | None = None,
+        *,
+        at_places: bool = True,
+        mourns: bool = False,
+    ) -> None:
         self.front = front
+        self._ends = ends
+        self.at_places = at_places
+        self._mourns = mourns  # opens where the program dies
         self.places = Places(self.passes)
         self.stops: dict[int, Wanted] = {}
         self.replaced: dict[int, Any] = {}  # gradients, by their places, that the node is to get
@@ -66,7 +79,7 @@ class Live:
         self._until: Until | None = None
         self._once: int | None = None  # a breakpoint that is not kept
         self._there: dict[tuple[int, bool], bool] = {}  # breakpoints whose line was the last one
-        self._looked = self._cost = 0.0
+        self._looks = Looks()
         self._seen = 0  # events that the trace had when it was looked at
         self.detached = False
 
@@ -75,6 +88,22 @@ class Live:
         """That of the program."""
         assert self.places.recording is not None
         return self.places.recording
+
+    # -- the program ----------------------------------------------------------------------------
+
+    def begins(self, recording: Recording, end: Callable[[], None]) -> None:
+        """It is about to."""
+        if self._ends is not None:
+            self._ends.watch(recording, end)
+
+    @property
+    def ends(self) -> bool:
+        """Whether it was ended without asking anybody, or was to be."""
+        return self._ends is not None and self._ends.found
+
+    def ended(self) -> bool:
+        """It is over; whether only now was found what ends it."""
+        return self._ends is not None and self._ends.off_duty()
 
     # -- what it stops at -----------------------------------------------------------------------
 
@@ -143,10 +172,14 @@ class Live:
     def _looked_back(self, place: Place) -> tuple[list[tuple[int, str]], int | None]:
         """What the trace so far holds of that which no place tells; where the first of it is."""
         asked = {number: stop for number, stop in self.stops.items() if not stop.here}
-        now = perf_counter()
-        if not asked or now - self._looked < max(AT_LEAST, self._cost / SHARE):
+        if not asked or not self._looks.may(self.recording.events(), PAUSE):
             return [], None
-        trace = self._trace(place)
+        with self._looks.one(self.recording.events()):
+            return self._seen_since(self._trace(place), asked)
+
+    def _seen_since(
+        self, trace: Trace | None, asked: dict[int, Wanted]
+    ) -> tuple[list[tuple[int, str]], int | None]:
         reasons: list[tuple[int, str]] = []
         first = None
         if trace is not None:
@@ -161,8 +194,6 @@ class Live:
                     reasons.append((number, f"{self._said(number)} (it was there before this)"))
                     first = int(new[0]) if first is None else min(first, int(new[0]))
             self._seen = len(trace.once(Moments))
-        self._looked = perf_counter()
-        self._cost = self._looked - now
         return reasons, first
 
     def _trace(self, place: Place) -> Trace | None:
@@ -194,7 +225,7 @@ class Live:
             with interruptible():
                 ends = self.front.talk(walk, _said(place, reasons), [n for n, _ in reasons if n])
             if ends:
-                raise Stopped
+                raise Stopped(BY_HAND)
             self.detached = True
         except GoesOn as going:
             self._until = going.until
@@ -206,7 +237,7 @@ class Live:
 
     def dies(self, path: Path, error: BaseException) -> None:
         """The program has died of this: its trace is walked through from there."""
-        if self.detached:
+        if self.detached or not self._mourns:
             return
         machinery = self.recording.engine.machinery
         place = Place("raised", "the program", _frame_of(error, machinery), error=error)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Until = Callable[["Place"], bool]
 WORK = ("begins", "called")
+BY_HAND = "in the debugger"
+"""How a script ended that somebody stopped there."""
 
 
 class GoesOn(Exception):  # noqa: N818  it is no error

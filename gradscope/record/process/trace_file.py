@@ -11,12 +11,7 @@ from gradscope.trace.text import quoted_path
 from gradscope.trace.writer import FileWriter
 
 
-def trace_file(
-    output: Path,
-    source: str | None,
-    max_bytes: int | None = None,
-    kind: type[FileWriter] = FileWriter,
-) -> FileWriter:
+def trace_file(output: Path, source: str | None, max_bytes: int | None = None) -> FileWriter:
     """The file `output`, of the program whose text is at `source`."""
     path = Path(os.path.abspath(output))  # noqa: PTH100
     shown = quoted_path(output)
@@ -30,4 +25,4 @@ def trace_file(
     except (OSError, UnreadableTraceError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecordingError(f"cannot write {shown}: {reason}") from None
-    return kind(path, max_bytes)
+    return FileWriter(path, max_bytes)

@@ -38,10 +38,11 @@ Handler = Callable[[int, "FrameType | None"], None]
 
 
 class Stopped(SystemExit):
-    """Something was found for which the script was to end; its `finally` and `atexit` still run."""
+    """Somebody, or what was found, ends the script; its `finally` and `atexit` still run."""
 
-    def __init__(self) -> None:
+    def __init__(self, by: str = "by --stop-on") -> None:
         super().__init__(int(ExitCode.STOPPED))
+        self.by = by
 
 
 class _Waiting:

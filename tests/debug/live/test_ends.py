@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gradscope.record.stops import stopping
-from gradscope.record.stops.stopping import StopOn, Watchman
+from gradscope.debug.live import ends as live_ends
+from gradscope.debug.live.ends import Ends
 from tests.record.running import House, Ran
 
 ENGINES = pytest.mark.parametrize(
@@ -142,6 +141,17 @@ sys.exit(7)
     assert "found by --stop-on inf; the script went on, and ended with 7" in ran.err
 
 
+def test_where_one_is_asked_and_where_it_just_ends_go_together(house: House) -> None:
+    house.write(TRAINING)
+
+    ran = run(house, "--break", "line script.py:13 nth 2", "-x", "py step", "--stop-on", "nan")
+
+    assert ran.code == 4, ran.err
+    assert "(gradscope) py step" in ran.err
+    assert "going on without stopping" in ran.err
+    assert "found by --stop-on nan" in ran.err
+
+
 @pytest.mark.parametrize(
     ("what", "message"),
     [
@@ -163,79 +173,62 @@ class Fake:
 
     def __init__(self) -> None:
         self.bad = 0
-        self.flushes = 0
+        self.looks = 0
+        self.session: Any = self
         self.task_ended: Any = lambda: None
-        self.own_time = SimpleNamespace(working=lambda _: self)
         self.not_finite = lambda: self.bad
-        self.writer: Any = SimpleNamespace(seen={"nan"}, path=Path("t.json"))
 
-    def __enter__(self) -> None:
-        pass
+    def events(self) -> int:
+        return 10_000
 
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def flush(self) -> bool:
-        self.flushes += 1
-        return True
-
-    def seal(self, ending: object) -> bool:
-        return True
-
-    def unseal(self) -> None:
-        pass
+    def as_if_over(self) -> Any:
+        self.looks += 1
+        return self
 
 
-def test_nothing_is_written_out_before_something_was_not_finite() -> None:
+def test_nothing_is_looked_through_before_something_was_not_finite() -> None:
     fake, stopped = Fake(), []
-    on = StopOn("nan", frozenset({"nan"}), lambda path: True)
-    watchman = Watchman(on, fake, fake.writer, lambda: stopped.append(fake.bad))
-    watchman.watch(fake)
+    ends = Ends(lambda trace: True, counted=True)
+    ends.watch(fake, lambda: stopped.append(fake.bad))
 
     for fake.bad in (0, 0, 5, 6):
         fake.task_ended()
 
-    assert not watchman.off_duty()
-    assert (fake.flushes, stopped, watchman.found) == (1, [5], True)
+    assert not ends.off_duty()
+    assert (fake.looks, stopped, ends.found) == (1, [5], True)
 
 
-def test_looks_that_find_nothing_take_a_share_of_the_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looks_that_find_nothing_take_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     fake, now = Fake(), [0.0]
-    fake.writer.path = tmp_path / "t.json"
-    fake.writer.path.write_bytes(bytes(10))
-    monkeypatch.setattr(stopping, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(live_ends, "perf_counter", lambda: now[0])
 
-    def judge(path: Path) -> bool:
+    def judge(trace: Any) -> bool:
         now[0] += 0.3
         return False
 
-    watchman = Watchman(StopOn("rule", frozenset(), judge), fake, fake.writer, lambda: None)
-    watchman.watch(fake)
+    ends = Ends(judge, counted=False)
+    ends.watch(fake, lambda: None)
     for _ in range(100):
         now[0] += 0.1
         fake.task_ended()
 
-    looks = fake.flushes
-    assert 0.3 * looks <= 0.5 + 0.1 * now[0]
-    assert looks > 4
-    watchman.off_duty()
+    assert 0.3 * fake.looks <= 0.5 + 0.1 * now[0]
+    assert fake.looks > 4
+    ends.off_duty()
 
 
 def test_a_fault_of_ours_is_said_once_and_ends_the_looking(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     fake = Fake()
-    on = StopOn("nan", frozenset(), lambda path: 1 // 0 > 0)
-    watchman = Watchman(on, fake, fake.writer, lambda: None)
-    watchman.watch(fake)
+    ends = Ends(lambda trace: 1 // 0 > 0, counted=False)
+    ends.watch(fake, lambda: None)
 
     fake.task_ended()
     fake.task_ended()
-    watchman.off_duty()
+    ends.off_duty()
 
-    assert fake.flushes == 1
+    assert fake.looks == 1
     assert capsys.readouterr().err == (
         "gradscope: --stop-on looks no more, by a fault: "
         "ZeroDivisionError('integer division or modulo by zero')\n"
