@@ -1,6 +1,7 @@
 """ResNet-18 learns to read digits by SGD with momentum and weight decay; then it is tested."""
 
 import sys
+from collections import OrderedDict
 
 import torch
 import torch.nn.functional as F
@@ -31,15 +32,18 @@ class Block(nn.Module):
         return F.relu(out)
 
 
-widths, strides = [64, 64, 64, 128, 128, 256, 256, 512, 512], [1, 1, 2, 1, 2, 1, 2, 1]
 torch.manual_seed(0)
 images, labels = map(torch.tensor, load_digits(return_X_y=True))
 images = images.to(torch.get_default_dtype()).view(-1, 1, 8, 8) / 16
 images = images.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
 train, test = random_split(TensorDataset(images, labels), [1500, 297])
-stem = nn.Conv2d(1, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()
-blocks = map(Block, widths, widths[1:], strides)
-model = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+stem = {"conv1": nn.Conv2d(1, 64, 3, 1, 1, bias=False), "bn1": nn.BatchNorm2d(64)}
+model = nn.Sequential(OrderedDict(stem, relu=nn.ReLU()))
+for number, stride in enumerate((1, 2, 2, 2), 1):
+    first, last = 64 * 2 ** max(number - 2, 0), 32 * 2**number
+    blocks = Block(first, last, stride), Block(last, last, 1)
+    model.add_module(f"layer{number}", nn.Sequential(*blocks))
+model.pool, model.flatten, model.fc = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
 epochs = (batch for _ in range(100) for batch in DataLoader(train, batch_size=32, shuffle=True))
 for step, (x, y) in zip(range(STEPS), epochs):

@@ -260,12 +260,12 @@ def test_search_visits_what_it_finds(opened: Opens) -> None:
     page.keyboard.press("/")
     page.keyboard.type("mvbackward")
 
-    assert page.inner_text("#hits") == "5"
+    assert page.inner_text("#hits") == "5 · Enter: MvBackward0#1"
     page.keyboard.press("Enter")
     first = app(page, "app.model.unique(app.node)")
     page.keyboard.press("Enter")
     assert app(page, "app.model.unique(app.node)") != first
-    assert page.inner_text("#hits") == "2 of 5"
+    assert page.inner_text("#hits") == "2 of 5: MvBackward0#2"
     assert app(page, "app.picture.boxFor(app.node).is") == "node"
 
 

@@ -51,7 +51,7 @@ def test_gradients_and_events_are_those_of_the_backward_shown(opened: Opens) -> 
 
     said = text(page, "#details")
     assert "1 of 1 gradient came" in said
-    assert "Takes 1 gradient\n" in said
+    assert "comes from: 1 gradient\n" in said
     assert said.count("stolen at") + said.count("added at") <= 1
     link = page.get_by_role("button", name="begun: event")
     number = link.inner_text().removeprefix("begun: event ")
@@ -59,10 +59,10 @@ def test_gradients_and_events_are_those_of_the_backward_shown(opened: Opens) -> 
     assert f"event {number}/" in text(page, "#now")
 
     page.evaluate("gradscope.selectGroup(gradscope.tree.of[gradscope.picture.all[0].node])")
-    assert "\n1 gradient comes in\n" in text(page, "#details")
+    assert "comes from: 1 gradient\n" in text(page, "#details")
     page.evaluate("gradscope.setBackward(-1)")
     page.evaluate(f"gradscope.selectNode({column}.indexOf({leaf}))")
-    assert "Takes 3 gradients, in all backwards" in text(page, "#details")
+    assert "comes from: 3 gradients, in all backwards\n" in text(page, "#details")
 
 
 def test_what_another_step_made_is_shown_in_the_backward_that_ran_it(opened: Opens) -> None:
@@ -78,7 +78,7 @@ def test_what_another_step_made_is_shown_in_the_backward_that_ran_it(opened: Ope
     page = opened(trace_of(*rows))
     page.evaluate("gradscope.setBackward(1); gradscope.selectNode(0)")
 
-    assert "Takes 1 gradient\nfrom CBackward0" in text(page, "#details")
+    assert "comes from: 1 gradient\nfrom CBackward0" in text(page, "#details")
     assert page.evaluate("[gradscope.backward, gradscope.tree.title(gradscope.root)]") == [
         1,
         "step 0",

@@ -6,11 +6,12 @@ import { Compared } from "./panels/compared.js";
 import { Details } from "./panels/details.js";
 import { GraphPanel } from "./panels/graph.js";
 import { Keys } from "./panels/keys.js";
-import { Findings, Search, Slowest } from "./panels/lists.js";
+import { Findings, Slowest } from "./panels/lists.js";
 import { Outline, made } from "./panels/outline.js";
 import { Legend } from "./panels/legend.js";
 import { Colours } from "./panels/paint.js";
 import { keyOf } from "./core/picture.js";
+import { Search } from "./panels/search.js";
 import { Timeline } from "./panels/timeline.js";
 
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));

@@ -134,6 +134,14 @@ export class App {
     this.tell("selection");
   }
 
+  /** Select a group, and open what is around it, so that it is seen. @param {number} group */
+  showGroup(group) {
+    this.selectGroup(group);
+    for (const each of this.tree.around(this.tree.parent[group])) this.open.add(each);
+    this.draw();
+    this.tell("picture");
+  }
+
   clear() {
     [this.node, this.group, this.range] = [-1, -1, null];
     this.tell("selection", "range");

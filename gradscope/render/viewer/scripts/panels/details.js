@@ -2,19 +2,17 @@
 
 import { since } from "./compared.js";
 import { finding } from "./lists.js";
-import { chip, link, listed, made } from "./outline.js";
+import { chip, link, made } from "./outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
-import { NodeFacts } from "./node_facts.js";
+import { GradientFacts } from "./gradients.js";
 import { Source } from "./source.js";
 import { MARKS } from "./paint.js";
 import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
-const MOST = 12;
-
 /** The panel on the right. */
-export class Details extends NodeFacts {
+export class Details extends GradientFacts {
   /** @param {App} app */
   constructor(app) {
     super();
@@ -139,9 +137,9 @@ export class Details extends NodeFacts {
       element.append(this.moment);
       this.stateCounts(group);
     }
+    this.through(group);
     this.slowestIn(group);
     this.savedIn(group);
-    this.through(group);
     const first = tree.first[group];
     if (first < model.nodes.length) this.source.show(model.frameOf(first));
   }
@@ -177,31 +175,6 @@ export class Details extends NodeFacts {
     this.list(rows, (row) => [this.toNode(saved.get("node")[row]), ` ${saved.text("slot", row)} `, made("span", "soft", `${saved.text("shape", row)}, ${byteCount(bytes[row])}`)], 6);
   }
 
-  /** Which gradients come into a group, and which leave it. @param {number} group */
-  through(group) {
-    const { app } = this;
-    const { model } = app;
-    const inside = new Set(app.nodesUnder(group));
-    const ends = (/** @type {number[]} */ edges, /** @type {string} */ far) => edges.filter((edge) => !inside.has(model.edges.get(far)[edge]));
-    const show = (/** @type {string} */ word, /** @type {string} */ far, /** @type {string} */ near) => (/** @type {number} */ edge) => [`${word} `, this.toNode(model.edges.get(far)[edge]), ` ${word === "from" ? "to" : "from"} `, this.toNode(model.edges.get(near)[edge])];
-    const into = [...inside].flatMap((node) => ends(app.edgesOf(node, "takes"), "tail"));
-    const out = [...inside].flatMap((node) => ends(app.edgesOf(node, "gives"), "head")).filter((edge) => !model.isLeaf(model.edges.get("head")[edge]));
-    this.section(`${plural(into.length, "gradient")} come${into.length === 1 ? "s" : ""} in`);
-    this.list(into, show("from", "tail", "head"));
-    this.section(`${plural(out.length, "gradient")} go${out.length === 1 ? "es" : ""} on, besides those to its leaves`);
-    this.list(out, show("to", "head", "tail"));
-  }
-
-  /** @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} [most] */
-  list(things, show, most = MOST) {
-    this.element.append(listed(things, show, most));
-  }
-
-  /** @param {number} node */
-  toNode(node) {
-    return link(this.app.model.title(node), () => this.app.selectNode(node));
-  }
-
   // A node -------------------------------------------------------------------------------------
 
   /** @param {number} node */
@@ -218,8 +191,8 @@ export class Details extends NodeFacts {
     this.stateLine(node);
     this.remarkable(node);
     element.append(...since(app, { is: "node", node }));
-    this.why(node);
     this.gradients(node);
+    this.why(node);
     this.runs(node);
     this.values(node);
     this.saved(node);
@@ -296,31 +269,6 @@ export class Details extends NodeFacts {
       if (begun[each] < begun[run] && begun[each] > pushed[run] && (best < 0 || begun[each] > begun[best])) best = each;
     }
     return best < 0 ? -1 : node[best];
-  }
-
-  /** @param {number} node */
-  gradients(node) {
-    const { app } = this;
-    const { model } = app;
-    const { edges } = model;
-    const takes = app.edgesOf(node, "takes");
-    const gives = app.edgesOf(node, "gives");
-    const all = app.backward < 0 && model.backwards.length > 1 ? ", in all backwards" : "";
-    const shape = (/** @type {number} */ edge) => (edges.text("shape", edge) ? made("span", "soft", ` ${edges.text("shape", edge)}`) : "");
-    this.section(`Takes ${plural(takes.length, "gradient")}${all}`);
-    this.list(takes, (edge) => ["from ", this.toNode(edges.get("tail")[edge]), shape(edge)]);
-    this.section(`Gives ${plural(gives.length, "gradient")}`);
-    this.list(gives, (edge) => ["to ", this.toNode(edges.get("head")[edge]), shape(edge)]);
-    if (model.isLeaf(node)) this.arrivals(node);
-  }
-
-  /** @param {number} node */
-  arrivals(node) {
-    const { arrivals } = this.app.model.tables;
-    const rows = this.here([...arrivals.get("node").keys()].filter((row) => arrivals.get("node")[row] === node), arrivals);
-    if (!rows.length) return;
-    this.section("Into .grad");
-    this.list(rows, (row) => [`${arrivals.text("how", row)} at ${duration(arrivals.get("t")[row])}`]);
   }
 
   /** @param {number} node */

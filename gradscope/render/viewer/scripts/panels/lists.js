@@ -1,4 +1,4 @@
-/** Findings, what was slowest, and search. */
+/** Findings, and what was slowest. */
 
 import { chip, link, listed, made } from "./outline.js";
 import { count, duration, plural } from "../core/words.js";
@@ -173,86 +173,9 @@ export class Slowest {
     const { tree, model } = this.app;
     for (let group = this.app.root; group < tree.size; group += 1) {
       if (model.groups.text("path", group) === path && tree.contains(this.app.root, group)) {
-        this.app.selectGroup(group);
+        this.app.showGroup(group);
         return;
       }
     }
-  }
-}
-
-/** Search by name, leaf, module, or line; what is found is visited one after the other. */
-export class Search {
-  /** @param {App} app */
-  constructor(app) {
-    this.app = app;
-    this.input = /** @type {HTMLInputElement} */ (document.getElementById("search"));
-    this.said = /** @type {HTMLElement} */ (document.getElementById("hits"));
-    /** @type {number[]} */
-    this.hits = [];
-    this.at = -1;
-    this.input.addEventListener("input", () => this.find());
-    this.input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") this.turn(event.shiftKey ? -1 : 1);
-      if (event.key === "Escape") this.input.blur();
-      event.stopPropagation();
-    });
-  }
-
-  /** Which texts and lines hold what is looked for: each is looked at once, however many nodes have it. @param {string} wanted */
-  matching(wanted) {
-    const { model } = this.app;
-    const { frames, stacks } = model.tables;
-    this.texts ??= model.nodes.texts.map((text) => text.toLowerCase());
-    const texts = Uint8Array.from(this.texts, (text) => (text.includes(wanted) ? 1 : 0));
-    const lines = new Set();
-    for (let row = 0; row < frames.length; row += 1) {
-      if (texts[frames.get("text")[row]] || model.place(row).toLowerCase().includes(wanted)) lines.add(row);
-    }
-    const found = new Set();
-    for (const stack of stacks.get("id")) {
-      const frame = model.frames(stack)[0];
-      if (frame !== undefined && lines.has(frame)) found.add(stack);
-    }
-    return { texts, stacks: found };
-  }
-
-  find() {
-    const wanted = this.input.value.trim().toLowerCase();
-    this.at = -1;
-    this.hits = wanted ? this.nodesWith(wanted) : [];
-    this.say();
-  }
-
-  /** The nodes found; those of what is shown before the others. @param {string} wanted */
-  nodesWith(wanted) {
-    const { app } = this;
-    const { name, leaf, module, stack, ordinal } = app.model.nodes.columns;
-    const [plain, number] = wanted.split("#", 2);
-    const { texts, stacks } = this.matching(plain);
-    const here = [];
-    const elsewhere = [];
-    for (let node = 0; node < name.length; node += 1) {
-      const found = number === undefined
-        ? texts[name[node]] || texts[leaf[node]] || texts[module[node]] || stacks.has(stack[node])
-        : texts[name[node]] && String(ordinal[node]).startsWith(number);
-      if (found) (app.picture.boxOf[node] === -1 ? elsewhere : here).push(node);
-    }
-    return here.concat(elsewhere);
-  }
-
-  say() {
-    const found = this.hits.length;
-    this.said.textContent = !this.input.value.trim() ? "" : found ? `${this.at >= 0 ? `${count(this.at + 1)} of ` : ""}${count(found)}` : "nothing found";
-  }
-
-  /** @param {number} step */
-  turn(step) {
-    const { length } = this.hits;
-    if (!length) return;
-    this.at = this.at < 0 ? (step > 0 ? 0 : length - 1) : (this.at + step + length) % length;
-    const node = this.hits[this.at];
-    this.app.selectNode(node);
-    this.app.unfold(node);
-    this.say();
   }
 }

@@ -1,6 +1,6 @@
 /** The source lines that the trace holds. */
 
-import { made } from "./outline.js";
+import { link, made } from "./outline.js";
 import { plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
@@ -30,7 +30,18 @@ export class Source {
     const stack = node >= 0 ? app.model.frames(app.model.nodes.get("stack")[node]) : [];
     const shown = frame >= 0 ? frame : this.mainFrame();
     for (const each of stack.length ? stack.slice(0, DEEPEST) : [shown]) this.lines(each, frame < 0 ? ALL_LINES : AROUND, frame >= 0);
-    if (stack.length > DEEPEST) this.element.append(made("p", "soft", `⋯ called from ${plural(stack.length - DEEPEST, "more line")}`));
+    if (stack.length > DEEPEST) this.rest(stack.slice(DEEPEST));
+  }
+
+  /** The lines further out, once they are asked for. @param {number[]} stack */
+  rest(stack) {
+    const more = link(`⋯ called from ${plural(stack.length, "more line")}`, () => {
+      const before = this.element.childElementCount;
+      more.remove();
+      for (const each of stack) this.lines(each, 0, true);
+      /** @type {HTMLElement | null} */ (this.element.children[before - 1]?.querySelector("button"))?.focus();
+    });
+    this.element.append(more);
   }
 
   mainFrame() {

@@ -1,0 +1,147 @@
+/** Where gradients come from and go to: of a node, of a leaf, of all that is in a module. */
+
+import { link, listed, made } from "./outline.js";
+import { NodeFacts } from "./node_facts.js";
+import { MODULE } from "../core/tree.js";
+import { duration, plural } from "../core/words.js";
+
+const MOST = 12;
+const EACH = 4;
+
+/** A part of the details. */
+export class GradientFacts extends NodeFacts {
+  /** @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} [most] */
+  list(things, show, most = MOST) {
+    this.element.append(listed(things, show, most));
+  }
+
+  /** @param {number} node */
+  toNode(node) {
+    return link(this.app.model.title(node), () => this.app.selectNode(node));
+  }
+
+  /** A link to the innermost module that a node is in; nothing where it is in none. @param {number} node @returns {(string | Node)[]} */
+  toModule(node) {
+    const { app } = this;
+    const { tree, model } = app;
+    const group = tree.around(app.homeOf(node)).find((each) => tree.form[each] === MODULE);
+    return group === undefined ? [] : [" of ", link(model.groups.text("path", group), () => app.showGroup(group))];
+  }
+
+  /** A link to the line that made a node. @param {number} node @returns {(string | Node)[]} */
+  toLine(node) {
+    const { app } = this;
+    const frame = app.model.frameOf(node);
+    if (frame < 0) return [];
+    return [" ", link(app.model.shortPlace(frame), () => {
+      app.selectNode(node);
+      app.flush();
+      this.element.querySelector(".source .here")?.scrollIntoView({ block: "center" });
+    })];
+  }
+
+  /** One end of an edge, in full: the node, its module and line, and what goes there. @param {number} edge @param {"tail" | "head"} end @returns {(string | Node)[]} */
+  end(edge, end) {
+    const { model } = this.app;
+    const { edges } = model;
+    const node = edges.get(end)[edge];
+    const shape = edges.text("shape", edge);
+    const which = end === "tail" && this.outputs(node) > 1 ? [made("span", "soft", ` output ${edges.get("output")[edge]}`)] : [];
+    return [this.toNode(node), ...which, ...this.toModule(node), ...this.toLine(node), made("span", "soft", shape && ` ${shape}`)];
+  }
+
+  /** Of how many outputs of a node gradients go on. @param {number} node */
+  outputs(node) {
+    const { edges, gives } = this.app.model;
+    return new Set([...gives.of(node)].map((edge) => edges.get("output")[edge])).size;
+  }
+
+  /** Gradients by what they are of: a result of a node, by its number. @param {number[]} edges @returns {number[][]} */
+  byResult(edges) {
+    const { head, input } = this.app.model.edges.columns;
+    /** @type {Map<string, number[]>} */
+    const found = new Map();
+    for (const edge of edges) {
+      const result = `${head[edge]} ${input[edge]}`;
+      found.set(result, [...found.get(result) ?? [], edge]);
+    }
+    return [...found.values()].sort(([one], [other]) => head[other] - head[one] || input[one] - input[other]);
+  }
+
+  /** How what comes to one result becomes one gradient. @param {number[]} from */
+  summed(from) {
+    const { app } = this;
+    if (from.length === 1) return "it";
+    return app.backward < 0 && app.model.backwards.length > 1 ? `${from.length}, in all backwards,` : `the sum of ${from.length},`;
+  }
+
+  /** Who takes which gradients: each with those that sent them. @param {number[]} into @param {boolean} [leaves] which have no line of their own */
+  taken(into, leaves = false) {
+    const { edges, takes } = this.app.model;
+    this.list(this.byResult(into), (from) => {
+      const node = edges.get("head")[from[0]];
+      const which = this.byResult([...takes.of(node)]).length > 1 ? ` result ${edges.get("input")[from[0]]}` : "";
+      return [
+        this.toNode(node), which, ...(leaves ? [] : [...this.toModule(node), ...this.toLine(node)]),
+        made("span", "soft", ` takes ${this.summed(from)} from`), listed(from, (edge) => this.end(edge, "tail"), EACH),
+      ];
+    });
+  }
+
+  // Of a group ---------------------------------------------------------------------------------
+
+  /** Which gradients come into a group, which its leaves take, and which leave it. @param {number} group */
+  through(group) {
+    const { app } = this;
+    const { model, tree } = app;
+    const inside = new Set(app.nodesUnder(group));
+    const is = (/** @type {number} */ edge, /** @type {"tail" | "head"} */ end) => inside.has(model.edges.get(end)[edge]);
+    const taken = [...inside].flatMap((node) => app.edgesOf(node, "takes"));
+    const into = taken.filter((edge) => !is(edge, "tail"));
+    const leaf = (/** @type {number} */ edge) => model.isLeaf(model.edges.get("head")[edge]);
+    const results = into.filter((edge) => !leaf(edge));
+    const word = tree.form[group] === MODULE ? "Where its gradient comes from" : "Gradients that come in";
+    this.section(results.length ? `${word}: ${plural(results.length, "gradient")}` : word);
+    if (results.length) this.taken(results);
+    else this.element.append(made("p", "soft", `Nothing outside of it sends it a gradient${[...inside].some((node) => model.has(node, "backward starts here")) ? ": the backward starts in it" : ""}.`));
+    const leaves = taken.filter(leaf);
+    if (leaves.length) {
+      this.section(`Gradients of its ${plural(new Set(leaves.map((edge) => model.edges.get("head")[edge])).size, "leaf", "leaves")}`);
+      this.taken(leaves, true);
+    }
+    const out = [...inside].flatMap((node) => app.edgesOf(node, "gives")).filter((edge) => !is(edge, "head") && !leaf(edge));
+    this.section(`${plural(out.length, "gradient")} go${out.length === 1 ? "es" : ""} on, besides those to its leaves`);
+    this.list(out, (edge) => ["to ", ...this.end(edge, "head"), made("span", "soft", " from "), this.toNode(model.edges.get("tail")[edge])]);
+  }
+
+  // Of a node ----------------------------------------------------------------------------------
+
+  /** @param {number} node */
+  gradients(node) {
+    const { app } = this;
+    const { model } = app;
+    const takes = app.edgesOf(node, "takes");
+    const gives = app.edgesOf(node, "gives");
+    const all = app.backward < 0 && model.backwards.length > 1 ? ", in all backwards" : "";
+    const results = this.byResult(takes);
+    const sum = !all && results.length === 1 && takes.length > 1 ? "the sum of " : "";
+    this.section(takes.length ? `Where its gradient comes from: ${sum}${plural(takes.length, "gradient")}${all}` : "Takes 0 gradients");
+    for (const from of results) {
+      if (results.length > 1) this.element.append(made("p", "soft", `result ${model.edges.get("input")[from[0]]} takes ${this.summed(from)} from`));
+      this.list(from, (edge) => (results.length > 1 ? this.end(edge, "tail") : ["from ", ...this.end(edge, "tail")]));
+    }
+    if (model.isLeaf(node)) this.arrivals(node);
+    if (model.isLeaf(node) && !gives.length) return;
+    this.section(`Gives ${plural(gives.length, "gradient")}`);
+    this.list(gives, (edge) => ["to ", ...this.end(edge, "head")]);
+  }
+
+  /** @param {number} node */
+  arrivals(node) {
+    const { arrivals } = this.app.model.tables;
+    const rows = this.here([...arrivals.get("node").keys()].filter((row) => arrivals.get("node")[row] === node), arrivals);
+    if (!rows.length) return;
+    this.section("Into .grad");
+    this.list(rows, (row) => [`${arrivals.text("how", row)} at ${duration(arrivals.get("t")[row])}`]);
+  }
+}
