@@ -24,6 +24,7 @@ class GraphColumns:
     name: Ids  # the text's number
     stack: Ids
     module: Ids
+    step: Ids  # the id of the step it was made in, or NONE
     made_in: Ids  # the number of the backward that made it, or NONE
     leaf: np.ndarray
     beside: np.ndarray  # a leaf that some node here sends a gradient to: drawn beside it
@@ -60,6 +61,7 @@ def graph_columns(trace: Trace, selected: Selected) -> GraphColumns:
         name=nodes["name"][rows],
         stack=nodes["stack"][rows],
         module=nodes["module"][rows],
+        step=nodes["step"][rows],
         made_in=np.array(made_in, np.int64),
         leaf=leaf,
         beside=leaf & used,

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.graph.selection import Selection, leaf_nodes, select
+from gradscope.analysis.graph.columns import GraphColumns, graph_columns
+from gradscope.analysis.graph.selection import Selected, Selection, leaf_nodes, select
 from gradscope.analysis.graph.took_part import took_part_unseen
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import leaf_of
@@ -52,14 +53,15 @@ class Scope:
         return ints(known[task] for task in tasks.tolist())
 
     @cached_property
+    def columns(self) -> GraphColumns:
+        """The nodes of the page, as any graph that is folded."""
+        tasks = frozenset(self.tasks.tolist())
+        return graph_columns(self.trace, Selected(tuple(self.ids.tolist()), (), tasks))
+
+    @property
     def beside(self) -> np.ndarray:
         """The leaves that stand beside what sends them gradients."""
-        edges = self.trace.table(Edge)
-        sent = self.rows(edges["next"])[self.rows(edges["node"]) != NONE]
-        used = np.zeros(len(self.ids), bool)
-        used[sent[sent != NONE]] = True
-        beside: np.ndarray = used & np.isin(self.ids, leaf_nodes(self.trace))
-        return beside
+        return self.columns.beside
 
     def of(self, column: str) -> Ids:
         """A column of the trace's nodes, for those of the page."""

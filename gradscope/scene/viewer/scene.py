@@ -9,7 +9,6 @@ import numpy as np
 
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.report import inspect
-from gradscope.analysis.timing.durations import own_ns
 from gradscope.analysis.timing.passages import State
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.viewer.columns import (
@@ -22,7 +21,7 @@ from gradscope.scene.viewer.columns import (
     shown,
 )
 from gradscope.scene.viewer.comparison import Against
-from gradscope.scene.viewer.groups import GroupForm, Grouping
+from gradscope.scene.viewer.groups import GroupForm, Groups
 from gradscope.scene.viewer.nodes import KINDS, MARKS, Scope, edge_table, node_table, scope_of
 from gradscope.scene.viewer.reports import (
     counted,
@@ -84,8 +83,7 @@ def viewer_scene(
     times = times_of(scope)
     report = inspect(trace)
     tell("finding what repeats")
-    ran = own_ns(trace, scope.ids, frozenset(scope.tasks.tolist()))
-    groups, of_node = Grouping(scope, ran).table(texts)
+    groups, of_node = Groups(trace, scope.columns).table(texts)
     tell("gathering what the page shows")
     tables: dict[str, Table] = {
         "nodes": node_table(scope, of_node, texts),

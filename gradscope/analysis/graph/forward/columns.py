@@ -77,6 +77,7 @@ def _columns(
         name=np.concatenate([calls.ops["name"][rows], none]),
         stack=np.concatenate([calls.stack[places], none]),
         module=np.concatenate([calls.module[places], none]),
+        step=np.concatenate([calls.ops["step"][rows], none]),
         made_in=np.concatenate([np.array(made_in, np.int64), none]),
         leaf=is_data,
         beside=is_data,

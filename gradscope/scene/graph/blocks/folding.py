@@ -16,7 +16,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.scene.choices import GraphOf
-from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part, Wanted
+from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part, Wanted, before
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.readable import count, plural
 
@@ -84,13 +84,13 @@ class Folder:
         self._outline = outline
         self._wishes = wishes
         order = outline.order
-        self.spent = _before(columns.own_ns[order])
-        self._findings = _before(np.isin(order, wishes.findings))
-        self._focus = _before(np.isin(order, wishes.focus))
+        self.spent = before(columns.own_ns[order])
+        self._findings = before(np.isin(order, wishes.findings))
+        self._focus = before(np.isin(order, wishes.focus))
         # Turns that are asked for are shown, too; not those of whole blocks.
         asked = [each for each in wishes.expand if len(each) < MOST_IN_FOCUS]
         looked_at = np.concatenate([wishes.findings, wishes.focus, *asked])
-        self._wanted = Wanted(self.spent, _before(np.isin(order, looked_at)))
+        self._wanted = Wanted(self.spent, before(np.isin(order, looked_at)))
         self.leaves = leaves_beside(columns, all_of_them=wishes.everything)
         self._beside: Counter[int] = Counter()  # by leaf: the boxes it stands beside
         self._opened: set[Block] = set()
@@ -233,11 +233,6 @@ class Folder:
             total = count(len(shown))
             named = f"--around {self._noun.upper()}, --step N or --all"
             yield f"showing {count(drawn)} of {total} {self._noun}s; use {named}"
-
-
-def _before(numbers: np.ndarray) -> Ids:
-    """For each place, the sum of what stands before it; in the end, of all."""
-    return np.concatenate(([0], np.cumsum(numbers, dtype=np.int64)))
 
 
 def leaves_beside(columns: GraphColumns, *, all_of_them: bool) -> dict[int, list[int]]:

@@ -1,4 +1,4 @@
-"""What a graph is made of: calls of modules, loops and their turns, what a double backward made.
+"""What a graph is made of: steps, calls of modules, loops and turns, what a double backward made.
 
 Each of these blocks is an unbroken run of nodes in the order in which they were made, so that
 folding one into a box never makes a cycle.
@@ -7,7 +7,7 @@ folding one into a box never makes a cycle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -16,7 +16,9 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.graph.repeats import Repeat, repeats
+from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.modules import module_names, parts_of
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Module
 from gradscope.trace.trace import Trace
 
@@ -30,6 +32,7 @@ class Made(Enum):
     """What made the nodes of a block."""
 
     WHOLE = "the program"
+    STEP = "a step"
     BACKWARD = "a backward with create_graph=True"
     CALL = "a call of a module"
     LOOP = "a loop"
@@ -47,7 +50,9 @@ class Block:
     first: int  # among the nodes in the order in which they were made, without leaves beside them
     end: int
     path: str = ""  # of a module
-    number: int = 0  # of a call, among those of its module; of a backward or a turn; all from 1
+    number: int = 0  # of a step; of a call, among those of its module; of a backward or a turn
+    step: int = NONE  # the number of the step it is in, where steps are told apart
+    turn: int = 0  # which turn of the loop around it begins with it, or has it in it; from 1
     count: int = 1  # of turns
     period: int = 0  # how many parts a turn has
     parts: list[Part] = field(default_factory=list)  # of a loop, those of all its turns
@@ -68,7 +73,9 @@ class Wanted:
 class Outline:
     """All blocks of a graph. Turns of loops are made when they are asked for."""
 
-    def __init__(self, trace: Trace, columns: GraphColumns, *, loops: bool) -> None:
+    def __init__(
+        self, trace: Trace, columns: GraphColumns, *, loops: bool, steps: bool = False
+    ) -> None:
         self.order: Ids = np.flatnonzero(~columns.beside)
         names = module_names(trace)
         self.types = {
@@ -77,50 +84,80 @@ class Outline:
         self._loops = loops
         self._keys = _node_keys(columns, self.order)
         self._known: dict[tuple[str | int, ...], int] = {}
-        self._turns: dict[Block, list[Part]] = {}
+        self._shown: dict[Block, list[Part]] = {}
         self._key_of: dict[Block, int] = {}
-        self.calls: Counter[str] = Counter()  # of each module
+        self._backwards: Counter[int] = Counter()  # by number: how many blocks it made
+        self._calls: Counter[tuple[int, str]] = Counter()  # of each module, in each step
         self.whole = Block("", Made.WHOLE, None, 0, len(self.order))
-        modules = columns.module[self.order]
-        self._split(modules, columns.made_in[self.order], {NONE: "", **names})
+        numbers = (
+            step_numbers(trace) if steps and len(distinct(columns.step[self.order])) > 1 else {}
+        )
+        self._split(columns, {NONE: "", **names}, numbers)
         self._find_loops(self.whole)
 
-    # Calls ---------------------------------------------------------------------------------------
+    # Steps and calls -----------------------------------------------------------------------------
 
-    def _split(self, modules: Ids, made_in: Ids, names: dict[int, str]) -> None:
+    def _split(
+        self, columns: GraphColumns, names: dict[int, str], steps: Mapping[int, int]
+    ) -> None:
         """Put nodes into the calls of modules; a call goes on as long as its nodes follow on."""
-        changes = (modules[1:] != modules[:-1]) | (made_in[1:] != made_in[:-1])
+        of = [column[self.order] for column in (columns.step, columns.made_in, columns.module)]
+        changes = np.zeros(max(len(self.order) - 1, 0), bool)
+        for column in of if steps else of[1:]:
+            changes |= column[1:] != column[:-1]
         starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
-        backwards: Counter[int] = Counter()
         around: list[Block] = [self.whole]
-        for first, end in zip(starts, [*starts[1:], len(modules)], strict=True):
+        for first, end in zip(starts, [*starts[1:], len(self.order)], strict=True):
             if first == end:  # no node at all
                 return
-            backward = int(made_in[first])
-            if backward != (around[1].number if _in_backward(around) else NONE):
-                del around[1:]
-                if backward != NONE:
-                    backwards[backward] += 1
-                    id = f"backward{backward}" + f"/{backwards[backward]}" * (
-                        backwards[backward] > 1
-                    )
-                    around.append(_begun(id, Made.BACKWARD, around[-1], first, number=backward))
-            depth = 1 + _in_backward(around)
-            for path in parts_of(names.get(int(modules[first]), "")):
-                if depth < len(around) and around[depth].path == path:
-                    depth += 1
-                    continue
-                del around[depth:]
-                self.calls[path] += 1
-                number = self.calls[path]
-                id = f"{path}/{number}"
-                around.append(_begun(id, Made.CALL, around[-1], first, path=path, number=number))
-                depth += 1
-            del around[depth:]
+            step, backward, module = (int(column[first]) for column in of)
+            chain: list[tuple[Made, int | str]] = []
+            if step in steps:
+                chain.append((Made.STEP, steps[step]))
+            if backward != NONE:
+                chain.append((Made.BACKWARD, backward))
+            chain += [(Made.CALL, path) for path in parts_of(names.get(module, ""))]
+            self._enter(around, chain, first)
             around[-1].parts.extend(range(first, end))
             for block in around:
                 block.end = end
-        self.whole.end = len(modules)
+
+    def _enter(self, around: list[Block], chain: list[tuple[Made, int | str]], first: int) -> None:
+        """Leave the blocks that are not in the chain, and begin those that are not open."""
+        depth = 1
+        for made, name in chain:
+            if depth < len(around) and (around[depth].made, _name_of(around[depth])) == (
+                made,
+                name,
+            ):
+                depth += 1
+                continue
+            del around[depth:]
+            around.append(self._begun(around[-1], made, name, first))
+            depth += 1
+        del around[depth:]
+
+    def _begun(self, parent: Block, made: Made, name: int | str, first: int) -> Block:
+        step = name if made is Made.STEP else parent.step
+        assert isinstance(step, int)
+        if isinstance(name, str):
+            self._calls[step, name] += 1
+            number, path, id = self._calls[step, name], name, f"{name}/{self._calls[step, name]}"
+            if step != NONE:
+                id = f"step{step}/{id}"
+        elif made is Made.BACKWARD:
+            self._backwards[name] += 1
+            number, path, again = name, "", self._backwards[name]
+            id = f"backward{name}" + f"/{again}" * (again > 1)
+        else:
+            number, path, id = name, "", f"step{name}"
+        block = Block(id, made, parent, first, first, path=path, number=number, step=step)
+        parent.parts.append(block)
+        return block
+
+    def calls(self, block: Block) -> int:
+        """How often the module was called, in the same step where steps are told apart."""
+        return self._calls[block.step, block.path]
 
     # Loops ---------------------------------------------------------------------------------------
 
@@ -136,11 +173,13 @@ class Outline:
 
     def _fold_loops(self, block: Block) -> None:
         """Make loops of the parts that repeat, and of those loops that repeat in turn."""
-        while found := [
-            each
-            for each in repeats(self._keys_of(block.parts))
-            if each.count * each.period >= FEWEST_PARTS
-        ]:
+        while len(block.parts) >= FEWEST_PARTS and (
+            found := [
+                each
+                for each in repeats(self._keys_of(block.parts))
+                if each.count * each.period >= FEWEST_PARTS
+            ]
+        ):
             parts: list[Part] = []
             end = 0
             for each in found:
@@ -154,10 +193,10 @@ class Outline:
         first, end = _first(parts[0]), _end(parts[-1])
         id = f"{block.id}×{found.count}@{first}"
         loop = Block(id, Made.LOOP, block, first, end, count=found.count, period=found.period)
-        loop.parts = parts
-        for part in parts:
+        loop.parts, loop.step = parts, block.step
+        for at, part in enumerate(parts):
             if isinstance(part, Block):
-                part.parent = loop
+                part.parent, part.turn = loop, 1 + at // found.period
         turn = self._keys_of(parts[: found.period])
         self._key_of[loop] = self._key(("loop", found.count, *turn.tolist()))
         return loop
@@ -179,11 +218,11 @@ class Outline:
         """
         if block.made is not Made.LOOP:
             return block.parts
-        if block not in self._turns:
-            self._turns[block] = list(self._shown(block, wanted))
-        return self._turns[block]
+        if block not in self._shown:
+            self._shown[block] = list(self._chosen(block, wanted))
+        return self._shown[block]
 
-    def _shown(self, loop: Block, wanted: Wanted) -> Iterable[Part]:
+    def _chosen(self, loop: Block, wanted: Wanted) -> Iterable[Part]:
         starts = turn_starts(loop)
         seen = np.flatnonzero(np.diff(wanted.seen[starts]))
         chosen = [0, loop.count - 1, *slowest_turn(loop, wanted.spent), *seen.tolist()]
@@ -191,27 +230,29 @@ class Outline:
         before = 0
         for turn in [*shown, loop.count]:
             if turn - before == 1:
-                yield self._turn(loop, before)
+                yield self.turn(loop, before)
             elif turn > before:
-                yield self._turns_between(loop, before, turn)
+                yield self.turns(loop, before, turn)
             if turn < loop.count:
-                yield self._turn(loop, turn)
+                yield self.turn(loop, turn)
             before = turn + 1
 
-    def _turn(self, loop: Block, turn: int) -> Part:
+    def turn(self, loop: Block, turn: int) -> Part:
+        """One turn of a loop, counted from 0: a block, or the one part that it consists of."""
         parts = loop.parts[turn * loop.period : (turn + 1) * loop.period]
         if loop.period == 1:
             return parts[0]
         first, end = _first(parts[0]), _end(parts[-1])
         block = Block(f"{loop.id}[{turn + 1}]", Made.TURN, loop, first, end, number=turn + 1)
-        block.parts = parts
+        block.parts, block.step, block.turn = parts, loop.step, turn + 1
         for part in parts:
             if isinstance(part, Block):
                 part.parent = block
         self._fold_loops(block)
         return block
 
-    def _turns_between(self, loop: Block, begin: int, end: int) -> Block:
+    def turns(self, loop: Block, begin: int, end: int) -> Block:
+        """Several turns of a loop as one block."""
         parts = loop.parts[begin * loop.period : end * loop.period]
         first, last = _first(parts[0]), _end(parts[-1])
         id = f"{loop.id}[{begin + 1}-{end}]"
@@ -233,16 +274,13 @@ def slowest_turn(loop: Block, spent: Ids) -> list[int]:
     return [int(np.argmax(took))] if took.any() else []
 
 
-def _in_backward(around: list[Block]) -> bool:
-    return len(around) > 1 and around[1].made is Made.BACKWARD
+def before(numbers: np.ndarray) -> Ids:
+    """For each place, the sum of what stands before it; in the end, of all."""
+    return np.concatenate(([0], np.cumsum(numbers, dtype=np.int64)))
 
 
-def _begun(
-    id: str, made: Made, parent: Block, first: int, *, path: str = "", number: int = 0
-) -> Block:
-    block = Block(id, made, parent, first, first, path=path, number=number)
-    parent.parts.append(block)
-    return block
+def _name_of(block: Block) -> int | str:
+    return block.path if block.made is Made.CALL else block.number
 
 
 def _first(part: Part) -> int:

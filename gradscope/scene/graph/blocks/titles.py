@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.identity.sites import site_of
-from gradscope.scene.graph.blocks.outline import Block, Made, Outline, slowest_turn
+from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part, slowest_turn
 from gradscope.scene.graph.picture import Box, Group, Line, Tone
 from gradscope.scene.readable import count, duration, plural, shorten
 from gradscope.trace.schema import NONE, Frame
@@ -32,11 +32,15 @@ class Titles:
         self._columns = columns
         self._outline = outline
         self._spent = spent  # the own time of all nodes before each
+        self._slowest: dict[Block, list[int]] = {}  # by loop
+        self._named: dict[Block, bool] = {}  # by loop: whether turns are called by their modules
         self._backwards = backwards  # by number: what is said of what was made during one
 
     def title(self, block: Block) -> str:
         """As in "layer1.0 · BasicBlock · call 2 of 3" and "×1,000 · h = cell(x[t], h)"."""
         match block.made:
+            case Made.STEP:
+                return f"step {block.number}"
             case Made.BACKWARD:
                 usual = f"made during backward {block.number} (create_graph)"
                 return self._backwards.get(block.number, usual)
@@ -55,10 +59,21 @@ class Titles:
         if block.parts and isinstance(block.parts[0], int):
             place = site_of(self._trace, self._stack(block.first)).place
             lines += [Line(place, Tone.SITE)] if place else []
-        for turn in slowest_turn(block, self._spent):
+        for turn in self._slowest_turn(block):
             took = duration(_turn_ns(block, turn, self._spent))
             lines.append(Line(f"slowest: {self._turn(block, turn)}, {took}"))
         return lines
+
+    def _slowest_turn(self, loop: Block) -> list[int]:
+        if loop not in self._slowest:
+            self._slowest[loop] = slowest_turn(loop, self._spent)
+        return self._slowest[loop]
+
+    def _by_modules(self, loop: Block) -> bool:
+        """Whether it is calls of modules, one after another, and each of another module."""
+        if loop not in self._named:
+            self._named[loop] = self._paths(loop) == len(loop.parts)
+        return self._named[loop]
 
     def _call(self, block: Block) -> list[str]:
         """Its path and type."""
@@ -68,10 +83,9 @@ class Titles:
         """Which call of its module it is, and whether it is the slowest turn of a loop."""
         loop = block.parent
         if loop is not None and loop.made is Made.LOOP and len(loop.parts) == loop.count:
-            turn = loop.parts.index(block)
-            slowest = turn in slowest_turn(loop, self._spent)
-            return [f"{turn + 1} of {count(loop.count)}{', the slowest' * slowest}"]
-        total = self._outline.calls[block.path]
+            slowest = ", the slowest" * (block.turn - 1 in self._slowest_turn(loop))
+            return [f"{count(block.turn)} of {count(loop.count)}{slowest}"]
+        total = self._outline.calls(block)
         return [f"call {block.number} of {total}"] if total > 1 else []
 
     def _turns(self, block: Block) -> str:
@@ -79,9 +93,10 @@ class Titles:
         loop = block.parent
         assert loop is not None
         if block.made is Made.TURN:
-            slowest = block.number - 1 in slowest_turn(loop, self._spent)
-            number = f"{count(block.number)} of {count(loop.count)}"
-            return f"iteration {number}{', the slowest' * slowest}"
+            slowest = ", the slowest" * (block.number - 1 in self._slowest_turn(loop))
+            if self._by_modules(loop):
+                return f"{_modules(block.parts)}{slowest}"
+            return f"iteration {count(block.number)} of {count(loop.count)}{slowest}"
         last = self._turn(loop, block.number + block.count - 2)
         first = self._turn(loop, block.number - 1)
         if first.startswith("iteration "):
@@ -89,13 +104,15 @@ class Titles:
         return f"×{count(block.count)} · {first} … {last}"
 
     def _turn(self, loop: Block, turn: int) -> str:
-        part = loop.parts[turn * loop.period]
-        if loop.period == 1 and isinstance(part, Block) and self._paths(loop) > 1:
-            return part.path
+        parts = loop.parts[turn * loop.period : (turn + 1) * loop.period]
+        if isinstance(parts[0], Block) and parts[0].made is Made.STEP:
+            return self.title(parts[0])
+        if self._by_modules(loop) or (loop.period == 1 and self._paths(loop) > 1):
+            return _modules(parts)
         return f"iteration {count(turn + 1)}"
 
     def _paths(self, loop: Block) -> int:
-        return len({part.path for part in loop.parts if isinstance(part, Block)})
+        return len({part.path for part in loop.parts if isinstance(part, Block) and part.path})
 
     def _turned(self, loop: Block) -> str:
         """What a loop does over and over."""
@@ -103,9 +120,13 @@ class Titles:
         if loop.period == 1 and isinstance(first, Block) and isinstance(last, Block):
             if first.made is Made.LOOP:
                 return self.title(first)
+            if first.made is Made.STEP:
+                return f"{self.title(first)} to {self.title(last)}"
             if self._paths(loop) == 1:
                 return " · ".join(self._call(first))
             return f"{first.path} … {' · '.join(self._call(last))}"
+        if self._by_modules(loop):
+            return _modules(loop.parts)
         return self._line_of(loop) or f"{self._name(loop.first)}…"
 
     def _line_of(self, loop: Block) -> str:
@@ -131,6 +152,16 @@ class Titles:
 
     def _name(self, place: int) -> str:
         return self._trace.text(int(self._columns.name[self._outline.order[place]]))
+
+
+def _modules(parts: Sequence[Part]) -> str:
+    """As in "blocks 4–9", "modules 4–9" of those in no other, and "conv1 to bn2"."""
+    first, last = (part.path for part in (parts[0], parts[-1]) if isinstance(part, Block))
+    (around, _, one), (other, _, end) = first.rpartition("."), last.rpartition(".")
+    if first == last:
+        return first
+    numbered = around == other and one.isdecimal() and end.isdecimal()
+    return f"{around or 'modules'} {one}–{end}" if numbered else f"{first} to {last}"
 
 
 def _agree(chains: list[tuple[Frame, ...]], depth: int) -> bool:

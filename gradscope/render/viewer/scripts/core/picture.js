@@ -175,7 +175,8 @@ export class Picture {
     box.title = shorten(tree.title(group), 44);
     box.ordinal = "";
     box.badges = 1;
-    const inside = plural(tree.nodeCount[group], "node");
+    const each = tree.nodeCount[group] / this.model.groups.get("turns")[group];
+    const inside = plural(tree.nodeCount[group], "node") + (Number.isInteger(each) ? `, ${each} each` : "");
     const leaves = tree.leafCount[group];
     box.lines = [leaves ? `${inside}, ${plural(leaves, "leaf", "leaves")}` : inside];
     if (tree.ns[group] > 0) box.lines.push(`ran ${duration(tree.ns[group])}`);

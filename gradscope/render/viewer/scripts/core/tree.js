@@ -164,7 +164,7 @@ export class Tree {
       const group = /** @type {number} */ (waiting.pop());
       for (const each of this.groupsIn[group]) {
         if (this.form[each] === STRETCH) waiting.push(each);
-        else if (!best || this.ns[each] > best.ns) best = { title: this.title(each), ns: this.ns[each] };
+        else if (!best || this.ns[each] > best.ns) best = { title: this.title(each).replace(/, the slowest$/, ""), ns: this.ns[each] };
       }
       for (const node of this.form[group] === STRETCH || group === loop ? this.nodesIn[group] : []) {
         if (!this.model.isLeaf(node) && (!best || this.nodeNs[node] > best.ns)) {
