@@ -15,7 +15,7 @@ from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.index import Entry, closing, entry, read_index
 from gradscope.trace.file.lines import ACCEPTED, block_line, header, window_line
 from gradscope.trace.file.progress import tell
-from gradscope.trace.file.scan import ALWAYS, Scan
+from gradscope.trace.file.scan import Scan, needed_for
 from gradscope.trace.ragged import take
 from gradscope.trace.schema.declare import NONE, Row
 from gradscope.trace.shorthand import SHORT
@@ -37,7 +37,7 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
     only a newer gradscope can read.
     """
     path = Path(path)
-    wanted = None if tables is None else ALWAYS | {table.TABLE for table in tables}
+    wanted = None if tables is None else needed_for({table.TABLE for table in tables})
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -79,6 +79,8 @@ def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
             if place.table in wanted:
                 file.seek(place.offset)
                 scan.read_line(number, file.read(place.length))
+                if scan.lost:
+                    raise UnreadableTraceError("its index points beside its lines; record it again")
         scan.skipped = len(index.entries) - len(scan.blocks)
         scan.text, scan.ended, scan.indexed, scan.end = size, True, True, dict(index.end)
     return scan

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.file import columns as coding
-from gradscope.trace.file.lines import ACCEPTED, seal, unseal
+from gradscope.trace.file.lines import seal, unseal
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema.declare import NONE
 
@@ -70,7 +70,7 @@ def closing(entries: Sequence[Entry], end: Mapping[str, Any], offset: int) -> by
     ending = seal({"end": True, **end}) + b"\n],\n"
     return b'%s"index":%s,\n"index_at":%d}\n' % (
         ending,
-        seal({"rows": len(entries), **index, **end}),
+        seal({**index, **end}),
         offset + len(ending),
     )
 
@@ -100,15 +100,16 @@ def read_index(file: BinaryIO, size: int) -> Index | None:
     if given is None:
         return None
     try:
-        return Index(_entries(given, len(line), size), given)
+        return Index(_entries(given, size), given)
     except (UnreadableTraceError, TypeError):
         return None
 
 
-def _entries(given: Mapping[str, Any], length: int, size: int) -> tuple[Entry, ...]:
-    rows = given.get("rows")
-    if type(rows) is not int or not 0 <= rows * len(Entry._fields) <= ACCEPTED * length:
-        raise UnreadableTraceError("its index cannot be so long")
+def _entries(given: Mapping[str, Any], size: int) -> tuple[Entry, ...]:
+    tables = given.get("table")
+    if not isinstance(tables, list):
+        raise UnreadableTraceError("its index does not say what is where")
+    rows = len(tables)  # every column is written cell by cell
     kinds = {name: str if name == "table" else int for name in Entry._fields}
     columns = [
         coding.DECODERS[kind](given.get(name), rows).tolist() for name, kind in kinds.items()

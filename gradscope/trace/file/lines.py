@@ -5,7 +5,7 @@
     {"window":1,"blocks":1,"crc32":...},
     {"end":true,...,"crc32":...}
     ],
-    "index":{"rows":1,...,"crc32":...},
+    "index":{"table":["node"],"offset":[62],...,"crc32":...},
     "index_at":12345}
 
 A block line holds rows of one table, or (`"amend":true`) names earlier rows by id and says what is

@@ -18,8 +18,16 @@ from gradscope.trace.shorthand import SHORT
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-ALWAYS = frozenset({"string", "meta", "graph_task", "tensor", *SHORT})
-"""Tables that are read whichever are asked for."""
+BY_ITSELF = frozenset({"meta", "string"})
+"""Tables whose rows follow from no others."""
+
+
+def needed_for(tables: Collection[str]) -> Collection[str]:
+    """These tables and those that are read with them: what is written in short may be any row."""
+    with_them = {"string", "meta"}
+    if not BY_ITSELF.issuperset(tables):
+        with_them |= {"graph_task", "tensor", *SHORT}
+    return with_them.union(tables)
 
 
 @dataclass(slots=True)
@@ -84,7 +92,7 @@ class Scan:
         if self.tables is None or not line.startswith(b'{"table":"'):
             return False
         name = line[10 : line.find(b'"', 10)].decode("utf-8", "replace")
-        return name not in self.tables and name not in ALWAYS
+        return name not in self.tables
 
     def _fields(self, fields: dict[str, Any], length: int) -> None:
         if "table" in fields:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from gradscope.errors import UnreadableTraceError
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import decode, encode, load, save
 from gradscope.trace.ragged import Ragged
@@ -212,11 +213,22 @@ def test_opening_some_tables_reads_only_their_lines(tmp_path: Path) -> None:
     trace = two_layers()
     save(trace, path)
     text = path.read_bytes()
-    damaged = text.replace(b'{"table":"event.push"', b'{"table":"event.PUSH"')
+    damaged = text.replace(b'{"table":"event.push"', b'{"TABLE":"event.push"')
     assert damaged != text
     path.write_bytes(damaged)
 
+    with pytest.raises(UnreadableTraceError, match="damaged"):
+        load(path)
     assert list(load(path, [Node]).rows(Node)) == list(trace.rows(Node))
+
+
+def test_what_a_recording_says_of_itself_is_read_without_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    trace = two_layers()
+    save(trace, path)
+    path.write_bytes(path.read_bytes().replace(b'{"table":"tensor"', b'{"TABLE":"tensor"'))
+
+    assert load(path, [Meta]).meta == trace.meta
 
 
 def test_a_truncated_trace_that_is_saved_still_says_so() -> None:
