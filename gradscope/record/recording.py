@@ -345,7 +345,7 @@ class Recording:
             if not site.is_ours(code):
                 line = traceback.tb_lineno or code.co_firstlineno
                 place = site.position(code.co_filename, line, code.co_qualname, frame.f_globals)
-                stack = site._link(place, schema.NONE)
+                stack = site._link(place, stack)
             traceback = traceback.tb_next
         intern = self.writer.intern
         self.writer.block(schema.Finding, {

@@ -34,6 +34,19 @@ class _Known:
         self.sites: dict[int, Site] = {NONE: Site()}
 
 
+INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python3.")
+"""In the paths of files that somebody installed, and did not write."""
+
+
+def own_site(trace: Trace, stack: int) -> Site:
+    """The innermost line of a stack in a file of the program's own, if it has one."""
+    for frame in trace.frames(stack):
+        if not any(part in frame.file.replace("\\", "/") for part in INSTALLED):
+            short = _shorter(frame.file, str(trace.meta.get("cwd", "")))
+            return Site(f"{short}:{frame.line}", frame.text.strip(), frame.file, frame.line)
+    return site_of(trace, stack)
+
+
 def site_of(trace: Trace, stack: int) -> Site:
     """The innermost line of a stack; an empty Site when the trace does not know."""
     known = trace.once(_Known).sites

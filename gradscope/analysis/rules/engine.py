@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.names import node_names
-from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.identity.sites import Site, at, own_site, site_of
 from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, ended_by_will, went_on
 from gradscope.analysis.program.raised import explained
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
@@ -68,11 +68,13 @@ def exception(trace: Trace) -> Iterator[Found]:
             told.add(row.message)
             if ("finding", row.id) in elsewhere:
                 continue
-            site = site_of(trace, row.stack)
+            site = own_site(trace, row.stack)
+            raised = site_of(trace, row.stack)
+            inside = f", inside {raised}" if raised != site else ""
             message, facts, remedy = _told(row.message)
             more = explained(trace, row.message, site)
             yield Found(
-                message=f"The program raised {message.removesuffix('.')}{at(site)}",
+                message=f"The program raised {message.removesuffix('.')}{at(site)}{inside}",
                 site=(more and more.site) or site,
                 evidence=(Evidence("finding", row.id),),
                 why=_joined(more.why if more else "", facts) or UNEXPLAINED,

@@ -21,8 +21,9 @@ from gradscope.trace.schema import Finding, Meta, Node
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 
-LOOKED_THROUGH = 16 << 20
-"""Larger traces are not looked through for this; `gradscope inspect` does."""
+LOOKED_THROUGH, EXPLAINED = 16 << 20, 64 << 20
+"""Larger traces are not looked through for this, of scripts that an exception ended these;
+`gradscope inspect` does."""
 
 WIDTH = 100
 RAISED = "GS301"
@@ -60,7 +61,7 @@ def recorded(path: Path, shown: Path, charset: Charset = UNICODE) -> Recorded:
     following = f"next: gradscope inspect {name}, gradscope render {name}"
     try:
         size = path.stat().st_size
-        if size > LOOKED_THROUGH:
+        if size > LOOKED_THROUGH and (size > EXPLAINED or not _raised(path)):
             told = f"{shown}: {byte_count(size)}, too large to be looked through here"
             said = _said_of(load(path, [Meta]))
             return Recorded((told, *said), f"next: gradscope inspect {name}")
@@ -70,6 +71,10 @@ def recorded(path: Path, shown: Path, charset: Charset = UNICODE) -> Recorded:
     report = inspect(trace)
     lines = (f"{shown}: {_held(trace, report)}", *_said_of(trace))
     return Recorded(lines, following, tuple(_explanation(trace, report, charset)))
+
+
+def _raised(path: Path) -> bool:
+    return any(row.kind == EXCEPTION for row in load(path, [Finding]).rows(Finding))
 
 
 def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str]:

@@ -18,7 +18,7 @@ from gradscope.trace.shorthand import SHORT
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-BY_ITSELF = frozenset({"meta", "string"})
+BY_ITSELF = frozenset({"meta", "string", "finding"})
 """Tables whose rows follow from no others."""
 
 

@@ -107,3 +107,18 @@ def test_of_an_error_of_the_scripts_own_nothing_is_said(house: House, engine: st
 
     assert ran.code == 1
     assert below(ran) == ""
+
+
+@ENGINES
+def test_an_error_inside_of_an_installed_package_is_at_the_programs_own_line(
+    house: House, engine: str
+) -> None:
+    script = "import json\nimport torch\n\ndef read():\n    return json.loads('{')\n\nread()\n"
+
+    house.write(script)
+
+    house.gradscope("trace", "--on", engine, "script.py")
+    said = house.gradscope("inspect", "trace.json").out
+
+    assert "at script.py:5, inside json/decoder.py:" in " ".join(said.split())
+    assert "script.py:5: return json.loads('{')" in said
