@@ -110,7 +110,7 @@ def node_table(scope: Scope, groups: Ids, texts: Texts) -> Table:
         "made_in": ints(backwards.get(each, NONE) for each in scope.of("task").tolist()),
         "module": texts.column(modules.get(each, "") for each in scope.of("module").tolist()),
         "sequence": scope.of("sequence_nr"),
-        "shape": texts.column(_shapes(trace, first)),
+        "shape": texts.column(shapes(trace, first)),
         "op": texts.column(ops),
         "op_begin": begin,
         "op_end": end,
@@ -135,11 +135,11 @@ def edge_table(scope: Scope, texts: Texts) -> Table:
         "head": head[inside],
         "output": edges["index"][inside],
         "input": number,
-        "shape": texts.column(_shapes(trace, tensor)),
+        "shape": texts.column(shapes(trace, tensor)),
     }
 
 
-def _shapes(trace: Trace, tensors: Ids) -> list[str]:
+def shapes(trace: Trace, tensors: Ids) -> list[str]:
     """ "[2, 3] float32" of each tensor; "" where it is not known."""
     table = trace.table(Tensor)
     wanted = distinct(tensors)

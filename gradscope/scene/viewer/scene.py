@@ -11,6 +11,7 @@ from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.passages import State
 from gradscope.errors import EmptyTraceError
+from gradscope.scene.graph.graph import NO_GRADIENT
 from gradscope.scene.viewer.columns import (
     Column,
     Json,
@@ -21,6 +22,7 @@ from gradscope.scene.viewer.columns import (
     shown,
 )
 from gradscope.scene.viewer.comparison import Against
+from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import GroupForm, Groups
 from gradscope.scene.viewer.nodes import KINDS, MARKS, Scope, edge_table, node_table, scope_of
 from gradscope.scene.viewer.reports import (
@@ -68,10 +70,6 @@ def viewer_scene(
     trace: Trace, selection: Selection | None = None, earlier: Earlier | None = None
 ) -> ViewerScene:
     """Everything that the page shows, or the part of it that is chosen."""
-    if not len(trace.table(Node)):
-        raise EmptyTraceError(
-            "this trace holds no backward nodes: nothing that was recorded required a gradient"
-        )
     selection = selection or Selection()
     scope = scope_of(trace, selection)
     against: Against | None = None
@@ -85,6 +83,9 @@ def viewer_scene(
     tell("finding what repeats")
     groups, of_node = Groups(trace, scope.columns).table(texts)
     tell("gathering what the page shows")
+    forward, said = forward_tables(scope, selection, texts)
+    if not len(trace.table(Node)) and not forward:
+        raise EmptyTraceError(f"{NO_GRADIENT}, and {said['absent']}")
     tables: dict[str, Table] = {
         "nodes": node_table(scope, of_node, texts),
         "edges": edge_table(scope, texts),
@@ -106,10 +107,12 @@ def viewer_scene(
         "findings": finding_table(scope, report.findings, texts),
         **slow_tables(report, texts),
         **source_tables(scope, texts),
+        **forward,
         **(against.tables(texts) if against else {}),
     }
     start = start_of(trace)
     facts = _facts(scope, selection, len(report.unchecked))
+    facts["forward"] = said
     if against:
         facts["compared"] = against.facts(report.findings)
     moved = {name: _from_start(table, start) for name, table in tables.items()}

@@ -195,6 +195,6 @@ def test_where_to_begin_must_be_there() -> None:
         viewer_scene(mean_of_squares(), Selection(around="MeanBackward1"))
 
 
-def test_a_trace_without_nodes_has_no_page() -> None:
-    with pytest.raises(EmptyTraceError, match="no backward nodes"):
+def test_a_trace_without_nodes_and_calls_has_no_page() -> None:
+    with pytest.raises(EmptyTraceError, match="required a gradient, and this trace holds no forw"):
         viewer_scene(trace_of())

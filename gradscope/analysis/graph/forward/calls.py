@@ -67,9 +67,14 @@ class ForwardCalls:
 
     def of(self, place: int) -> str:
         """The unique name: `mul#2`; one that only one call has stays as it is."""
+        ordinal = self.ordinals[place]
+        return f"{self.names[place]}#{ordinal}" if ordinal else self.names[place]
+
+    @cached_property
+    def ordinals(self) -> Ids:
+        """By place, which of the calls of its name it is, from 1; 0 where it is the only one."""
         ordinals, many = self._numbered
-        name = self.names[place]
-        return name if many[place] == 1 else f"{name}#{ordinals[place]}"
+        return np.where(many == 1, 0, ordinals)
 
     # What is left out unless everything is wanted ------------------------------------------------
 

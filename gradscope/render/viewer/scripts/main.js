@@ -1,6 +1,7 @@
 /** The page begins: unpack the trace, make the panels, follow the address. */
 
 import { App } from "./core/app.js";
+import { Graphs } from "./core/forward.js";
 import { unpack } from "./core/data.js";
 import { Compared } from "./panels/compared.js";
 import { Details } from "./panels/details.js";
@@ -139,28 +140,48 @@ function criticalPath(app) {
   return toggle;
 }
 
-/** The address follows what is shown, and what is shown the address. @param {App} app */
-function address(app) {
+/** The choice of a graph: what the program computed, or its backward. @param {Graphs} graphs @param {{turnTo: (app: App) => void}[]} panels */
+function turning(graphs, panels) {
+  const select = /** @type {HTMLSelectElement} */ (element("which"));
+  /** @type {HTMLElement} */ (select.closest("label")).hidden = !graphs.isThere;
+  graphs.listeners.push((app) => {
+    select.value = app === graphs.main ? "backward" : "forward";
+    for (const panel of panels) panel.turnTo(app);
+    graphs.main.tell("selection");
+  });
+  select.addEventListener("change", () => graphs.show(select.value === "forward"));
+  return () => graphs.show(graphs.shown === graphs.main);
+}
+
+/** The address follows what is shown, and what is shown the address. @param {App} app @param {Graphs} graphs */
+function address(app, graphs) {
   let last = location.hash;
   let waiting = 0;
-  app.follow(() => {
+  const write = () => {
+    const fragment = [app.fragment, graphs.fragment].filter(Boolean).join("&");
+    if (`#${fragment}` === last || !fragment && !location.hash) return;
+    last = fragment ? `#${fragment}` : "";
+    try {
+      history.replaceState(null, "", last || location.pathname + location.search);
+    } catch {
+      // In a notebook's frame there is no address to change.
+    }
+  };
+  const soon = () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      const fragment = app.fragment;
-      if (`#${fragment}` === last || !fragment && !location.hash) return;
-      last = fragment ? `#${fragment}` : "";
-      try {
-        history.replaceState(null, "", last || location.pathname + location.search);
-      } catch {
-        // In a notebook's frame there is no address to change.
-      }
-    }, 200);
-  });
+    waiting = setTimeout(write, 200);
+  };
+  const restore = () => {
+    app.restore(location.hash);
+    graphs.restore(location.hash);
+  };
+  app.follow(soon);
+  graphs.listeners.push((shown) => { if (shown !== app && !shown.told) { shown.told = true; shown.follow(soon); } });
   addEventListener("hashchange", () => {
-    if (location.hash !== last) app.restore(location.hash);
+    if (location.hash !== last) restore();
     last = location.hash;
   });
-  if (location.hash.length > 1) app.restore(location.hash);
+  if (location.hash.length > 1) restore();
 }
 
 async function begin() {
@@ -177,9 +198,10 @@ async function begin() {
   const graph = new GraphPanel(app, colours);
   app.view = graph.view;
   const timeline = new Timeline(app, colours);
-  new Outline(app);
-  new Details(app);
-  new Legend(app);
+  const graphs = new Graphs(app);
+  const outline = new Outline(app);
+  new Details(graphs);
+  const legend = new Legend(app);
   new Slowest(app);
   if (app.changed) new Compared(app);
   const findings = new Findings(app);
@@ -188,19 +210,22 @@ async function begin() {
   if (app.changed?.facts.timed) coloring.append(new Option("slower than before", "slower"));
   coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
   element("look").addEventListener("click", look);
+  const turn = turning(graphs, [graph, outline, legend, search]);
   const tab = tabs(app);
   for (const side of ["left", "right"]) element(`open-${side}`).addEventListener("click", () => drawers(element(side).classList.contains("open") ? "" : side));
   element("graph").addEventListener("pointerdown", () => drawers(""));
   for (const each of ["close-left", "close-right"]) element(each).addEventListener("click", () => drawers(""));
   leadOn(app);
-  new Keys(app, {
-    graph, timeline, search, findings, look, critical, tab, drawers,
+  new Keys(graphs, {
+    graph, timeline, search, findings, look, critical, tab, drawers, turn,
     coloring: () => { coloring.selectedIndex = (coloring.selectedIndex + 1) % coloring.length; coloring.dispatchEvent(new Event("change")); },
     details: () => { drawers("right"); element("details").focus(); },
   });
   for (const node of model.facts.focus.slice(0, 1)) app.selectNode(node);
-  address(app);
+  if (!model.nodes.length) graphs.show(true);
+  address(app, graphs);
   Object.defineProperty(window, "gradscope", { value: app });
+  Object.defineProperty(app, "graphs", { value: graphs });
   app.tell("backward", "picture", "selection", "event");
   app.flush();
   graph.resize();

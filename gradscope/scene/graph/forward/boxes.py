@@ -156,13 +156,14 @@ def _result_lines(call: Call) -> list[Line]:
 
 def _write_lines(call: Call) -> list[Line]:
     """Which versions it wrote."""
-    lines = [Line(_versions(name, write)) for name, write in call.writes[:MOST_WRITES]]
+    lines = [Line(versions(name, write)) for name, write in call.writes[:MOST_WRITES]]
     if len(call.writes) > MOST_WRITES:
         lines.append(Line(f"and {plural(len(call.writes) - MOST_WRITES, 'more write')}"))
     return lines
 
 
-def _versions(name: str, write: Write) -> str:
+def versions(name: str, write: Write) -> str:
+    """As in "weight: version 0 → 1"."""
     of = f"{name}: " if name else ""
     if NONE in (write.old, write.new):
         return f"{of}version not known"

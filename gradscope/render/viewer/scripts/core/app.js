@@ -17,13 +17,13 @@ const LEGIBLE = 0.55;
 
 /** The page's state. */
 export class App {
-  /** @param {Model} model */
-  constructor(model) {
+  /** @param {Model} model @param {States} [states] */
+  constructor(model, states = new States(model)) {
     this.model = model;
     this.tree = new Tree(model);
-    this.states = new States(model);
+    this.states = states;
     /** @type {Changes | null} what differs from the trace that this one is held against */
-    this.changed = model.tables.compared ? new Changes(model, this.tree) : null;
+    this.changed = model.tables.compared && !model.isForward ? new Changes(model, this.tree) : null;
     /** @type {((changes: Set<Change>) => void)[]} */
     this.listeners = [];
     /** @type {Set<Change>} */
@@ -142,8 +142,14 @@ export class App {
     this.tell("picture");
   }
 
+  /** Select nothing. */
+  deselect() {
+    [this.node, this.group] = [-1, -1];
+  }
+
   clear() {
-    [this.node, this.group, this.range] = [-1, -1, null];
+    this.deselect();
+    this.range = null;
     this.tell("selection", "range");
   }
 
@@ -266,20 +272,21 @@ export class App {
     if (this.event !== last) parts.push(`e=${this.event}`);
     if (this.node >= 0) parts.push(`n=${encodeURIComponent(this.model.unique(this.node))}`);
     if (this.group >= 0) parts.push(`g=${this.group}`);
-    const usual = this.usual(this.root);
-    const flipped = [...usual].filter((each) => !this.open.has(each)).map((each) => `-${each.toString(36)}`);
-    for (const each of this.open) if (!usual.has(each)) flipped.push(each.toString(36));
-    if (flipped.length) parts.push(`o=${flipped.join(".")}`);
+    if (this.flipped) parts.push(`o=${this.flipped}`);
     return parts.join("&");
   }
 
-  /** Show what a fragment says; what it says of another trace is left out. @param {string} fragment */
-  restore(fragment) {
-    const said = new Map(fragment.replace(/^#/, "").split("&").map((part) => /** @type {[string, string]} */ (part.split("=", 2))));
-    const number = (/** @type {string} */ key) => (/^-?\d+$/.test(said.get(key) ?? "") ? Number(said.get(key)) : NaN);
-    const backward = number("b");
-    if (backward >= -1 && backward < this.model.backwards.length) this.setBackward(backward);
-    for (const part of (said.get("o") ?? "").split(".").filter(Boolean)) {
+  /** Which groups are open that are not at first, and which are not that are. */
+  get flipped() {
+    const usual = this.usual(this.root);
+    const flipped = [...usual].filter((each) => !this.open.has(each)).map((each) => `-${each.toString(36)}`);
+    for (const each of this.open) if (!usual.has(each) && each > this.root) flipped.push(each.toString(36));
+    return flipped.join(".");
+  }
+
+  /** @param {string} flipped */
+  flip(flipped) {
+    for (const part of flipped.split(".").filter(Boolean)) {
       const group = Number.parseInt(part.replace("-", ""), 36);
       if (!(group > 0 && group < this.tree.size)) continue;
       if (part.startsWith("-")) this.open.delete(group);
@@ -287,14 +294,32 @@ export class App {
     }
     this.draw();
     this.tell("picture", "backward");
+  }
+
+  /** Show what a fragment says; what it says of another trace is left out. @param {string} fragment */
+  restore(fragment) {
+    const said = saidIn(fragment);
+    const number = (/** @type {string} */ key) => (/^-?\d+$/.test(said.get(key) ?? "") ? Number(said.get(key)) : NaN);
+    const backward = number("b");
+    if (backward >= -1 && backward < this.model.backwards.length) this.setBackward(backward);
+    this.flip(said.get("o") ?? "");
     if (number("g") > 0 && number("g") < this.tree.size) this.selectGroup(number("g"));
-    let name = "";
-    try {
-      name = decodeURIComponent(said.get("n") ?? "");
-    } catch {
-      name = "";
-    }
+    const name = plain(said.get("n"));
     if (name) this.selectNode(this.model.nodeNamed(name));
     if (number("e") >= 0) this.go(number("e"));
+  }
+}
+
+/** @param {string} fragment @returns {Map<string, string>} */
+export function saidIn(fragment) {
+  return new Map(fragment.replace(/^#/, "").split("&").map((part) => /** @type {[string, string]} */ (part.split("=", 2))));
+}
+
+/** @param {string | undefined} text as it stands in an address @returns {string} */
+export function plain(text) {
+  try {
+    return decodeURIComponent(text ?? "");
+  } catch {
+    return "";
   }
 }

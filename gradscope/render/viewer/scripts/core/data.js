@@ -75,8 +75,16 @@ export class Model {
     this.hooksOf = new Index(hooks.get("node"), size);
     this.stackRow = rowsById(tables.stacks);
     this.frameRow = rowsById(tables.frames);
+    this.isForward = false;
+    /** Of calls: whether some made a node, so that the others say why they did not. */
+    this.someMade = false;
     this.engineSeen = runs.length > 0;
     this.readySeen = runs.get("pushed").some((/** @type {number} */ each) => each >= 0);
+  }
+
+  /** Why there is nothing to show of when nodes ran. */
+  get whyUnseen() {
+    return this.nodes.length ? "the engine's events were not recorded (level graph)" : "no backward ran: nothing required a gradient";
   }
 
   /** @param {Column} events @returns {Float64Array} when each of these was; -1 where there was none */
@@ -94,6 +102,12 @@ export class Model {
   /** @param {number} node @returns {string} its name; of a leaf, that of its tensor */
   title(node) {
     return this.nodes.text("leaf", node) || this.unique(node);
+  }
+
+  /** @param {string} title @returns {number} the first node that is called so, or -1 */
+  titled(title) {
+    for (let node = 0; node < this.nodes.length; node += 1) if (this.title(node) === title) return node;
+    return -1;
   }
 
   /** @param {number} node */

@@ -2,7 +2,7 @@
 
 import { ALL, LOOP } from "./tree.js";
 import { layOut } from "./layout.js";
-import { duration, ordinal, plural, shorten } from "./words.js";
+import { count, duration, ordinal, plural, shorten } from "./words.js";
 
 /** @typedef {import("./data.js").Model} Model @typedef {import("./tree.js").Tree} Tree */
 
@@ -81,7 +81,7 @@ export class Picture {
     const title = this.frameTitle(group);
     const item = {
       key: group === this.root ? "root" : `f${group}`, group, items, title, w: 0, h: 0,
-      order: tree.last[group], titleWidth: ruler.width(title, FONTS.frame) + 36,
+      order: this.orderOf(group, -1), titleWidth: ruler.width(title, FONTS.frame) + 36,
     };
     if (group !== this.root) this.frames.push(item);
     this.itemOf ??= new Map();
@@ -106,8 +106,14 @@ export class Picture {
     return this.lines.get(group);
   }
 
+  /** What is larger stands above: in a backward what was made later, in a forward graph what was computed earlier. @param {number} group @param {number} node */
+  orderOf(group, node) {
+    if (this.model.isForward) return node >= 0 ? -node : -this.tree.first[group];
+    return node >= 0 ? node : this.tree.last[group];
+  }
+
   box(box) {
-    box.order = box.is === "group" ? this.tree.last[box.group] : box.node;
+    box.order = this.orderOf(box.group, box.node);
     this.boxes.set(box.key, box);
     return box;
   }
@@ -135,7 +141,7 @@ export class Picture {
           uses.set(head[edge], (uses.get(head[edge]) ?? 0) + 1);
           const group = model.nodes.get("group")[tail[edge]];
           const made = this.box({ key, is: "leaf", node: head[edge], group, use: uses.get(head[edge]), user: tail[edge] });
-          made.order = tail[edge] - 0.5;
+          made.order = this.orderOf(group, tail[edge]) + (model.isForward ? 0.5 : -0.5);
           this.itemOf.get(group).items.push(made);
         }
       } else if (to === -1) {
@@ -148,7 +154,8 @@ export class Picture {
       found.get(name).edges.push(edge);
     }
     this.uses = uses;
-    return [...found.values()];
+    const all = [...found.values()];
+    return model.isForward ? all.map((each) => ({ ...each, tail: each.head, head: each.tail })) : all;
   }
 
   hide(key) {
@@ -176,10 +183,11 @@ export class Picture {
     box.ordinal = "";
     box.badges = 1;
     const each = tree.nodeCount[group] / this.model.groups.get("turns")[group];
-    const inside = plural(tree.nodeCount[group], "node") + (Number.isInteger(each) ? `, ${each} each` : "");
+    const { isForward } = this.model;
+    const inside = plural(tree.nodeCount[group], isForward ? "call" : "node") + (Number.isInteger(each) ? `, ${each} each` : "");
     const leaves = tree.leafCount[group];
-    box.lines = [leaves ? `${inside}, ${plural(leaves, "leaf", "leaves")}` : inside];
-    if (tree.ns[group] > 0) box.lines.push(`ran ${duration(tree.ns[group])}`);
+    box.lines = [leaves ? `${inside}, ${isForward ? `${count(leaves)} given` : plural(leaves, "leaf", "leaves")}` : inside];
+    if (tree.ns[group] > 0) box.lines.push(`${isForward ? "took" : "ran"} ${duration(tree.ns[group])}`);
     if (tree.form[group] === LOOP && tree.ns[group] > 0) {
       const slowest = tree.slowestTurn(group);
       if (slowest) box.lines.push(`slowest: ${shorten(slowest.title, 24)}, ${duration(slowest.ns)}`);
@@ -200,12 +208,25 @@ export class Picture {
     if (leaf) return;
     const frame = model.frameOf(node);
     if (frame >= 0 && (box.group === this.root || this.oneLine(box.group) !== frame)) box.lines.push(shorten(model.shortPlace(frame), 34));
+    if (model.isForward) {
+      this.describeCall(box);
+      return;
+    }
     const runs = model.runsOf.of(node);
     if (runs.length === 1) {
       const ns = model.runs.get("self_ns")[runs[0]];
       const position = model.runs.get("position")[runs[0]];
       if (position > 0) box.lines.push(`ran ${ordinal(position)}, ${duration(ns)}`);
     } else if (runs.length) box.lines.push(`ran ${runs.length} times, ${duration(this.tree.nodeNs[node])}`);
+  }
+
+  describeCall(box) {
+    const { nodes } = this.model;
+    const took = this.tree.nodeNs[box.node];
+    if (took > 0) box.lines.push(`took ${duration(took)}`);
+    const made = nodes.get("made")[box.node];
+    if (nodes.text("writes", box.node)) box.lines.push(shorten(`wrote ${nodes.text("writes", box.node)}`, 40));
+    if (made < 0 && this.model.someMade && nodes.text("why", box.node)) box.lines.push(nodes.text("why", box.node));
   }
 
   /** The box that stands for a node: its own, or that of the group it is folded into. @param {number} node */

@@ -70,6 +70,11 @@ export class States {
     return [come, all];
   }
 
+  /** Whether it has a state of its own. @param {number} node */
+  has(node) {
+    return node >= 0;
+  }
+
   /** How many nodes of each state. @param {Iterable<number>} nodes @returns {number[]} */
   counts(nodes) {
     const found = [0, 0, 0, 0, 0, 0];

@@ -4,7 +4,7 @@ import { since } from "./compared.js";
 import { finding } from "./lists.js";
 import { chip, link, made } from "./outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
-import { GradientFacts } from "./gradients.js";
+import { CallFacts } from "./call_facts.js";
 import { Source } from "./source.js";
 import { MARKS } from "./paint.js";
 import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
@@ -12,10 +12,12 @@ import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 /** @typedef {import("../core/app.js").App} App */
 
 /** The panel on the right. */
-export class Details extends GradientFacts {
-  /** @param {App} app */
-  constructor(app) {
+export class Details extends CallFacts {
+  /** @param {import("../core/forward.js").Graphs} graphs */
+  constructor(graphs) {
     super();
+    const app = graphs.main;
+    this.graphs = graphs;
     this.app = app;
     this.element = /** @type {HTMLElement} */ (document.getElementById("details"));
     this.source = new Source(app, this.element);
@@ -27,14 +29,19 @@ export class Details extends GradientFacts {
   }
 
   show() {
-    const { app, element } = this;
-    const top = this.shown === `${app.node} ${app.group}` ? element.scrollTop : 0;
-    this.shown = `${app.node} ${app.group}`;
+    const { app, element, graphs } = this;
+    const { call } = graphs;
+    const what = `${app.node} ${app.group} ${call}`;
+    const top = this.shown === what ? element.scrollTop : 0;
+    this.shown = what;
     this.run = app.runOf(app.node);
     this.moment = made("div");
     element.replaceChildren();
+    if (call >= 0) this.call(call);
     if (app.node >= 0) this.node(app.node);
+    else if (call >= 0) this.source.show(graphs.forward.model.frameOf(call), graphs.forward.model.frames(graphs.forward.model.nodes.get("stack")[call]));
     else if (app.group >= 0) this.group(app.group);
+    else if (graphs.shown !== app && graphs.shown.group >= 0) this.groupOfCalls(graphs.shown.group);
     else this.whole();
     element.scrollTop = top;
   }
@@ -71,7 +78,7 @@ export class Details extends GradientFacts {
 
   whole() {
     const { app, element } = this;
-    const { model, tree } = app;
+    const { model } = app;
     const { facts } = model;
     element.append(made("h2", "", facts.script));
     const part = facts.part ? `only ${facts.part} is on this page` : "the whole trace is on this page";
@@ -79,10 +86,11 @@ export class Details extends GradientFacts {
     const { whole } = facts;
     this.facts([
       ["nodes", count(whole.nodes)], ["edges", count(whole.edges)], ["backwards", count(whole.backwards)], ["events", count(whole.events)],
-      ["in this view", `${plural(tree.nodeCount[app.root], "node")}, ${plural(app.picture.all.length, "box", "boxes")} drawn`],
+      ["in this view", `${plural(this.graphs.shown.tree.nodeCount[this.graphs.shown.root], this.graphs.shown === app ? "node" : "call")}, ${plural(this.graphs.shown.picture.all.length, "box", "boxes")} drawn`],
     ]);
     element.append(made("p", "soft", "Choose a node, a bar, a finding or a line: every panel follows. Double click opens and folds. Press ? for the keys."));
     this.missing();
+    this.aboutForward();
     if (app.backward >= 0) this.backward(app.backward);
     this.source.show(-1);
   }
@@ -90,7 +98,8 @@ export class Details extends GradientFacts {
   missing() {
     const { model } = this.app;
     const said = [...model.facts.notes];
-    if (!model.engineSeen) said.push("The engine's events were not recorded (level graph): the order in which nodes ran, their times and states are not known. Record with --level engine.");
+    if (!model.nodes.length) said.push("Nothing that was recorded required a gradient: there is no backward to walk through, only what was computed.");
+    else if (!model.engineSeen) said.push("The engine's events were not recorded (level graph): the order in which nodes ran, their times and states are not known. Record with --level engine.");
     else if (!model.readySeen) said.push("When nodes became ready was not recorded, so they go from waiting to running.");
     if (!model.tables.values.length) said.push("Numbers were not looked at; --level values does.");
     if (model.facts.inferred.includes("push")) said.push("PyTorch tells which nodes ran and when; queue, counts and sums are worked out by the engine's rules.");

@@ -26,7 +26,20 @@ export class GraphPanel {
     this.dragged = 0;
     new ResizeObserver(() => this.resize()).observe(/** @type {Element} */ (this.canvas.parentElement));
     this.listen();
-    app.follow((changes) => this.update(changes));
+    this.followed = new Set();
+    this.turnTo(app);
+  }
+
+  /** Show this graph. @param {App} app */
+  turnTo(app) {
+    this.app = app;
+    this.painter.app = app;
+    this.canvas.setAttribute("aria-label", app.model.isForward ? "The forward graph. Arrow keys follow tensors." : "The backward graph. Arrow keys follow gradients.");
+    if (!this.followed.has(app)) app.follow((changes) => { if (this.app === app) this.update(changes); });
+    this.followed.add(app);
+    if (this.view.width <= 1) return;
+    this.fit();
+    if (app.node >= 0 || app.group >= 0) this.centre();
   }
 
   listen() {
@@ -269,7 +282,7 @@ export class GraphPanel {
     if (app.node < 0) return "";
     const parts = [model.title(app.node)];
     const state = app.states.of[app.node];
-    if (model.engineSeen) parts.push(`${GLYPHS[state]} ${WORDS[state]}`);
+    if (model.engineSeen && app.states.has(app.node)) parts.push(`${GLYPHS[state]} ${WORDS[state]}`);
     const [come, all] = app.states.gradients(app.node);
     if (all) parts.push(`${come} of ${plural(all, "gradient")}`);
     const frame = model.frameOf(app.node);

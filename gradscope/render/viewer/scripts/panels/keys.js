@@ -5,9 +5,9 @@ import { made } from "./outline.js";
 /** @typedef {import("../core/app.js").App} App */
 
 const HELP = [
-  ["/   n  N", "search; next, previous hit"], ["↑ ↓ ← →", "in the graph: against and along the gradient, to siblings"],
+  ["/   n  N", "search; next, previous hit"], ["↑ ↓ ← →", "in the graph: against and along the arrows, to siblings"],
   ["Enter   Z", "open or fold; fold all"], ["f   + −   0", "centre what is selected; zoom; the whole picture"],
-  ["x  X", "next, previous finding"], ["p   c", "critical path; next colouring"], ["1 … 5   Tab", "outline, findings, slowest, graph, details"],
+  ["x  X", "next, previous finding"], ["p   c   g", "critical path; next colouring; forward or backward graph"], ["1 … 5   Tab", "outline, findings, slowest, graph, details"],
   [",  .", "one event back, on"], ["<  >", "previous, next node that runs"], ["{  }", "previous, next backward"],
   ["Space   Home  End", "play; begin; end"], ["w a s d", "zoom and pan time"], ["t", "light, dark, as the system"], ["Esc   ?", "leave; this list"],
 ];
@@ -19,15 +19,21 @@ const ABOUT = [
 
 /** Listens to keys wherever they are pressed. */
 export class Keys {
-  /** @param {App} app @param {Record<string, any>} panels */
-  constructor(app, panels) {
-    this.app = app;
+  /** @param {import("../core/forward.js").Graphs} graphs @param {Record<string, any>} panels */
+  constructor(graphs, panels) {
+    this.graphs = graphs;
+    this.main = graphs.main;
     this.panels = panels;
     this.dialog = /** @type {HTMLDialogElement} */ (document.getElementById("keys"));
     this.fill();
     document.addEventListener("keydown", (event) => this.press(event));
     /** @type {HTMLElement} */ (document.getElementById("help")).addEventListener("click", () => this.dialog.showModal());
     this.acts = this.table();
+  }
+
+  /** The graph that is shown. */
+  get app() {
+    return this.graphs.shown;
   }
 
   fill() {
@@ -52,20 +58,20 @@ export class Keys {
 
   /** @returns {Record<string, () => void>} */
   table() {
-    const { app, panels } = this;
+    const { main: app, panels } = this;
     const { graph, timeline, search, findings } = panels;
     const middle = () => (timeline.from + timeline.to) / 2;
     return {
       "/": () => search.input.focus(), n: () => search.turn(1), N: () => search.turn(-1),
-      Enter: () => this.open(), Z: () => app.foldAll(),
+      Enter: () => this.open(), Z: () => this.app.foldAll(), g: () => panels.turn(),
       f: () => { graph.centre(); graph.paintSoon(); }, "+": () => graph.zoom(1.3), "=": () => graph.zoom(1.3), "-": () => graph.zoom(1 / 1.3), 0: () => graph.fit(),
       x: () => findings.turn(1), X: () => findings.turn(-1), p: panels.critical, c: panels.coloring,
       1: () => panels.tab("outline"), 2: () => panels.tab("findings"), 3: () => panels.tab("slowest"), 4: () => graph.canvas.focus(), 5: () => panels.details(),
       ",": () => app.go(app.event - 1), ".": () => app.go(app.event + 1), "<": () => this.nextRun(-1), ">": () => this.nextRun(1),
       "{": () => this.backward(-1), "}": () => this.backward(1), " ": () => timeline.play(), Home: () => app.go(app.events[0]), End: () => app.go(app.events[1]),
       w: () => timeline.zoom(1 / 1.4, middle()), s: () => timeline.zoom(1.4, middle()), a: () => timeline.pan(-0.2), d: () => timeline.pan(0.2),
-      t: panels.look, "?": () => this.dialog.showModal(), Escape: () => { app.clear(); panels.drawers(""); },
-      ArrowDown: () => this.walk("gives"), ArrowUp: () => this.walk("takes"), ArrowLeft: () => this.sibling(-1), ArrowRight: () => this.sibling(1),
+      t: panels.look, "?": () => this.dialog.showModal(), Escape: () => { this.app.clear(); panels.drawers(""); },
+      ArrowDown: () => this.walk("down"), ArrowUp: () => this.walk("up"), ArrowLeft: () => this.sibling(-1), ArrowRight: () => this.sibling(1),
     };
   }
 
@@ -93,7 +99,7 @@ export class Keys {
     }
   }
 
-  /** Along or against the gradient, from box to box. @param {"gives" | "takes"} way */
+  /** Along the arrows or against them, from box to box. @param {"down" | "up"} way */
   walk(way) {
     const { app } = this;
     const target = this.panels.graph.target;
@@ -101,7 +107,7 @@ export class Keys {
       this.select(this.top());
       return;
     }
-    const next = app.picture.edges.filter((each) => (way === "gives" ? each.tail : each.head) === target.key).map((each) => app.picture.boxes.get(way === "gives" ? each.head : each.tail));
+    const next = app.picture.edges.filter((each) => (way === "down" ? each.tail : each.head) === target.key).map((each) => app.picture.boxes.get(way === "down" ? each.head : each.tail));
     next.sort((one, other) => (one.is === "leaf" ? 1 : 0) - (other.is === "leaf" ? 1 : 0) || one.x - other.x);
     if (next.length) this.select(next[0]);
   }
@@ -130,7 +136,7 @@ export class Keys {
 
   /** To the run that begins next, or before. @param {number} step */
   nextRun(step) {
-    const { app } = this;
+    const { main: app } = this;
     const { begun, node, backward } = app.model.runs.columns;
     let best = -1;
     for (let run = 0; run < begun.length; run += 1) {
@@ -145,7 +151,7 @@ export class Keys {
 
   /** @param {number} step */
   backward(step) {
-    const { app } = this;
+    const { main: app } = this;
     const last = app.model.backwards.length - 1;
     app.setBackward(Math.min(Math.max(app.backward + step, last > 0 ? -1 : 0), last));
   }

@@ -39,7 +39,7 @@ export class Lanes {
     for (const lane of this.lanes) this.lane(lane);
     if (!this.app.model.engineSeen) {
       context.fillStyle = colours.soft;
-      context.fillText("No lanes: the engine's events were not recorded (level graph).", LABEL, this.height - 12);
+      context.fillText(`No lanes: ${this.app.model.whyUnseen}.`, LABEL, this.height - 12);
     }
     this.marks();
     this.chosenRange();

@@ -11,11 +11,17 @@ import { MARKS } from "./paint.js";
 export class Legend {
   /** @param {App} app */
   constructor(app) {
-    this.app = app;
     this.element = /** @type {HTMLElement} */ (document.getElementById("legend"));
+    this.turnTo(app);
+    app.follow((changes) => { if (changes.has("look") || changes.has("picture")) this.show(); });
+  }
+
+  /** Tell of this graph. @param {App} app */
+  turnTo(app) {
+    this.app = app;
     this.kinds = new Set(app.model.nodes.get("kind"));
     this.signs = this.signsHere();
-    app.follow((changes) => { if (changes.has("look") || changes.has("picture")) this.show(); });
+    this.show();
   }
 
   show() {
@@ -47,7 +53,7 @@ export class Legend {
     const slower = app.coloring === "slower";
     const shades = limits(hottest(app)).map((limit, shade) => this.sample(`≤ ${duration(limit)}`, `var(--heat-${shade})`, "var(--arrow)"));
     const fresh = slower ? [this.sample("new: nothing to compare it with", "var(--page)", "var(--arrow)")] : [];
-    return [made("li", "", slower ? `slower than in ${app.changed?.facts.names[0]} by` : "ran, with what is folded in it"), ...shades, ...fresh];
+    return [made("li", "", slower ? `slower than in ${app.changed?.facts.names[0]} by` : app.model.isForward ? "took, with what is folded in it" : "ran, with what is folded in it"), ...shades, ...fresh];
   }
 
   signsHere() {

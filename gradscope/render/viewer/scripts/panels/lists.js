@@ -84,7 +84,7 @@ export class Slowest {
   show() {
     const { app, element } = this;
     element.replaceChildren();
-    if (!app.model.engineSeen) element.append(made("p", "soft", "Times were not recorded (level graph): record with --level engine."));
+    if (!app.model.engineSeen) element.append(made("p", "soft", app.model.nodes.length ? "Times were not recorded (level graph): record with --level engine." : "No backward ran: nothing required a gradient."));
     else this.nodes();
     const tables = app.model.tables;
     this.names("By name, all backwards", tables.slow_nodes, (name) => this.slowestOf(name));

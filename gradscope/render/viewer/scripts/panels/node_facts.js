@@ -69,6 +69,17 @@ export class NodeFacts {
     ]);
   }
 
+  /** The call that made a node, as a link into the forward graph where that has it. @param {number} node @param {string} text */
+  toCall(node, text) {
+    const { graphs } = this;
+    if (!graphs.isThere || graphs.callOf(node) < 0) return text;
+    return link(text, () => {
+      graphs.show(true);
+      graphs.forward.selectNode(graphs.callOf(node));
+      graphs.forward.unfold(graphs.callOf(node));
+    });
+  }
+
   /** @param {number} node */
   made(node) {
     const { model, tree } = this.app;
@@ -77,7 +88,7 @@ export class NodeFacts {
     const facts = /** @type {[string, string | Node][]} */ ([]);
     const op = nodes.text("op", node);
     const took = nodes.get("op_end")[node] - nodes.get("op_begin")[node];
-    if (op) facts.push(["call", `${op}${nodes.get("op_end")[node] >= 0 ? `, ${duration(took)}` : ""}`]);
+    if (op) facts.push(["call", this.toCall(node, `${op}${nodes.get("op_end")[node] >= 0 ? `, ${duration(took)}` : ""}`)]);
     if (nodes.text("shape", node)) facts.push(["result", nodes.text("shape", node)]);
     if (nodes.text("module", node)) facts.push(["module", nodes.text("module", node)]);
     const group = this.app.homeOf(node);

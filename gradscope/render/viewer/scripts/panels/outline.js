@@ -66,8 +66,17 @@ export class Outline {
     this.element.addEventListener("click", (event) => this.click(event));
     this.element.addEventListener("dblclick", (event) => this.twist(this.itemAt(event)));
     this.element.addEventListener("keydown", (event) => this.key(event));
-    app.follow((changes) => this.update(changes));
+    this.followed = new Set();
+    this.turnTo(app);
+  }
+
+  /** Show this graph. @param {App} app */
+  turnTo(app) {
+    this.app = app;
+    if (!this.followed.has(app)) app.follow((changes) => { if (this.app === app) this.update(changes); });
+    this.followed.add(app);
     this.build();
+    this.showSelection();
   }
 
   build() {
@@ -247,7 +256,9 @@ export class Outline {
     if (!app.model.engineSeen) return;
     for (const [key, item] of this.items) {
       if (!key.startsWith("n")) continue;
-      const state = app.states.of[Number.parseInt(key.slice(1), 10)];
+      const node = Number.parseInt(key.slice(1), 10);
+      if (!app.states.has(node)) continue;
+      const state = app.states.of[node];
       const sign = /** @type {HTMLElement} */ (item.querySelector(".state"));
       if (sign.textContent === GLYPHS[state]) continue;
       sign.textContent = GLYPHS[state];

@@ -8,7 +8,7 @@ import { TITLE } from "../core/layout.js";
 /** The glyphs of marks, in the order of the trace's own list of them. */
 export const MARKS = /** @type {Record<string, string>} */ ({
   "backward starts here": "▶", "in focus": "◎", "NaN born here": "✖", "Inf born here": "✖", "not finite": "△", raised: "✖",
-  "not run": "○", "gradient handed out (inputs=)": "◆", "ran inside another node": "◇", "has hooks": "⚑",
+  "not run": "○", "gradient handed out (inputs=)": "◆", "ran inside another node": "◇", "has hooks": "⚑", "writes in place": "✎",
 });
 const ALARMS = new Set(["NaN born here", "Inf born here", "not finite", "raised"]);
 const SMALL = 7;

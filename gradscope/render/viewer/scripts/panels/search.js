@@ -23,6 +23,12 @@ export class Search {
     });
   }
 
+  /** Look in this graph. @param {App} app */
+  turnTo(app) {
+    this.app = app;
+    this.find();
+  }
+
   /** Which texts and lines hold what is looked for: each is looked at once, however many nodes have it. @param {string} wanted */
   matching(wanted) {
     const { model } = this.app;
@@ -65,21 +71,24 @@ export class Search {
     return found.sort(([one], [other]) => one - other).map(([, hit]) => hit);
   }
 
-  /** The nodes found; those of what is shown before the others. @param {string} wanted */
+  /** The nodes found: what is called so before what contains it, and those of what is shown before the others. @param {string} wanted */
   nodesWith(wanted) {
     const { app } = this;
     const { name, leaf, module, stack, ordinal } = app.model.nodes.columns;
     const [plain, number] = wanted.split("#", 2);
     const { texts, stacks } = this.matching(plain);
+    const called = [];
     const here = [];
     const elsewhere = [];
     for (let node = 0; node < name.length; node += 1) {
       const found = number === undefined
         ? texts[name[node]] || texts[leaf[node]] || texts[module[node]] || stacks.has(stack[node])
         : texts[name[node]] && String(ordinal[node]).startsWith(number);
-      if (found) (app.picture.boxOf[node] === -1 ? elsewhere : here).push(node);
+      if (!found) continue;
+      if (this.texts[leaf[node]] === wanted) called.push(node);
+      else (app.picture.boxOf[node] === -1 ? elsewhere : here).push(node);
     }
-    return here.concat(elsewhere);
+    return called.concat(here, elsewhere);
   }
 
   /** How many there are; which one is shown, or comes first. */

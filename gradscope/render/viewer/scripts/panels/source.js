@@ -17,17 +17,16 @@ export class Source {
     this.element = element;
   }
 
-  /** The lines of a file that the trace holds, around one; ⋯ where it holds none. @param {number} frame */
-  show(frame) {
+  /** The lines of a file that the trace holds, around one; ⋯ where it holds none. @param {number} frame @param {number[]} [called] the lines it was called from, itself first; those of the node selected */
+  show(frame, called) {
     const { app } = this;
     const { frames } = app.model.tables;
-    const node = app.node;
     this.element.append(made("h3", "", "Source"));
     if (!frames.length || frame < 0 && app.node >= 0) {
       this.element.append(made("p", "soft", "No source line is known."));
       return;
     }
-    const stack = node >= 0 ? app.model.frames(app.model.nodes.get("stack")[node]) : [];
+    const stack = called ?? (app.node >= 0 ? app.model.frames(app.model.nodes.get("stack")[app.node]) : []);
     const shown = frame >= 0 ? frame : this.mainFrame();
     for (const each of stack.length ? stack.slice(0, DEEPEST) : [shown]) this.lines(each, frame < 0 ? ALL_LINES : AROUND, frame >= 0);
     if (stack.length > DEEPEST) this.rest(stack.slice(DEEPEST));

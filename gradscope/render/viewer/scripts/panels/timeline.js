@@ -130,7 +130,7 @@ export class Timeline {
     const { events, facts } = app.model;
     this.slider.value = String(app.event);
     if (!events.length || !app.model.engineSeen) {
-      this.now.textContent = "the engine's events were not recorded (level graph)";
+      this.now.textContent = this.app.model.whyUnseen;
       return;
     }
     const [first, last] = app.events;

@@ -1,0 +1,145 @@
+"""The forward graph as the page shows it: calls, what they were given, and the nodes they made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, member
+from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.analysis.graph.forward.columns import ForwardColumns, forward_columns
+from gradscope.analysis.graph.forward.facts import data_of
+from gradscope.analysis.graph.forward.select import SelectedCalls, select_calls
+from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.program.modules import module_names
+from gradscope.scene.choices import GraphOf
+from gradscope.scene.graph.forward.arrows import kept_as
+from gradscope.scene.graph.forward.boxes import WHY, versions
+from gradscope.scene.graph.forward.marks import marks_of_calls
+from gradscope.scene.graph.forward.words import NOTHING, notes_of
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.kinds import Kind, kind_of_call
+from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
+from gradscope.scene.viewer.groups import Groups
+from gradscope.scene.viewer.nodes import KINDS, MARKS, Scope, shapes
+from gradscope.trace.schema import NONE, Why
+from gradscope.trace.trace import Trace
+
+NO_NODE = "no node"
+
+
+def forward_tables(
+    scope: Scope, selection: Selection, texts: Texts
+) -> tuple[dict[str, Table], dict[str, Json]]:
+    """The tables of the forward graph, and what is to be said of it; only that if it is empty."""
+    trace, calls = scope.trace, scope.trace.once(ForwardCalls)
+    part = Selection(selection.step, selection.backward)
+    selected = select_calls(trace, part, everything=False)
+    if not len(selected.places):
+        return {}, {"absent": NOTHING[bool(len(calls))]}
+    columns = forward_columns(trace, selected)
+    groups, of_call = Groups(trace, columns.graph).table(texts)
+    options = GraphOptions(selection=part, graph=GraphOf.FORWARD)
+    return {
+        "calls": _call_table(scope, selected, columns, of_call, texts),
+        "flows": _flow_table(trace, columns, texts),
+        "call_groups": groups,
+    }, {"notes": [shown(note) for note in notes_of(trace, selected, options)]}
+
+
+def _call_table(
+    scope: Scope, selected: SelectedCalls, columns: ForwardColumns, groups: Ids, texts: Texts
+) -> Table:
+    """Calls, and behind them the data that no call made: the columns of nodes, and some more."""
+    trace, calls, graph = scope.trace, scope.trace.once(ForwardCalls), columns.graph
+    places, data = selected.places, data_of(trace, columns.data.values())
+    given = [data[tensor] for tensor in columns.data.values()]
+    none, nothing = np.full(len(given), NONE, np.int64), np.zeros(len(given), np.int64)
+    names = [calls.names[place] for place in places.tolist()]
+    steps, modules = step_numbers(trace), module_names(trace)
+    outputs = [calls.outputs[place] for place in places.tolist()]
+    first = ints([*(each[0] if each else NONE for each in outputs), *columns.data.values()])
+    kinds = [kind_of_call(name) for name in names]
+    kinds += [Kind.LEAF if each.parameter else Kind.OTHER for each in given]
+    return {
+        "id": np.concatenate([calls.id[places], ints(columns.data.values())]),
+        "name": texts.column([*names, *("data" for _ in given)]),
+        "ordinal": np.concatenate([calls.ordinals[places], nothing]),
+        "kind": ints(KINDS.index(kind) for kind in kinds),
+        "group": groups,
+        "stack": graph.stack,
+        "leaf": texts.column([*("" for _ in names), *(each.name or "data" for each in given)]),
+        "is_leaf": graph.beside.astype(np.int64),
+        "guessed": ints([*(0 for _ in names), *(each.guessed for each in given)]),
+        "step": ints(steps.get(each, NONE) for each in graph.step.tolist()),
+        "made_in": graph.made_in,
+        "module": texts.column(modules.get(each, "") for each in graph.module.tolist()),
+        "sequence": np.full(len(graph.id), NONE, np.int64),
+        "shape": texts.column(shapes(trace, first)),
+        "op": texts.column("" for _ in graph.id),
+        "op_begin": np.concatenate([calls.begin[places], none]),
+        "op_end": np.concatenate([calls.end[places], none]),
+        "marks": _marks(calls, selected, graph.id),
+        "results": ints([*map(len, outputs), *(1 for _ in given)]),
+        "made": np.concatenate([scope.rows(calls.node[places]), none]),
+        "why": texts.column([*_reasons(trace, calls, places), *("" for _ in given)]),
+        "writes": texts.column([*_writes(trace, calls, places), *("" for _ in given)]),
+        "inside": ints([*_inside(calls, places), *nothing.tolist()]),
+    }
+
+
+def _flow_table(trace: Trace, columns: ForwardColumns, texts: Texts) -> Table:
+    """Which call takes what from where: once for each pair of them."""
+    place = {id: row for row, id in enumerate(columns.graph.id.tolist())}
+    pairs = {
+        (place[user], place[source]): flow
+        for flow, (user, source) in zip(reversed(columns.flows), reversed(columns.ids), strict=True)
+        if source != NONE
+    }
+    flows = list(pairs.values())
+    return {
+        "tail": ints(user for user, _ in pairs),
+        "head": ints(source for _, source in pairs),
+        "output": ints(flow.output for flow in flows),
+        "input": np.zeros(len(flows), np.int64),
+        "shape": texts.column(shapes(trace, ints(flow.tensor for flow in flows))),
+        "how": texts.column(
+            kept_as(flow.kept) if flow.kept else "shares memory" if flow.shared else ""
+            for flow in flows
+        ),
+    }
+
+
+def _marks(calls: ForwardCalls, selected: SelectedCalls, ids: Ids) -> Ids:
+    found = np.zeros(len(ids), np.int64)
+    marks = marks_of_calls(calls, selected)
+    rows = {place: row for row, place in enumerate(ids.tolist())}
+    for place in marks.marks:
+        if place in rows:
+            found[rows[place]] = sum(1 << MARKS.index(mark) for mark in marks.of((place,)))
+    return found
+
+
+def _reasons(trace: Trace, calls: ForwardCalls, places: Ids) -> list[str]:
+    """Why a call made no node; "" of those that made one."""
+    observed = "op.why" not in trace.meta.get("absent", ())
+    whys = calls.ops["why"][calls.rows[places]].tolist()
+    words = {
+        why: WHY.get(member(Why, why) if observed else None, NO_NODE) for why in dict.fromkeys(whys)
+    }
+    nodes = calls.node[places].tolist()
+    return ["" if node != NONE else words[why] for node, why in zip(nodes, whys, strict=True)]
+
+
+def _writes(trace: Trace, calls: ForwardCalls, places: Ids) -> list[str]:
+    found = []
+    for place in places.tolist():
+        writes = calls.written(place)
+        named = ((leaf(trace, write.tensor), write) for write in writes)
+        found.append(", ".join(versions(known.name if known else "", w) for known, w in named))
+    return found
+
+
+def _inside(calls: ForwardCalls, places: Ids) -> list[int]:
+    return [calls.within.get(row, 0) for row in calls.rows[places].tolist()]
