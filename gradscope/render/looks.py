@@ -128,6 +128,6 @@ def _outlines(scene: GraphScene) -> Iterator[tuple[str, str]]:
     if Form.SAVED in forms:
         yield "┈", "keeps"
     if scene.graph is GraphOf.BOTH:
-        yield "↔", "the node that a call made; the call that made a node"
+        yield "╌", "from a call to the node it made, named after ↔"
     if Form.LEAF in scene.forms:
         yield "□", "square corners: a leaf, with .grad"

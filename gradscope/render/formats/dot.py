@@ -37,6 +37,8 @@ def source_of(scene: GraphScene, theme: Theme) -> bytes:
         # What goes on from function to function pulls straight; leaves and values stand aside.
         weight = {} if arrow.head in leaves or arrow.form is Form.SAVED else {"weight": "4"}
         graph.edge(names[arrow.tail], names[arrow.head], **_arrow(arrow, theme), **weight)
+    for tie in scene.ties:
+        graph.edge(names[tie.tail], names[tie.head], **_tie(theme))
     return str(graph.source).encode()
 
 
@@ -151,6 +153,11 @@ def _box(box: Box, scene: GraphScene, theme: Theme) -> dict[str, str]:
         "tooltip": graphviz.escape("\n".join(visible(line) for line in box.tooltip)),
         **({"shape": shape} if shape else {}),
     }
+
+
+def _tie(theme: Theme) -> dict[str, str]:
+    look = {"style": "dashed", "arrowhead": "none", "constraint": "false"}
+    return {**look, "color": theme.soft}
 
 
 def _arrow(arrow: Arrow, theme: Theme) -> dict[str, str]:

@@ -22,7 +22,7 @@ SHAPES = {
     Form.SAVED: ("[/", "/]"),
     Form.FOLDED: ("[[", "]]"),
 }
-LINES = {Form.SAVED: "-.-", Form.FOLDED: "==>", Form.ORDER: "-.->"}
+LINES = {Form.SAVED: "-.-", Form.FOLDED: "==>", Form.ORDER: "-.->", Form.MADE: "-.-"}
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
@@ -41,9 +41,10 @@ FORMAT = Format(
 
 
 def _too_large(scene: GraphScene, text: str) -> Iterator[str]:
-    if len(scene.arrows) > MOST_ARROWS or len(text) > MOST_CHARACTERS:
+    arrows = len(scene.arrows) + len(scene.ties)
+    if arrows > MOST_ARROWS or len(text) > MOST_CHARACTERS:
         yield (
-            f"{len(scene.arrows):,} arrows, {len(text):,} characters: Mermaid draws at most "
+            f"{arrows:,} arrows, {len(text):,} characters: Mermaid draws at most "
             f"{MOST_ARROWS:,} and {MOST_CHARACTERS:,} unless told otherwise; --limit draws less"
         )
 
@@ -56,7 +57,7 @@ def _lines(scene: GraphScene, theme: Theme) -> Iterator[str]:
     yield from (f"%% {_escaped(note)}" for note in scene.notes)
     names = {box.id: f"b{number}" for number, box in enumerate(scene.boxes)}
     yield from _inside(scene, names)
-    for arrow in scene.arrows:
+    for arrow in (*scene.arrows, *scene.ties):
         line = LINES.get(arrow.form, "-->")
         label = f'|"{_escaped(arrow.label)}"|' if arrow.label.strip() else ""
         yield f"    {names[arrow.tail]} {line}{label} {names[arrow.head]}"

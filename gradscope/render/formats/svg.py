@@ -16,7 +16,16 @@ from gradscope.render.looks import (
 )
 from gradscope.render.text import visible
 from gradscope.render.theme import GLYPHS, Colour, Theme, backward_colour, lane_colour, on
-from gradscope.scene.graph.picture import BackwardEntry, Box, Form, GraphScene, Line, Mark, Tone
+from gradscope.scene.graph.picture import (
+    Arrow,
+    BackwardEntry,
+    Box,
+    Form,
+    GraphScene,
+    Line,
+    Mark,
+    Tone,
+)
 from gradscope.scene.layout.labels import MARGIN, Row
 from gradscope.scene.layout.layered import Point
 from gradscope.scene.layout.measure import Style, fitting, width_of
@@ -80,6 +89,8 @@ class _Drawing:
         yield f'</g><g transform="translate({_n(EDGE + left)} {_n(EDGE + above)})">'
         for id, rect in placed.frames.items():
             yield self._frame(rect, id)
+        for tie in self._scene.ties:
+            yield self._tie(tie)
         for course in placed.courses:
             yield from self._arrow(course)
         for id in placed.frames:
@@ -219,6 +230,18 @@ class _Drawing:
                 f"{_n(x)},{_n(y)} {_n(x - half)},{_n(y - length)} {_n(x + half)},{_n(y - length)}"
             )
             yield f'<polygon points="{corners}" fill="{colours[len(colours) // 2]}"/>'
+
+    def _tie(self, tie: Arrow) -> str:
+        """A dashed line from side to side, behind all boxes."""
+        boxes = self._layout.placed.boxes
+        tail, head = boxes[tie.tail], boxes[tie.head]
+        onward = tail.x < head.x
+        x = tail.x + tail.width if onward else tail.x
+        to_x = head.x if onward else head.x + head.width
+        y, to_y, middle = tail.y + tail.height / 2, head.y + head.height / 2, _n((x + to_x) / 2)
+        line = f"M{_n(x)} {_n(y)}C{middle} {_n(y)} {middle} {_n(to_y)} {_n(to_x)} {_n(to_y)}"
+        look = f'stroke="{self._theme.soft}" stroke-width="1.1" stroke-dasharray="7 4"'
+        return f'<path class="a" d="{line}" {look}/>'
 
     def _label(self, course: Course) -> Iterator[str]:
         text = self._layout.labels.get(course.link)

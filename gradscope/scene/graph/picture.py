@@ -20,6 +20,7 @@ class Form(StrEnum):
     DATA = "data"  # what a forward call was given, and no leaf
     SAVED = "saved value"
     FOLDED = "folded"
+    MADE = "made"  # only of ties: a call made the node, or it is the same saved value
     ORDER = "order"  # only of arrows: one call came after another, and no more is known
 
 
@@ -148,3 +149,4 @@ class GraphScene:
     lines: tuple[Line, ...] = ()  # the source line of boxes that say none
     lanes: tuple[str, ...] = ()  # threads and devices, where there is more than one
     graph: GraphOf = GraphOf.BACKWARD
+    ties: tuple[Arrow, ...] = ()  # between two graphs beside each other: they move no box

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gradscope.analysis.graph.forward.calls import ForwardCalls
@@ -11,7 +12,7 @@ from gradscope.analysis.identity.names import find_nodes
 from gradscope.errors import UnknownNameError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Box, Form, GraphScene, Group, Line, occurring
+from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Group, Line, occurring
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -51,6 +52,7 @@ def named_in_backward(trace: Trace, options: GraphOptions) -> GraphOptions:
 def beside(forward: GraphScene, backward: GraphScene) -> GraphScene:
     """Both in one picture; ids of the one begin with f, of the other with b."""
     parts = _framed(forward, "f", FORWARD), _framed(backward, "b", BACKWARD)
+    ties = tuple(_ties(*parts))
     boxes = (*_linked(*parts), *_linked(*reversed(parts)))
     kinds, forms, marks = occurring(boxes)
     return replace(
@@ -64,7 +66,23 @@ def beside(forward: GraphScene, backward: GraphScene) -> GraphScene:
         forms=forms,
         marks=marks,
         graph=GraphOf.BOTH,
+        ties=ties,
     )
+
+
+def _ties(forward: GraphScene, backward: GraphScene) -> Iterator[Arrow]:
+    """From each call to the node it made, and from what that keeps to the same below the node."""
+    of_node: dict[int, list[Box]] = defaultdict(list)
+    for box in backward.boxes:
+        for node in box.nodes if box.form in LINKED else ():
+            of_node[node].append(box)
+    kept = {box.id.partition(":")[2]: box for box in backward.boxes if box.form is Form.SAVED}
+    for box in forward.boxes:
+        if box.form in LINKED:
+            for other in dict.fromkeys(each.id for node in box.nodes for each in of_node[node]):
+                yield Arrow(box.id, other, "", Form.MADE)
+        elif box.form is Form.SAVED and (same := kept.get(box.id.partition(":")[2])):
+            yield Arrow(box.id, same.id, "", Form.MADE)
 
 
 def _framed(scene: GraphScene, letter: str, title: str) -> GraphScene:

@@ -308,6 +308,21 @@ def test_both_graphs_stand_in_one_picture_and_name_one_another() -> None:
     assert "forward: only calls that made a node; --graph forward draws all" in scene.notes
 
 
+def test_in_both_lines_lead_from_calls_to_their_nodes_and_from_what_is_kept_to_the_same() -> None:
+    scene = graph_scene(small(), GraphOptions(graph=GraphOf.BOTH, saved=True))
+    title = {box.id: box.title for box in scene.boxes}
+
+    assert {(tie.tail[0], tie.head[0], tie.form) for tie in scene.ties} == {("f", "b", Form.MADE)}
+    assert sorted((title[tie.tail], title[tie.head]) for tie in scene.ties) == [
+        ("mean", "MeanBackward0"),
+        ("mul", "MulBackward0"),
+        ("other", "other"),
+        ("relu_", "ReluBackward0"),
+        ("result", "result"),
+    ]
+    assert scene.ties[0] not in scene.arrows  # they move no box
+
+
 def test_in_both_a_call_may_be_named_or_its_node() -> None:
     for name in ("relu_", "ReluBackward0"):
         options = GraphOptions(Selection(around=name, hops=1), graph=GraphOf.BOTH)
