@@ -17,7 +17,7 @@ from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.forward.arrows import kept_as
 from gradscope.scene.graph.forward.boxes import WHY, versions
 from gradscope.scene.graph.forward.marks import marks_of_calls
-from gradscope.scene.graph.forward.words import NOTHING, notes_of
+from gradscope.scene.graph.forward.words import notes_of, nothing
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.kinds import Kind, kind_of_call
 from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
@@ -33,11 +33,11 @@ def forward_tables(
     scope: Scope, selection: Selection, texts: Texts
 ) -> tuple[dict[str, Table], dict[str, Json]]:
     """The tables of the forward graph, and what is to be said of it; only that if it is empty."""
-    trace, calls = scope.trace, scope.trace.once(ForwardCalls)
+    trace = scope.trace
     part = Selection(selection.step, selection.backward)
     selected = select_calls(trace, part, everything=False)
     if not len(selected.places):
-        return {}, {"absent": NOTHING[bool(len(calls))]}
+        return {}, {"absent": shown(nothing(trace))}
     columns = forward_columns(trace, selected)
     groups, of_call = Groups(trace, columns.graph).table(texts)
     options = GraphOptions(selection=part, graph=GraphOf.FORWARD)

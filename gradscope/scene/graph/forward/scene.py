@@ -20,7 +20,7 @@ from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
 from gradscope.scene.graph.forward.arrows import arrows
 from gradscope.scene.graph.forward.boxes import CallBoxes
 from gradscope.scene.graph.forward.marks import marks_of_calls
-from gradscope.scene.graph.forward.words import NOTHING, during, notes_of
+from gradscope.scene.graph.forward.words import during, notes_of, nothing
 from gradscope.scene.graph.heat import Heat, heat_of_times
 from gradscope.scene.graph.lanes import Lanes, devices_of
 from gradscope.scene.graph.options import GraphOptions
@@ -90,7 +90,7 @@ def _chosen(trace: Trace, options: GraphOptions) -> tuple[Scope, SelectedCalls]:
     )
     whole = choose(Selection())
     if not len(whole.places):
-        raise EmptyTraceError(NOTHING[bool(len(calls))])
+        raise EmptyTraceError(nothing(trace))
     scope = scope_of_calls(trace, options, calls.ops["step"][calls.rows[whole.places]])
     return scope, choose(scope.selection)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,17 +16,34 @@ from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.readable import ordinal, plural
 from gradscope.trace.schema import NONE, Node, Op
+from gradscope.trace.text import visible
 from gradscope.trace.trace import Trace
 
-HOW = (
-    "PyTorch names them only at --level full, and --on gradscope records what they were given, too"
-)
-NOTHING = {
-    False: f"this trace holds no forward calls; if there were some that made no node, {HOW}",
-    True: "in all forward calls of this trace parameters or data are filled or an optimizer steps "
-    f"(--all draws them); if there were others that made no node, {HOW}",
-}
-"""Why there is nothing to draw, by whether there are calls."""
+LONGEST = 160
+"""A command is shown up to so many characters."""
+
+
+def nothing(trace: Trace) -> str:
+    """Why there is nothing to draw."""
+    if len(trace.table(Op)):
+        return (
+            "in all forward calls of this trace parameters or data are filled or an optimizer "
+            f"steps (--all draws them); if there were others that made no node, {_how(trace)}"
+        )
+    return "this trace holds no forward calls; if there were some that made no node, " + _how(trace)
+
+
+def _how(trace: Trace) -> str:
+    named, given = command(trace, "--level", "full"), command(trace, "--on", "gradscope")
+    return f"PyTorch names them only at full level: {named}; what they were given: {given}"
+
+
+def command(trace: Trace, *options: str) -> str:
+    """What to type to record the program of a trace in another way."""
+    arguments = trace.meta.get("arguments")
+    words = [str(trace.meta.get("script") or "SCRIPT")]
+    words += [str(each) for each in arguments] if isinstance(arguments, list) else []
+    return f"`{visible(shlex.join(['gradscope', 'trace', *options, *words]), LONGEST)}`"
 
 
 def during(trace: Trace) -> dict[int, str]:
@@ -75,16 +93,16 @@ def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> It
             + ": data that needs no gradient is missing where nothing keeps it"
         )
         if trace.meta.get("level") != "full":
-            yield f"calls that made no node are missing: {HOW}"
+            yield f"calls that made no node are missing: {_how(trace)}"
     if selected.unconnected:
         yield (
             f"without {plural(selected.unconnected, 'call')} of which it is not recorded what "
-            "they were given; --all draws them, --on gradscope records it"
+            f"they were given; --all draws them, {command(trace, '--on', 'gradscope')} records it"
         )
     elif unconnected.any():
         yield (
             f"{plural(int(unconnected.sum()), 'call')} of which it is not recorded what they were "
-            "given; --on gradscope records it"
+            f"given; {command(trace, '--on', 'gradscope')} records it"
         )
     if "version" in absent:
         yield "writes in place are not in this trace; --level engine records them"

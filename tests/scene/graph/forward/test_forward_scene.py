@@ -142,8 +142,9 @@ def test_a_program_without_gradients_is_drawn_and_it_is_said() -> None:
 
 
 def test_without_calls_it_is_said_which_level_and_engine_tells_of_them() -> None:
-    with pytest.raises(EmptyTraceError, match=r"no forward calls; .*--level full.*--on gradscope"):
-        graph_scene(trace_of(Node(0, "MulBackward0")), FORWARD)
+    with pytest.raises(EmptyTraceError, match=r"`gradscope trace --level full 'a b.py' -n 3`"):
+        meta = {"script": "a b.py", "arguments": ["-n", "3"]}
+        graph_scene(trace_of(Node(0, "MulBackward0"), meta=meta), FORWARD)
     filled = trace_of(
         Tensor(0, leaf=True, requires_grad=True),
         Op(0, "uniform_", inputs=(0,), outputs=(0,)),
@@ -162,7 +163,7 @@ def test_what_a_trace_of_pytorch_lacks_is_said() -> None:
 
     assert inferred.startswith("what calls were given is inferred from the backward graph")
     assert missing.startswith(
-        "calls that made no node are missing: PyTorch names them only at --level full"
+        "calls that made no node are missing: PyTorch names them only at full level"
     )
     assert writes == "writes in place are not in this trace; --level engine records them"
     assert kept == "what nodes keep is not in this trace; --level engine records it"
