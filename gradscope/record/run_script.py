@@ -50,8 +50,11 @@ class Debugger(Protocol):
     def ends(self) -> bool:
         """Whether it ended the script, or was to, for what `--stop-on` waits for."""
 
-    def begins(self, recording: Recording, end: Callable[[], None]) -> None:
-        """The script is about to begin; `end` ends it, from any thread."""
+    def begins(self, recording: Recording, end: Callable[[str], None]) -> None:
+        """The script is about to begin, unless this raises Stopped.
+
+        `end`, called from any thread, ends it, and says by whom.
+        """
 
     def ended(self) -> bool:
         """The script has ended, and its trace has not; whether only that shows what `ends` it."""
@@ -131,7 +134,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         argv[0] = program.name
         main.__dict__.update(program.attributes)
         if ranks is not None and rank.number not in ranks:
-            return Outcome(_run(program, main.__dict__, exits).code)
+            return Outcome(_run(program, main.__dict__, exits, _nothing).code)
         source = program.attributes.get("__file__")
         writer = trace_file(rank.file(options.output), source, options.max_bytes)
         stops = options.debugger
@@ -203,9 +206,9 @@ def _recorded(
     signals = Signals(__file__, recording.engine.in_scripts, terminated)
     with handled(signals, stopper):
         recording.start()
-        if debugger is not None:
-            debugger.begins(recording, partial(_stop, recording, stopper))
-        ending = _run(program, main.__dict__, exits)
+        ends = partial(_stop, recording, signals, stopper)
+        begin = _nothing if debugger is None else partial(debugger.begins, recording, ends)
+        ending = _run(program, main.__dict__, exits, begin)
         signals.finishing = True
         if debugger is not None and debugger.ended() and ending.code == 0:
             ending = Ending(int(ExitCode.STOPPED), "ok; then --stop-on found what it waits for")
@@ -222,8 +225,9 @@ def _recorded(
     return Outcome(ending.code, writer.path, trouble, elsewhere, stopped)
 
 
-def _stop(recording: Recording, stopper: signal.Signals | None) -> None:
-    """End the script, if there is a way to: what --stop-on waits for is there."""
+def _stop(recording: Recording, signals: Signals, stopper: signal.Signals | None, by: str) -> None:
+    """End the script, if there is a way to."""
+    signals.stopped_by = by
     machinery = recording.engine.machinery
 
     def is_scripts(code: CodeType) -> bool:
@@ -231,14 +235,16 @@ def _stop(recording: Recording, stopper: signal.Signals | None) -> None:
             is_ours(code) or tracebacks.is_below(code) or code.co_filename.startswith(machinery)
         )
 
-    if not raised_at_next_line(Stopped, is_scripts) and stopper is not None:
+    if not raised_at_next_line(Stopped(by), is_scripts) and stopper is not None:
         tell_main_thread(stopper)
 
 
-def _run(program: Program, namespace: dict[str, Any], exits: Exits) -> Ending:
+def _run(
+    program: Program, namespace: dict[str, Any], exits: Exits, begin: Callable[[], None]
+) -> Ending:
     """Run the program to its end, the threads it leaves behind to theirs, and its last wishes."""
     threads = set(threading.enumerate())
-    error = _executed(program, namespace)
+    error = _executed(program, namespace, begin)
     ending = Ending(0) if error is None else _shown(error)
     try:
         _wait_for_threads(threads)
@@ -250,9 +256,16 @@ def _run(program: Program, namespace: dict[str, Any], exits: Exits) -> Ending:
     return _shown(error)
 
 
-def _executed(program: Program, namespace: dict[str, Any]) -> BaseException | None:
+def _nothing() -> None:
+    """Nobody is told that the program begins."""
+
+
+def _executed(
+    program: Program, namespace: dict[str, Any], begin: Callable[[], None]
+) -> BaseException | None:
     """Run the program; what it raised."""
     try:
+        begin()
         exec(program.code, namespace)  # noqa: S102  running the script is what this is for
     except BaseException as error:  # noqa: BLE001  whatever it is, the script ended with it
         return error

@@ -63,6 +63,7 @@ class Session:
         self._calm = SOON
         self._closing = self._closed = False
         self.places: Places | None = None  # at which the program can be stopped, if it can
+        self.module_paths: list[str] = []  # of modules that were met, by their ids
         self.source: Source = engine.watch(self)
 
     def flush_if_worth_it(self, waiting: int = 0) -> None:

@@ -1,21 +1,29 @@
-"""An editor's session with a program that is running: served where the program stands."""
+"""An editor's session with a program that is running.
+
+# Note [Who answers]
+A thread reads what the editor asks. While the program runs it answers itself: breakpoints are set
+and taken away, the program is paused, ended, left alone; what only a program that stands can tell
+is refused. While the program stands, its own thread answers, where the tensors and frames are.
+"""
 
 from __future__ import annotations
 
+import _thread
 import secrets
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-import numpy as np
+from queue import SimpleQueue
+from threading import RLock
+from typing import TYPE_CHECKING, Any
 
 from gradscope.debug.dap.listen import HERE
-from gradscope.debug.dap.server import answer_next
+from gradscope.debug.dap.running import Running
+from gradscope.debug.dap.server import answer, answer_next, next_message
 from gradscope.debug.dap.session import REASONS, Session, stopped
 from gradscope.debug.dap.sources import Sources
 from gradscope.debug.dap.wire import Wire
-from gradscope.debug.walk import Stop
+from gradscope.record.process.periodic_flush import signals_blocked
 
 if TYPE_CHECKING:
     from gradscope.debug.live.stopping import Live
@@ -24,24 +32,8 @@ if TYPE_CHECKING:
 GONE = (BrokenPipeError, ConnectionError, ValueError, OSError)
 """What becomes of writing to a client that is not there any more."""
 
-
-class NotBegun:
-    """The program before it has come anywhere: breakpoints can be set."""
-
-    def __init__(self, live: Live) -> None:
-        self._live = live
-        self.stops: dict[int, Stop] = {}
-
-    def set(self, text: str) -> Stop:
-        """Stop there, when the program comes there."""
-        number = self._live.add(text)
-        stop = self.stops[number] = Stop(number, text.strip(), np.zeros(0, np.int64))
-        return stop
-
-    def remove(self, number: int) -> None:
-        """Do so no longer."""
-        del self.stops[number]
-        self._live.remove(number)
+PATIENCE = 10.0
+"""Seconds: a client that has not said who it is by then is no editor."""
 
 
 class Editor:
@@ -53,27 +45,58 @@ class Editor:
         self.token = secrets.token_hex(16)
         self._listener = socket.create_server((HERE, port))
         self._session: Session | None = None
+        self._turn = RLock()
+        self._stands = False
+        self._asked: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         at = self._listener.getsockname()[1]
         sys.stderr.write(f"gradscope: waiting for an editor on {HERE}:{at}, token {self.token}\n")
         sys.stderr.flush()
 
     def waits(self, live: Live) -> None:
         """Until one has come, and has said all that it wants before the program begins."""
-        stops_first = False
-        while self._session is None:
+        session = None
+        while session is None:
             client, _ = self._listener.accept()
+            client.settimeout(PATIENCE)
             wire = Wire(client.makefile("rb"), client.makefile("wb"))
-            session = Session(wire, self.token)
-            session.live = True
-            session.opened = NotBegun(live)  # type: ignore[assignment]
-            session.stops_first = False
+            asking = Session(wire, self.token)
+            asking.live, asking.stops_first = True, False
+            asking.opened = Running(live)
             with suppress(*GONE):
-                _until(session, "over", "configured")
-            if session.configured:
-                self._session = session
-            stops_first = session.stops_first
-        if stops_first:
+                _until(asking, client)
+            if asking.configured:
+                session = self._session = asking
+            else:
+                client.close()
+        self._listener.close()  # nobody else is served
+        if session.stops_first:
             live.until(lambda place: place.kind in ("called", "begins"))
+        with signals_blocked():
+            _thread.start_new_thread(self._reads, (session, live))
+
+    def _reads(self, session: Session, live: Live) -> None:
+        """See Note [Who answers]."""
+        message: dict[str, Any] | None = {}
+        while message is not None and not session.over:
+            try:
+                message = next_message(session)
+            except GONE:
+                message = None
+            with self._turn:
+                if self._stands:
+                    self._asked.put(message)
+                elif message is not None:
+                    self._answered(session, message)
+        with self._turn:
+            if not self._stands and not live.detached:
+                _left(session, live)
+
+    def _answered(self, session: Session, message: dict[str, Any]) -> None:
+        """While the program runs."""
+        try:
+            answer(session, message)
+        except GONE:
+            session.over = True
 
     def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:
         """Answer the editor until the program goes on (`GoesOn`), is to end, or it is left alone.
@@ -83,14 +106,35 @@ class Editor:
         session = self._session
         if session is None or session.over:
             return False
-        session.opened, session.known_sources = walk, Sources(walk.trace)
-        with suppress(*GONE):
-            kinds = [walk.live.stops[number].text.partition(" ")[0] for number in hit]
-            reason = REASONS.get(kinds[0], "breakpoint") if kinds else "step"
-            stopped(session, reason, said, hit)
-            _until(session, "over")
-        session.over = True
+        with self._turn:
+            running, self._stands = session.opened, True
+            session.opened, session.known_sources = walk, Sources(walk.trace)
+        try:
+            with suppress(*GONE):
+                kinds = [walk.live.stops[number].text.partition(" ")[0] for number in hit]
+                stands = "pause" if session.pauses else "step"
+                reason = REASONS.get(kinds[0], "breakpoint") if kinds else stands
+                session.pauses = False
+                stopped(session, reason, said, hit)
+                while not session.over:
+                    message = self._asked.get()
+                    if message is None:
+                        break
+                    answer(session, message)
+            session.over = True
+        finally:
+            self._goes_on(session, running)
         return session.ends
+
+    def _goes_on(self, session: Session, running: Any) -> None:
+        """The program runs; what was asked before it did is answered as what is asked now."""
+        with self._turn:
+            self._stands, session.opened = False, running
+            while not self._asked.empty():
+                message = self._asked.get()
+                session.over |= message is None
+                if message is not None:
+                    self._answered(session, message)
 
     def words(self, text: str) -> None:
         """What is not about a place."""
@@ -101,13 +145,21 @@ class Editor:
     def leave(self) -> None:
         """The program is over."""
         if self._session is not None:
+            self._session.over = True
             with suppress(*GONE):
                 self._session.wire.event("terminated")
-        self._listener.close()
 
 
-def _until(session: Session, *holds: str) -> None:
-    """Answer all that is asked until one of these holds, or nobody asks any more."""
-    while answer_next(session):
-        if any(getattr(session, each) for each in holds):
-            return
+def _until(session: Session, client: socket.socket) -> None:
+    """Answer all that is asked until the program may begin, or nobody asks any more."""
+    while not (session.over or session.configured) and answer_next(session):
+        if session.known:
+            client.settimeout(None)
+
+
+def _left(session: Session, live: Live) -> None:
+    """The editor has gone, or wants the program to end."""
+    if session.ends:
+        live.end()
+    else:
+        live.detached = True

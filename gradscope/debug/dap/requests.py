@@ -9,6 +9,7 @@ from typing import Any
 from gradscope.analysis.answers.meant import tensor_meant
 from gradscope.debug.commands import answer
 from gradscope.debug.dap.breakpoints import FILTERS
+from gradscope.debug.dap.running import Running
 from gradscope.debug.dap.session import Asked, Session, arrived, request, stopped
 from gradscope.debug.dap.sources import Sources
 from gradscope.debug.dap.stack import Level, levels, threads, told
@@ -48,6 +49,7 @@ def _launch(session: Session, asked: Asked) -> None:
     if session.token and not hmac.compare_digest(str(asked.get("token")), session.token):
         session.over = True
         raise UsageError("this port wants the token that gradscope dap printed when it began")
+    session.known = True
     session.stops_first = bool(asked.get("stopOnEntry", not session.live))
     if session.live:
         session.after(lambda: session.wire.event("initialized"))
@@ -133,7 +135,11 @@ def _step_out(session: Session, _asked: Asked) -> None:
 
 @request("pause")
 def _pause(session: Session, _asked: Asked) -> None:
-    session.after(lambda: stopped(session, "pause"))
+    if isinstance(session.opened, Running):
+        session.pauses = True
+        session.opened.pause()
+    else:
+        session.after(lambda: stopped(session, "pause"))
 
 
 @request("gotoTargets")
@@ -155,6 +161,8 @@ def _goto(session: Session, asked: Asked) -> None:
 
 @request("threads")
 def _threads(session: Session, _asked: Asked) -> dict[str, Any]:
+    if isinstance(session.opened, Running):
+        return {"threads": session.opened.threads()}
     return {"threads": threads(session.walk.state)}
 
 

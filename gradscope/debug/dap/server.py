@@ -23,18 +23,28 @@ def serve(wire: Wire, token: str = "") -> None:
 
 def answer_next(session: Session) -> bool:
     """Answer the next message; False: there is none, or it cannot be told where one begins."""
-    wire = session.wire
-    try:
-        message = wire.receive()
-    except UnreadableMessageError as error:
-        wire.event("output", category="stderr", output=f"gradscope: {error}\n")
-        return not error.over
-    if message is not None and message.get("type") == "request":
-        _answer(session, message)
+    message = next_message(session)
+    if message is not None:
+        answer(session, message)
     return message is not None
 
 
-def _answer(session: Session, request: dict[str, Any]) -> None:
+def next_message(session: Session) -> dict[str, Any] | None:
+    """The next that can be read; the client is told of others. None: there is none any more."""
+    while True:
+        try:
+            return session.wire.receive()
+        except UnreadableMessageError as error:
+            text = f"gradscope: {error}\n"
+            session.wire.event("output", category="stderr", output=text)
+            if error.over:
+                return None
+
+
+def answer(session: Session, request: dict[str, Any]) -> None:
+    """Answer a message, if it is a request."""
+    if request.get("type") != "request":
+        return
     name, asked = str(request.get("command")), request.get("arguments")
     reply = {"type": "response", "request_seq": request.get("seq", 0), "command": name}
     answers = REQUESTS.get(name)

@@ -24,7 +24,7 @@ class Session:
     def __init__(self, wire: Wire, token: str = "") -> None:
         self.wire = wire
         self.token = token  # what a client has to know that comes over a port
-        self.opened: Walk | None = None
+        self.opened: Any = None  # a Walk; a program that runs
         self.known_sources: Sources | None = None
         self.variables = Variables()
         self.levels: list[Level] = []  # of stacks that were told since the last stop
@@ -32,6 +32,7 @@ class Session:
         self.stops_first = True
         self.over = self.ends = False  # the session; and with it the program
         self.live = self.configured = False  # of a program that runs; it may begin
+        self.known = self.pauses = False  # it gave the token; it has asked for a pause
         self._after: list[Callable[[], None]] = []
 
     @property
@@ -39,7 +40,7 @@ class Session:
         """The way through the trace that is open."""
         if self.opened is None:
             raise UsageError("no trace is open: launch with the path of one as `program`")
-        return self.opened
+        return self.opened  # type: ignore[no-any-return]
 
     @property
     def sources(self) -> Sources:

@@ -15,11 +15,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gradscope.record.process.periodic_flush import Pulse
 
 if TYPE_CHECKING:
+    from gradscope.record.recording import Recording
     from gradscope.trace.trace import Trace
 
 SHARE, AT_FIRST = 0.1, 0.5
@@ -27,27 +28,6 @@ SHARE, AT_FIRST = 0.1, 0.5
 
 FEW = 1000
 """So many events, or fewer, take alike."""
-
-
-class Session(Protocol):
-    """What this needs of a recording's."""
-
-    task_ended: Callable[[], None]
-    not_finite: Callable[[], int]
-
-
-class Recording(Protocol):
-    """What this needs of a recording."""
-
-    @property
-    def session(self) -> Session | None:
-        """What is noted; None: no longer."""
-
-    def events(self) -> int:
-        """So many were noted."""
-
-    def as_if_over(self) -> Trace | None:
-        """The trace, as if the program had ended now."""
 
 
 class Looks:

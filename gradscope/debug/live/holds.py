@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LEAF = "AccumulateGrad"
 FORWARD = ("called", "raised", "backward")
 """Kinds of places where the program itself is."""
+HOOKS = ("hook", "hook after")
 
 
 class Holds:
@@ -37,7 +38,7 @@ class Holds:
         self._kinds: dict[str, Callable[[Place, str], bool]] = {
             "node": self._node, "op": self._op, "module": self._module, "line": self._line,
             "grad": self._grad, "write": self._write, "error": self._error,
-            "nan": self._nan, "inf": self._inf, "backward": self._backward,
+            "nan": self._nan, "inf": self._inf, "backward": self._backward, "hook": self._hook,
         }  # fmt: skip
 
     def is_known_here(self, wanted: Breakpoint) -> bool:
@@ -113,6 +114,12 @@ class Holds:
 
     def _inf(self, place: Place, _: str) -> bool:
         return self._numbers.is_born("inf", place)
+
+    def _hook(self, place: Place, wanted: str) -> bool:
+        names = place.name, place.name.rpartition(".")[2]
+        return place.kind in HOOKS and (
+            not wanted or any(fnmatchcase(name, wanted) for name in names)
+        )
 
     def _backward(self, place: Place, _: str) -> bool:
         return place.kind == "backward"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +41,7 @@ SAID = {
     "called": "{name} has returned", "raised": "{name} has raised {error}",
     "begins": "{name} is about to run", "ran": "{name} has run",
     "backward": "a backward is about to begin", "asked": "the program asks to stop",
+    "hook": "{name} is about to be called", "hook after": "{name} is about to be called",
 }  # fmt: skip
 """What a program has come to, by the kind of place."""
 NO_CALL = ": no operation that returns or writes a tensor was called there"
@@ -80,8 +84,18 @@ class Live:
         self._once: int | None = None  # a breakpoint that is not kept
         self._there: dict[tuple[int, bool], bool] = {}  # breakpoints whose line was the last one
         self._looks = Looks()
+        self._end: Callable[[str], None] | None = None
+        self._ending, self._ended = threading.Lock(), False
         self._seen = 0  # events that the trace had when it was looked at
-        self.detached = False
+
+    @property
+    def detached(self) -> bool:
+        """Whether it is left alone from here on."""
+        return self.places.asleep
+
+    @detached.setter
+    def detached(self, alone: bool) -> None:
+        self.places.asleep = alone
 
     @property
     def recording(self) -> Recording:
@@ -91,10 +105,14 @@ class Live:
 
     # -- the program ----------------------------------------------------------------------------
 
-    def begins(self, recording: Recording, end: Callable[[], None]) -> None:
-        """It is about to."""
+    def begins(self, recording: Recording, end: Callable[[str], None]) -> None:
+        """It is about to; `end` ends it."""
+        with self._ending:
+            self._end = end
+            if self._ended:  # before it had begun
+                raise Stopped(BY_HAND)
         if self._ends is not None:
-            self._ends.watch(recording, end)
+            self._ends.watch(recording, partial(end, "by --stop-on"))
 
     @property
     def ends(self) -> bool:
@@ -111,12 +129,13 @@ class Live:
         """Stop at this from now on."""
         what = read(text)
         number = next(self._numbers)
-        self.stops[number] = Wanted(text.strip(), what, self._holds.is_known_here(what))
+        wanted = Wanted(text.strip(), what, self._holds.is_known_here(what))
+        self.stops = {**self.stops, number: wanted}  # the program may be looking through them
         return number
 
     def remove(self, number: int) -> None:
         """Do so no longer."""
-        del self.stops[number]
+        self.stops = {key: stop for key, stop in self.stops.items() if key != number}
 
     def until(self, until: Until) -> None:
         """Stop where this holds first."""
@@ -158,7 +177,9 @@ class Live:
         return before
 
     def over(self) -> None:
-        """The program has ended: what it never came to is said."""
+        """The program has ended: what it never came to is said, if this is not its child."""
+        if not self.places.are_ours:
+            return
         for number, stop in self.stops.items():
             if not stop.times and not self.detached:
                 why = NO_CALL if stop.what.kind == "line" else ""
@@ -172,10 +193,20 @@ class Live:
     def _looked_back(self, place: Place) -> tuple[list[tuple[int, str]], int | None]:
         """What the trace so far holds of that which no place tells; where the first of it is."""
         asked = {number: stop for number, stop in self.stops.items() if not stop.here}
-        if not asked or not self._looks.may(self.recording.events(), PAUSE):
+        if not asked or not (
+            self._is_news(asked) or self._looks.may(self.recording.events(), PAUSE)
+        ):
             return [], None
         with self._looks.one(self.recording.events()):
             return self._seen_since(self._trace(place), asked)
+
+    def _is_news(self, asked: dict[int, Wanted]) -> bool:
+        """Whether an act was noted that is asked for, since this was last asked."""
+        if not self.places.news:
+            return False
+        news, self.places.news = self.places.news, set()
+        acts = [stop.what for stop in asked.values() if stop.what.kind == "act"]
+        return any(fnmatchcase(kind, what.wanted or "*") for what in acts for kind in news)
 
     def _seen_since(
         self, trace: Trace | None, asked: dict[int, Wanted]
@@ -197,7 +228,7 @@ class Live:
         return reasons, first
 
     def _trace(self, place: Place) -> Trace | None:
-        return self.recording.so_far(place.frame, running=place.kind == "ran")
+        return self.recording.so_far(place.frame, running=place.kind in ("ran", "hook after"))
 
     # -- the conversation -----------------------------------------------------------------------
 
@@ -224,16 +255,33 @@ class Live:
         try:
             with interruptible():
                 ends = self.front.talk(walk, _said(place, reasons), [n for n, _ in reasons if n])
-            if ends:
-                raise Stopped(BY_HAND)
             self.detached = True
+        except Stopped:
+            ends = True
         except GoesOn as going:
+            ends = False
             self._until = going.until
             if going.text:
                 self._once = self.add(going.text)
         finally:
             walk.let_go()  # a leaf takes over a gradient only if nobody else holds it
+        if ends:
+            self.end()
         return self._results(place)
+
+    def end(self) -> None:
+        """End the program; in another thread than the main one an exit would not do that."""
+        self.detached = True
+        if threading.get_ident() == threading.main_thread().ident:
+            raise Stopped(BY_HAND)
+        with self._ending:
+            self._ended = True
+            if self._end is not None:
+                self._end(BY_HAND)
+
+    def pause(self) -> None:
+        """Stop at the next place that the program comes to; called while it runs."""
+        self._until = _anywhere
 
     def dies(self, path: Path, error: BaseException) -> None:
         """The program has died of this: its trace is walked through from there."""
@@ -266,6 +314,10 @@ def _said(place: Place, reasons: list[tuple[int, str]]) -> str:
     what = SAID[place.kind].format(name=short(place.name), error=_described(place.error))
     why = "; ".join(text for _, text in reasons if text)
     return f"{what}{_at(place)}{f' ({why})' if why else ''}"
+
+
+def _anywhere(_: Place) -> bool:
+    return True
 
 
 def _described(error: BaseException | None) -> str:

@@ -144,6 +144,8 @@ class Acts:
         contexts = session.contexts
         state = contexts.state()
         place = contexts.place(state)
+        if session.places is not None:
+            session.places.news.add(kind.value)
         number = next(self._ids)
         self._log.note(
             number, self._kinds[kind], of,

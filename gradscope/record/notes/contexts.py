@@ -65,6 +65,7 @@ class Contexts:
         self.step_number = 0
         self.on_step: Callable[[int], None] | None = None
         self.moved: Callable[[ThreadState], None] | None = None
+        self.met: Callable[[], object] | None = None  # called in a thread that was not known before
         self._new_steps: list[tuple[int, int, int]] = []
         self._ended_steps: list[tuple[int, int]] = []
         self.begin_step(0)
@@ -88,11 +89,19 @@ class Contexts:
                 native = 0 if thread is None else thread.native_id or 0
                 self._new_threads.append((made.id, name, native, self._rank))
                 found = self._places[state] = made
+                if self.met is not None and state.thread_id == threading.get_ident():
+                    self.met()
         return found
 
     def idents(self) -> dict[int, int]:
         """What `threading.get_ident()` is, or was, in each thread."""
         return {place.id: state.thread_id for state, place in list(self._places.items())}
+
+    def names(self) -> dict[int, str]:
+        """The names of threads that are alive."""
+        idents = self.idents().items()
+        threads = {id: _thread(ident) for id, ident in idents}
+        return {id: each.name for id, each in threads.items() if each is not None}
 
     def thread(self) -> int:
         return self.place().id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,8 @@ class Modules:
         self._lock = RLock()
         self._known: dict[int, int] = {}  # by id()
         self._refs: dict[int, ref[Any]] = {}
-        self._ids = itertools.count()
+        self.paths: list[str] = []
+        """Of all that were met, by their ids."""
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
         self.named: set[int] = set()
@@ -44,7 +44,7 @@ class Modules:
         """Its id, if it has been met."""
         return self._known.get(id(module))
 
-    def _add(self, module: Any) -> int:
+    def _add(self, module: Any, path: str) -> int:
         """Give it its id, until it is gone: then its id() may be another's."""
         key = id(module)
         known, refs = self._known, self._refs
@@ -54,7 +54,8 @@ class Modules:
             refs.pop(key, None)
 
         self._refs[key] = ref(module, gone)
-        number = self._known[key] = next(self._ids)
+        number = self._known[key] = len(self.paths)
+        self.paths.append(path)
         return number
 
     def _family(self, root: Any, parent: int) -> None:
@@ -63,7 +64,7 @@ class Modules:
             module, path, above = pending.pop()
             if id(module) in self._known:
                 continue
-            number = self._add(module)
+            number = self._add(module, path)
             for told in self.met:
                 told(module)
             self._rows.append({

@@ -37,7 +37,7 @@ class Pulse:
         self._stop, self._stopped = _thread.allocate_lock(), _thread.allocate_lock()
         self._stop.acquire()
         self._stopped.acquire()
-        with suppress(RuntimeError), _signals_blocked():
+        with suppress(RuntimeError), signals_blocked():
             _thread.start_new_thread(self._work, (self._stop, self._stopped))
             self._running = True
 
@@ -72,7 +72,7 @@ class Pulse:
 
 
 @contextmanager
-def _signals_blocked() -> Iterator[None]:
+def signals_blocked() -> Iterator[None]:
     """A thread that is started inside gets no signals: they are for those of the script."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -40,7 +40,7 @@ Handler = Callable[[int, "FrameType | None"], None]
 class Stopped(SystemExit):
     """Somebody, or what was found, ends the script; its `finally` and `atexit` still run."""
 
-    def __init__(self, by: str = "by --stop-on") -> None:
+    def __init__(self, by: str) -> None:
         super().__init__(int(ExitCode.STOPPED))
         self.by = by
 
@@ -98,6 +98,7 @@ class Signals:
         self, bottom: str, engine: InScripts, finish: Callable[[signal.Signals], None]
     ) -> None:
         self._engine = engine
+        self.stopped_by = ""
         self.finishing = False  # the trace is being finished: whatever comes now is too late
         self._bottom = bottom
         self._finish = finish
@@ -130,12 +131,12 @@ class Signals:
             os._exit(128 + number)
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """What --stop-on waits for is there: end the script as `sys.exit` does."""
+        """Somebody, or what --stop-on waits for, ends the script, as `sys.exit` does."""
         if os.getpid() == self._process and (
             self.finishing or self._later(number, frame, self.stop)
         ):
             return
-        raise Stopped
+        raise Stopped(self.stopped_by)
 
     def _later(self, number: int, frame: FrameType | None, handler: Handler) -> bool:
         """Whether this is no good moment, or no signal but one that was sent again in vain.

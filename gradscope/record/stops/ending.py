@@ -19,7 +19,7 @@ SPARE = ("SIGUSR2", "SIGUSR1", "SIGPROF", "SIGVTALRM")
 """Signals of which the first that nobody handles brings the word to the main thread."""
 
 
-def raised_at_next_line(error: type[BaseException], is_scripts: Callable[[CodeType], bool]) -> bool:
+def raised_at_next_line(error: BaseException, is_scripts: Callable[[CodeType], bool]) -> bool:
     """Raise this at the next line of the innermost frame of the script; False: it cannot be.
 
     Only the main thread's error ends a script. See Note [How it ends].

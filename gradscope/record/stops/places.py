@@ -8,8 +8,9 @@ them: a hook names nothing, and asks the engine which node is running.
 
 A view that was written to is not asked for its node: PyTorch would make it then, and not later.
 
-What a call calls in turn is seen only where that is Python of the program's own; what other threads
-call is not seen, and neither is what runs in a region that `torch.compile` has made.
+What a call calls in turn is seen only where that is Python of the program's own; what runs in a
+region that `torch.compile` has made is not seen. A thread has such a mode when it has first done
+something with the engine, if it did that after `start`. One thread at a time is at a place.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.notes.sites import is_ours
-from gradscope.record.notes.user_functions import call_of
+from gradscope.record.notes.user_functions import call_of, name_of
+from gradscope.trace.schema import NONE, HookKind
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -39,6 +41,9 @@ HOOKED = "gradscope stops"
 STARTS = ("backward", "grad")
 """Calls that start a backward; it is told of before, too."""
 
+AFTER = (HookKind.POST, HookKind.MODULE_BACKWARD)
+"""Hooks that are called when their node has run."""
+
 LOOKS = ("__set__", "__delete__", "__repr__", "__format__", "size", "dim", "stride")
 """Calls that only look at a tensor, unless they make a node (`x.T` does)."""
 
@@ -49,7 +54,8 @@ class Place:
 
     kind: str
     """`called`: a function of tensors has returned; `raised`: it has not; `backward`: one is about
-    to start; `begins`, `ran`: a node is about to run, has run; `asked`: by the program itself."""
+    to start; `begins`, `ran`: a node is about to run, has run; `hook`, `hook after`: a hook of the
+    program's is about to be called, and its node has run; `asked`: by the program itself."""
     name: str  # of the function, or of the node
     frame: FrameType | None  # the innermost of the program's
     node: Any = None
@@ -101,6 +107,10 @@ class Places:
         self.torch: Any = None
         self._mode: Any = None
         self._own: Any = None
+        self._one = threading.RLock()
+        self.asleep = False  # the program passes all of them
+        self.news: set[str] = set()
+        """Kinds of acts that were noted since somebody last looked."""
         self._process = os.getpid()
         self._inside = threading.local()
         self._alive: dict[int, tuple[weakref.ref[Any], int]] = {}
@@ -129,15 +139,27 @@ class Places:
                     leave_no_frame(error)  # nor that one
                     raise
 
-        self._mode = Stops()
+        def here() -> None:
+            if not getattr(self._inside, "watched", False):
+                self._inside.watched = True
+                Stops().__enter__()
+
+        self._mode, self._inside.watched = Stops(), True
         self._mode.__enter__()
+        if self.recording is not None and self.recording.session is not None:
+            self.recording.session.contexts.met = here
 
     def stop(self) -> None:
         """No longer; hooks that are there are nobody's."""
         mode, self._mode = self._mode, None
         if mode is not None:
-            mode.__exit__(None, None, None)
+            mode.__exit__(None, None, None)  # of other threads it lets all pass, now
         self._alive.clear()
+
+    @property
+    def are_ours(self) -> bool:
+        """Whether this is the process they were made in, and no child that it forked."""
+        return self._process == os.getpid()
 
     @property
     def roots(self) -> list[Any]:
@@ -148,6 +170,13 @@ class Places:
     def ask(self, frame: FrameType) -> None:
         """The program itself says that it is to be stopped here, if its engine is there."""
         self._pass(Place("asked", "", frame, line=_line(frame)))
+
+    def hook(self, hook: Any, kind: int) -> None:
+        """A hook of the program's, of this HookKind, is about to be called."""
+        if self._attends():
+            node, frame = self.torch._C._current_autograd_node(), self._frame()
+            where = "hook after" if kind in AFTER else "hook"
+            self._pass(Place(where, name_of(hook), frame, node, line=_line(frame)))
 
     # -- calls ----------------------------------------------------------------------------------
 
@@ -169,11 +198,11 @@ class Places:
             leave_no_frame(error)  # neither this one,
             leave_no_frame(error)  # nor the one on the program's line
             frame = self._frame()
-            where = _line(frame), self._module(sys._getframe())
+            where = _line(frame), self._module()
             self._pass(Place("raised", name, frame, None, given, (), (), (), *where, (), error))
             raise
         frame = self._frame()
-        where = _line(frame), self._module(sys._getframe())
+        where = _line(frame), self._module()
         made = tuple(self._tensors((result,)))
         after = [_version(each) for each in given]
         wrote = [at for at, was, now in zip(given, before, after, strict=True) if was != now]
@@ -195,17 +224,14 @@ class Places:
             elif isinstance(each, (tuple, list)):
                 yield from self._tensors(each)
 
-    def _module(self, frame: FrameType | None) -> str:
-        """The path of the innermost module that this frame runs in, from the outermost one."""
-        around: list[Any] = []
-        while frame is not None:
-            its = frame.f_locals.get("self")
-            if isinstance(its, self.torch.nn.Module) and not (around and around[-1] is its):
-                around.append(its)
-            frame = frame.f_back
-        if len(around) < 2:
+    def _module(self) -> str:
+        """The path of the innermost module that this thread is in the forward of."""
+        recording = self.recording
+        session = None if recording is None else recording.session
+        if session is None:
             return ""
-        return next((path for path, each in around[-1].named_modules() if each is around[0]), "")
+        number = session.contexts.module()
+        return "" if number == NONE else session.module_paths[number]
 
     # -- nodes ----------------------------------------------------------------------------------
 
@@ -253,7 +279,7 @@ class Places:
 
     def _attends(self) -> bool:
         """Whether the program is on its own way, and not on one of ours."""
-        if self._mode is None or self._process != os.getpid():
+        if self._mode is None or self.asleep or not self.are_ours:
             return False
         return not getattr(self._inside, "gate", False)
 
@@ -273,7 +299,8 @@ class Places:
             return None
         self._inside.gate = True
         try:
-            return self._gate(place)
+            with self._one:
+                return self._gate(place)
         finally:
             self._inside.gate = False
 

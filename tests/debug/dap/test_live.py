@@ -29,6 +29,16 @@ for step in range(3):
     loss.backward()
 print("ended", w.grad.tolist())
 """
+ENDLESS = """\
+import time
+import torch
+
+w = torch.ones(3, requires_grad=True)
+while True:
+    loss = (w * 2).sum()
+    loss.backward()
+    time.sleep(0.01)
+"""
 
 
 class Client:
@@ -74,11 +84,13 @@ class Client:
 
 
 @contextmanager
-def started(folder: Path, engine: str) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
+def started(
+    folder: Path, engine: str, script: str = SCRIPT
+) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
     """A program that waits for an editor, its port and token."""
     if engine == "torch":
         pytest.importorskip("torch")
-    (folder / "train.py").write_text(SCRIPT)
+    (folder / "train.py").write_text(script)
     with subprocess.Popen(
         [sys.executable, "-m", "gradscope", "trace", "--on", engine, "--dap", "0", "train.py"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
@@ -163,4 +175,53 @@ def test_only_who_knows_the_token_is_answered_and_may_end_the_program(tmp_path: 
     assert not refused["success"]
     assert "token" in refused["message"]
     assert out == ""
+    assert process.returncode == ExitCode.STOPPED
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_program_that_runs_is_asked_stopped_and_ended_at_once(
+    engine: str, tmp_path: Path
+) -> None:
+    with started(tmp_path, engine, ENDLESS) as (process, port, token):
+        client = begun(port, token, tmp_path / "train.py", 1)
+        threads = client.ask("threads")["body"]["threads"]
+        refused = client.ask("evaluate", expression="w", context="hover")
+        client.ask("pause", threadId=1)
+        paused = client.event("stopped")
+        value = client.ask("evaluate", expression="torch.ones(2).tolist()", context="hover")
+        client.ask("continue")
+        source, lines = {"path": str(tmp_path / "train.py")}, [{"line": 6, "condition": "norm > 3"}]
+        (set_,) = client.ask("setBreakpoints", source=source, breakpoints=lines)["body"][
+            "breakpoints"
+        ]
+        stopped = client.event("stopped")
+        client.ask("setBreakpoints", source=source, breakpoints=[])
+        client.ask("continue")
+        client.ask("disconnect", terminateDebuggee=True)
+        client.close()
+        process.communicate(timeout=60)
+
+    assert [each["name"] for each in threads] == ["MainThread"]
+    assert not refused["success"]
+    assert "the program is running" in refused["message"]
+    assert paused["reason"] == "pause"
+    assert value["body"]["result"] == "[1.0, 1.0]"
+    assert stopped["hitBreakpointIds"] == [set_["id"]]
+    assert "mul has returned" in stopped["text"]
+    assert process.returncode == ExitCode.STOPPED
+
+
+def test_who_sends_nonsense_is_hung_up_on_and_a_second_editor_refused(tmp_path: Path) -> None:
+    with started(tmp_path, "gradscope", ENDLESS) as (process, port, token):
+        nonsense = socket.create_connection(("127.0.0.1", port), timeout=60)
+        nonsense.sendall(b"Content-Length: -7\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+        nonsense.close()
+        client = begun(port, token, tmp_path / "train.py", 1)
+        client.ask("threads")
+        with pytest.raises(ConnectionError):
+            socket.create_connection(("127.0.0.1", port), timeout=60)
+        client.ask("terminate")
+        client.close()
+        process.communicate(timeout=60)
+
     assert process.returncode == ExitCode.STOPPED

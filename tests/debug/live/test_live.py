@@ -253,23 +253,57 @@ def test_a_script_that_dies_is_looked_at_where_it_did(engine: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_children_and_other_threads_are_not_stopped(engine: str, tmp_path: Path) -> None:
+def test_other_threads_are_stopped_and_children_are_not(engine: str, tmp_path: Path) -> None:
     script = SCRIPT + (
         "import os, threading\n"
         "pid = os.fork()\n"
         "if pid == 0:\n"
-        "    (w * 2).tanh().sum().backward()\n"
+        "    (w * 2).cos().sum().backward()\n"
         "    os._exit(0)\n"
         "print('child', os.waitpid(pid, 0)[1])\n"
-        "thread = threading.Thread(target=lambda: (w * 2).cos().sum().backward())\n"
+        "thread = threading.Thread(target=lambda: (w * 2).cos().sin().sum().backward())\n"
         "thread.start(); thread.join()\n"
     )
 
-    ran = live(tmp_path, engine, "--break", "op cos", then=("c",), script=script)
+    ran = live(tmp_path, engine, "--break", "op cos", "--break", "CosBackward0",
+               then=("c", "quit"), script=script)  # fmt: skip
 
     assert "child 0" in ran.stdout
-    assert ran.returncode == 0
-    assert stops(ran) == []
+    assert [line.partition(" at ")[0] for line in stops(ran)] == [
+        "cos has returned", "CosBackward0 is about to run",
+    ]  # fmt: skip
+    assert load(tmp_path / "trace.json").meta["exit"] == "stopped in the debugger"
+
+
+HOOKED = """\
+import torch
+
+w = torch.ones(3, requires_grad=True)
+h = w * 2
+h.register_hook(lambda grad: print("hook"))
+optimizer = torch.optim.SGD([w], lr=0.1)
+for _ in range(2):
+    h.sum().backward(retain_graph=True)
+    optimizer.zero_grad()
+    w * 3
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_hooks_stop_before_they_are_called_and_acts_right_behind(
+    engine: str, tmp_path: Path
+) -> None:
+    breaks = "--break", "hook *lambda*", "--break", "act zero_grad"
+
+    ran = live(tmp_path, engine, *breaks, then=("c", "state") * 6, script=HOOKED)
+
+    at = [line.partition(" (")[0] for line in stops(ran)]
+    assert (
+        at
+        == ["<lambda> is about to be called at train.py:8", "mul has returned at train.py:10"] * 2
+    )
+    assert ran.stdout == "hook\nhook\n"
+    assert ran.stderr.count("zero_grad") > 2
 
 
 @pytest.mark.parametrize("engine", ENGINES)

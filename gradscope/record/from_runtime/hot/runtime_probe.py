@@ -91,6 +91,7 @@ class RuntimeProbe(ThreadNotes):
         self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)
         self.event = self.events.note
         self.look: Any = None
+        self.hooked: Callable[[Any, int], None] | None = None  # a hook is about to be called
         self.called: Callable[[Any, int], None] = _nothing  # a module
         self.stepping: Callable[[Any], None] = _nothing  # an optimizer is about to
         self.stepped: Callable[[Any], None] = _nothing  # write its parameters; and has
@@ -345,15 +346,20 @@ class RuntimeProbe(ThreadNotes):
             return
         place, name = self.catalog.hook(hook)
         self.note(events.HookBegin, task, node, kind, index, place, name)
+        if self.hooked is not None:
+            self.hooked(hook, kind)
 
     def module_hook_begin(
         self, task: Any, node: Any, module: Any, kind: int, index: int, hook: Any
     ) -> None:
         running.ours = False
         place, name = self.catalog.hook(hook)
+        told = kind
         if hasattr(module, "_modules"):  # a BackwardHook set up by hand may belong to anything
-            kind += MODULE * (self.module_id(module, NONE) + 1)
-        self.note(events.HookBegin, task, node, kind, index, place, name)
+            told += MODULE * (self.module_id(module, NONE) + 1)
+        self.note(events.HookBegin, task, node, told, index, place, name)
+        if self.hooked is not None:
+            self.hooked(hook, kind)
 
     def hook_end(
         self, task: Any, node: Any, kind: int, index: int, replaced: bool, values: Any

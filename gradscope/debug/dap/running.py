@@ -1,0 +1,50 @@
+"""What can be asked of a program, and told it, while it runs."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.debug.walk import Stop
+from gradscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from gradscope.debug.live.stopping import Live
+
+
+class Running:
+    """The program while it runs, or before it has begun: breakpoints can be set."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    @property
+    def stops(self) -> dict[int, Any]:
+        """Those that are set."""
+        return self._live.stops
+
+    def set(self, text: str) -> Stop:
+        """Stop there, when the program comes there."""
+        return Stop(self._live.add(text), text.strip(), np.zeros(0, np.int64))
+
+    def remove(self, number: int) -> None:
+        """Do so no longer."""
+        self._live.remove(number)
+
+    def threads(self) -> list[dict[str, Any]]:
+        """Those that have done something with the engine."""
+        recording = self._live.places.recording
+        session = None if recording is None else recording.session
+        names = {} if session is None else session.contexts.names()
+        return [{"id": id + 1, "name": name} for id, name in names.items()] or [
+            {"id": 1, "name": threading.main_thread().name}
+        ]
+
+    def pause(self) -> None:
+        """Stop at the next place that the program comes to."""
+        self._live.pause()
+
+    def __getattr__(self, name: str) -> Any:
+        raise UsageError("the program is running: pause stops it where it next does something")
