@@ -77,7 +77,7 @@ CATCHES_EVERYTHING = frozenset(
         "record/acts/notes.py",
         "record/acts/rerun.py",  # a forward of the program's, run again when all is over
         "record/at_start.py",
-        "record/stops/stopping.py",
+        "debug/live/ends.py",
         "watch/creation.py",
         "watch/called/results.py",
         "watch/engine.py",

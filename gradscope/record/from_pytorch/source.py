@@ -58,7 +58,6 @@ class PyTorchSource:
         self.local = session.contexts._local
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensor)
-        session.module_paths = self.modules.paths
         self.calls = Calls()
         self.moves = Moves(session.contexts)
         self.values = Values(session)
@@ -268,10 +267,7 @@ class PyTorchSource:
         if hasattr(attended, "_modules"):
             around = self.session.contexts.place(self.local.state).modules
             module = self.modules.id(attended, around[-1] if around else NONE)
-        token = self.tasks.hook_begins(task, kind, node, index, hook, site, module)
-        if token is not None and self.session.places is not None:
-            self.session.places.hook(hook, token[2])
-        return token
+        return self.tasks.hook_begins(task, kind, node, index, hook, site, module)
 
     def hook_ends(self, token: Any, *, replaced: bool) -> None:
         """It returned."""

@@ -30,6 +30,7 @@ class Stops:
             from gradscope.watch.hooks.watched import Own
             from gradscope.watch.values.arrays import numbers
 
+            self._source.session.module_paths = self._source.modules.paths
             engine = Stoppable(Own, from_the_line_of, numbers, self._aside)
             places.start(sys.modules["torch"], engine)
 

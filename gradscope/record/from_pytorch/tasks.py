@@ -133,6 +133,8 @@ class Tasks:
         site = site if written == NONE else written
         of_module = MODULE * (module + 1)
         self._single(events.HookBegin, *token[:2], token[2] + of_module, index, site, name)
+        if self._session.places is not None:
+            self._session.places.hook(hook, code)
         return token
 
     def called_back(self, task: Task | None, callback: Any) -> None:

@@ -60,7 +60,6 @@ class RuntimeSource:
             writer, session.sites, session.contexts, session.base, session.numbers.take, self.frees
         )
         self.modules = Modules(writer, self.catalog.number_of)
-        session.module_paths = self.modules.paths
         self.layouts = Layouts(writer, self.frees.smallest, dtype_name)
         self.operators = Operators(writer, saved=level != "graph")
         self.probe = RuntimeProbe(
@@ -198,7 +197,7 @@ class RuntimeSource:
     def at(self, places: Places) -> None:
         """The runtime is there."""
         engine = Stoppable(OwnHook, _plainly, _numbers, self._aside)
-        self.probe.hooked = places.hook
+        self.probe.hooked, self.session.module_paths = places.hook, self.modules.paths
         places.start(sys.modules["gradscope.runtime"], engine)
 
     def reach(self, tensors: Any, frame: Any) -> None:
