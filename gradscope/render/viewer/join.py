@@ -26,8 +26,13 @@ LEFT_OVER = re.compile(r"^\s*(?:import|export)\b.*", re.MULTILINE)
 @cache
 def script() -> str:
     """All modules as one strict script, each after those it imports."""
-    parts = (f"// {name}.js\n{_bare(name, _read(name))}" for name in _in_order(ENTRY, [], []))
-    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+    return '"use strict";\n(() => {\n' + joined(ENTRY) + "})();\n"
+
+
+def joined(entry: str) -> str:
+    """A module and all that it needs, without imports and exports."""
+    parts = (f"// {name}.js\n{_bare(name, _read(name))}" for name in _in_order(entry, [], []))
+    return "\n".join(parts)
 
 
 def module_names() -> list[str]:

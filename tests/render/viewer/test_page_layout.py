@@ -1,71 +1,43 @@
-"""The page's layout, on the scenes that the layout of pictures is tried on: by the same rules."""
+"""The page's layout is the twin of that of pictures: the same scenes get the same places."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
-from gradscope.render.viewer.join import SCRIPTS
-from gradscope.scene.layout.nested import Course, Placed, Rect, Sized
-from tests.scene.layout.rules import apart, arrows_lead_down
+from gradscope.render.viewer.join import joined
+from gradscope.scene.layout.columns import LONGEST
+from gradscope.scene.layout.measure import Style, width_of
+from gradscope.scene.layout.nested import Placed, Rect, nested
 from tests.scene.layout.scenes import SCENES, Scene, scene
 
 pytestmark = pytest.mark.browser
 
-LAY_OUT = """([boxes, frames, links]) => {
-  const items = new Map([["", { key: "root", items: [], w: 0, h: 0, order: 0 }]]);
-  for (const [key, titleWidth, parent] of frames) {
-    items.set(key, { key, items: [], titleWidth, w: 0, h: 0, order: -Infinity });
-    items.get(parent).items.push(items.get(key));
-  }
-  boxes.forEach(([key, w, h, parent], place) => {
-    items.set(key, { key, w, h, order: -place });
-    items.get(parent).items.push(items.get(key));
-  });
-  const last = (item) => (item.items?.length ? Math.max(...item.items.map(last)) : item.order);
-  for (const item of items.values()) item.order = last(item);
-  const root = items.get("");
-  const routes = layOut(root, links.map(([tail, head]) => ({ tail, head })), [1000, 700]);
-  return [root.w, root.h, [...items.values()].map(({ key, x, y, w, h }) => [key, x, y, w, h]),
-    routes.map(({ tail, head, points, stub, turn, out, into }) =>
-      ({ tail, head, points, stub, turn: turn === true, out: out ?? [], into: into ?? [] }))];
+NEAR = 0.5  # of a pixel
+LETTERS = [chr(code) for code in range(32, 127)] + ["→", "…"]
+LAY_OUT = """([boxes, frames, links, tallest, widths, longest]) => {
+  const whole = text => [...text].reduce((sum, each) => sum + widths[each], 0);
+  const width = text => Math.round(whole(text) * 10) / 10;
+  const measure = text => {
+    if (width(text) <= longest) return { text, width: width(text) };
+    let kept = text.length;
+    while (kept && width(`${text.slice(0, kept)}…`) > longest) kept -= 1;
+    return { text: `${text.slice(0, kept)}…`, width: width(`${text.slice(0, kept)}…`) };
+  };
+  const sized = ([id, width, height, parent, title]) => ({ id, width, height, parent, title });
+  const led = ([tail, head, label, loose]) => ({ tail, head, label, loose });
+  const nest = new Nest(boxes.map(sized), frames.map(sized), links.map(led), tallest, measure);
+  const placed = nest.placed();
+  const rect = ({ x, y, width, height }) => [x, y, width, height];
+  const all = (places) => [...places].map(([id, place]) => [id, ...rect(place)]);
+  return [placed.width, placed.height, all(placed.boxes), all(placed.frames),
+    placed.courses.map(({ link, points, begins, ends }) => [link, begins, ends, points]),
+    placed.stubs.map(({ place, text }) => [text, ...rect(place)])];
 }"""
-
-
-def laid_out(page: Any, given: Scene) -> Placed:
-    """What `layout.js` makes of a scene."""
-    boxes, frames, links = given
-    script = re.sub(
-        r"^export ", "", (SCRIPTS / "core/layout.js").read_text("utf-8"), flags=re.MULTILINE
-    )
-    width, height, items, routes = page.evaluate(
-        f"(scene) => {{ {script}\nreturn ({LAY_OUT})(scene); }}",
-        [
-            [[box.id, box.width, box.height, box.parent] for box in boxes],
-            [[frame.id, frame.width, frame.parent] for frame in frames],
-            [[link.tail, link.head] for link in links],
-        ],
-    )
-    places = {key: Rect(*rect) for key, *rect in items if key != "root"}
-    number = {(link.tail, link.head): place for place, link in enumerate(links)}
-    return Placed(
-        width,
-        height,
-        {box.id: places[box.id] for box in boxes},
-        {frame.id: places[frame.id] for frame in frames},
-        [course for each in routes for course in courses(each, number)],
-    )
-
-
-def courses(route: dict[str, Any], number: dict[tuple[str, str], int]) -> Iterator[Course]:
-    """An arrow in one piece; both ends of one that is cut; nothing of one that turns around."""
-    link = number[route["tail"], route["head"]]
-    lines = [route["out"], route["into"]] if route["stub"] else [route["points"]]
-    for points in lines if not route["turn"] else ():
-        yield Course(link, tuple((x, y) for x, y in points), begins=True, ends=True)
 
 
 @pytest.fixture
@@ -75,14 +47,71 @@ def empty(chromium: Any) -> Iterator[Any]:
     page.close()
 
 
-def test_the_page_keeps_the_rules_that_pictures_keep(empty: Any) -> None:
-    for seed in SCENES:
-        given = scene(seed)
-        boxes, frames, links = given
-        sized: list[Sized] = [*boxes, *frames]
-        found = laid_out(empty, given)
+def labelled(seed: int) -> Scene:
+    """The scene, with labels at some of its arrows, and with some that need not be straight."""
+    boxes, frames, links = scene(seed)
+    chance = Random(-seed)
+    more = [
+        replace(link, label=chance.choice((0.0, 0.0, 31.4)), loose=chance.random() < 0.3)
+        for link in links
+    ]
+    return boxes, frames, more
 
-        assert apart(found, sized) == [], seed
-        assert arrows_lead_down(found, sized, links) == [], seed
-        led = {course.link for course in found.courses}
-        assert len(led) > 0.6 * len(links), seed
+
+def in_the_page(page: Any, given: Scene, tallest: float) -> list[Any]:
+    boxes, frames, links = given
+    size = Style.LABEL.size
+    widths = {each: width_of(each * 1000, Style.LABEL) / 1000 for each in LETTERS}
+    assert 0 < widths["→"] < 2 * size
+    found: list[Any] = page.evaluate(
+        f"(scene) => {{ {joined('nested')}\nreturn ({LAY_OUT})(scene); }}",
+        [
+            [[box.id, box.width, box.height, box.parent, box.title] for box in boxes],
+            [[frame.id, frame.width, frame.height, frame.parent, ""] for frame in frames],
+            [[link.tail, link.head, link.label, link.loose] for link in links],
+            tallest,
+            widths,
+            LONGEST,
+        ],
+    )
+    return found
+
+
+def numbers(placed: Placed) -> list[Any]:
+    def rect(place: Rect) -> list[float]:
+        return [place.x, place.y, place.width, place.height]
+
+    return [
+        placed.width,
+        placed.height,
+        [[id, *rect(place)] for id, place in placed.boxes.items()],
+        [[id, *rect(place)] for id, place in placed.frames.items()],
+        [
+            [course.link, course.begins, course.ends, [list(point) for point in course.points]]
+            for course in placed.courses
+        ],
+        [[stub.text, *rect(stub.place)] for stub in placed.stubs],
+    ]
+
+
+def apart(one: Any, other: Any, where: str = "") -> list[str]:
+    """Where the two differ in more than roundings."""
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [each for at, pair in pairs for each in apart(*pair, f"{where}/{at}")]
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return [] if abs(one - other) <= NEAR else [f"{where}: {one} and {other}"]
+    return [] if one == other else [f"{where}: {one} and {other}"]
+
+
+def test_the_page_and_pictures_put_everything_at_the_same_places(empty: Any) -> None:
+    stubs = 0
+    for seed in SCENES:
+        for tallest in (260.0, 700.0, 2_000.0):
+            given = labelled(seed)
+            expected = nested(*given, tallest)
+            stubs += len(expected.stubs)
+
+            shown = in_the_page(empty, given, tallest)
+            assert apart(shown, numbers(expected)) == [], (seed, tallest)
+    assert stubs > 50

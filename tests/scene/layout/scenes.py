@@ -1,4 +1,4 @@
-"""Scenes that both layouts, of pictures and of the page, are held to the same rules on."""
+"""Scenes that pictures are held to the rules on, and that the page lays out in the same way."""
 
 from __future__ import annotations
 

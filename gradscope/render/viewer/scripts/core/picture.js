@@ -11,7 +11,8 @@ export const ROOM = [920, 680];
 const WIDEST = 260;
 const TITLE_FONT = "600 13px system-ui, sans-serif";
 const LINE_FONT = "11px system-ui, sans-serif";
-export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif" };
+export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif", stub: "italic 9px system-ui, sans-serif" };
+const LONGEST_STUB = 150;
 const LINE = 15;
 const TOP = 22;
 
@@ -47,6 +48,13 @@ class Ruler {
 
 const ruler = new Ruler();
 
+/** What a stub says, cut in the end where it is long. @param {string} text */
+function stubText(text) {
+  let kept = text;
+  while (kept.length > 1 && ruler.width(kept, FONTS.stub) > LONGEST_STUB) kept = `${kept.slice(0, -2)}…`;
+  return { text: kept, width: ruler.width(kept, FONTS.stub) };
+}
+
 /** One picture: a root group, with some groups open. */
 export class Picture {
   /** @param {Model} model @param {Tree} tree @param {number} root @param {Set<number>} open */
@@ -63,7 +71,9 @@ export class Picture {
     this.item = this.groupItem(root);
     this.edges = this.connect();
     this.finish();
-    this.routes = layOut(this.item, this.edges, ROOM);
+    const { routes, stubs } = layOut(this.item, this.edges, ROOM, stubText);
+    this.routes = routes;
+    this.stubs = stubs;
     this.width = this.item.w;
     this.height = this.item.h;
     this.all = [...this.boxes.values()];
@@ -78,10 +88,10 @@ export class Picture {
     for (const node of tree.nodesIn[group]) {
       if (!this.model.isLeaf(node)) items.push(this.box({ key: `n${node}`, is: "node", node, group, use: 0 }));
     }
-    const title = this.frameTitle(group);
+    const title = shorten(tree.title(group), 60);
     const item = {
-      key: group === this.root ? "root" : `f${group}`, group, items, title, w: 0, h: 0,
-      order: this.orderOf(group, -1), titleWidth: ruler.width(title, FONTS.frame) + 36,
+      key: group === this.root ? "root" : `f${group}`, group, items, title, more: this.besideTitle(group), w: 0, h: 0,
+      order: this.orderOf(group, -1), titleWidth: ruler.width(title, FONTS.frame) + 20,
     };
     if (group !== this.root) this.frames.push(item);
     this.itemOf ??= new Map();
@@ -89,11 +99,12 @@ export class Picture {
     return item;
   }
 
-  frameTitle(group) {
+  /** What stands beside the title of a frame where there is room: how long it ran, the line that made all of it. */
+  besideTitle(group) {
     const { tree } = this;
     const ran = tree.ns[group] > 0 ? ` · ${duration(tree.ns[group])}` : "";
     const line = this.oneLine(group);
-    return shorten(tree.title(group), 60) + ran + (line >= 0 && group !== this.root ? ` · ${this.model.shortPlace(line)}` : "");
+    return ran + (line >= 0 && group !== this.root ? ` · ${this.model.shortPlace(line)}` : "");
   }
 
   /** The line that made all nodes of a group, so that they need not say it; -1 where there are several. @param {number} group */

@@ -185,6 +185,7 @@ export class GraphPanel {
       const found = this.at(now[0], now[1]);
       this.canvas.classList.toggle("on", Boolean(found));
       this.hover(found && !found.items ? found.key : "");
+      this.canvas.title = this.inFull(found);
       return;
     }
     this.dragged += Math.abs(now[0] - before[0]) + Math.abs(now[1] - before[1]);
@@ -197,6 +198,13 @@ export class GraphPanel {
       this.pan(now[0] - before[0], now[1] - before[1]);
     }
     this.pointers.set(event.pointerId, now);
+  }
+
+  /** What a box or a frame is called, in full. @param {any} item */
+  inFull(item) {
+    const { model, tree } = this.app;
+    if (!item) return "";
+    return item.items || item.is === "group" ? tree.title(item.group) + (item.more ?? "") : model.title(item.node);
   }
 
   /** @param {PointerEvent} event */

@@ -56,6 +56,7 @@ export class Painter {
     this.hottest = app.coloring === "kind" ? 1 : hottest(app);
     for (const frame of [...picture.frames].reverse()) this.frame(frame);
     for (const route of picture.routes) this.arrow(route);
+    this.stubs();
     for (const frame of picture.frames) this.frameTitle(frame);
     for (const box of picture.all) if (this.isSeen(box)) this.box(box);
     this.ring();
@@ -88,15 +89,20 @@ export class Painter {
   /** Over the arrows, which may pass below it. */
   frameTitle(frame) {
     const { context, colours } = this;
-    const size = Math.max(12, Math.min(11 / this.k, 22));
-    if (!this.isSeen(frame) || this.k * size < 4) return;
+    const largest = Math.max(12, Math.min(11 / this.k, 22));
+    if (!this.isSeen(frame) || this.k * largest < 4) return;
+    context.font = FONTS.frame.replace("12px", `${largest}px`);
+    const size = Math.max(12, largest * Math.min(1, (frame.w - 16) / context.measureText(frame.title).width));
     context.font = FONTS.frame.replace("12px", `${size}px`);
     context.textBaseline = "middle";
     context.textAlign = "left";
     context.fillStyle = colours.group.fill;
-    context.fillRect(frame.x + 6, frame.y + 3, Math.min(context.measureText(frame.title).width + 8, frame.w - 12), TITLE - 4);
+    const room = frame.w - 16;
+    const whole = context.measureText(frame.title + frame.more).width;
+    const title = whole <= room ? frame.title + frame.more : frame.title;
+    context.fillRect(frame.x + 6, frame.y + 3, Math.min(context.measureText(title).width + 8, frame.w - 12), TITLE - 4);
     context.fillStyle = colours.soft;
-    this.clipped(frame.title, frame.x + 10, frame.y + TITLE / 2 + 2, frame.w - 16);
+    this.clipped(title, frame.x + 10, frame.y + TITLE / 2 + 2, room);
   }
 
   clipped(text, x, y, width) {
@@ -123,12 +129,9 @@ export class Painter {
     context.fillStyle = context.strokeStyle;
     context.globalAlpha = faint ? 0.35 : 1;
     context.lineWidth = lit || critical ? Math.max(2, 1.6 / this.k) : Math.max(1.1, 0.7 / this.k);
-    if (route.stub) this.stub(route, lit);
-    else {
-      if (route.turn) this.bent(route.points);
-      else this.curve(route.points);
-      this.tip(route.points[route.points.length - 1]);
-    }
+    this.curve(route.points);
+    if (route.ends) this.tip(route.points[route.points.length - 1]);
+    if (lit && !(route.begins && route.ends)) this.whole(route);
     context.globalAlpha = 1;
   }
 
@@ -150,17 +153,6 @@ export class Painter {
     context.stroke();
   }
 
-  /** Around corners: from the foot of one column to the head of the next. */
-  bent(points) {
-    const { context } = this;
-    context.beginPath();
-    context.moveTo(points[0][0], points[0][1]);
-    for (let at = 1; at < points.length - 1; at += 1) context.arcTo(points[at][0], points[at][1], points[at + 1][0], points[at + 1][1], 8);
-    const [x, y] = points[points.length - 1];
-    context.lineTo(x, y);
-    context.stroke();
-  }
-
   tip([x, y]) {
     const { context } = this;
     const size = Math.max(5, 3 / this.k);
@@ -171,26 +163,24 @@ export class Painter {
     context.fill();
   }
 
-  /** An arrow over a long way: two ends, each with the name of the other; in full where it is lit. */
-  stub(route, lit) {
-    const { context } = this;
-    const [[x0, y0], [x1, y1]] = [route.out[route.out.length - 1], route.into[0]];
-    if (lit) {
-      this.curve([...route.out, ...route.into]);
-      this.tip(route.into[route.into.length - 1]);
-      return;
-    }
-    this.curve([...route.out, [x0, y0 + 11]]);
-    this.curve([[x1, y1 - 13], ...route.into]);
-    this.tip(route.into[route.into.length - 1]);
+  /** An arrow that is cut, from box to box: where it is lit. @param {import("../core/layout.js").Route} route */
+  whole(route) {
+    const { boxes } = this.app.picture;
+    const [tail, head] = [boxes.get(route.tail), boxes.get(route.head)];
+    this.context.setLineDash([5, 4]);
+    this.curve([[tail.x + tail.w / 2, tail.y + tail.h], [head.x + head.w / 2, head.y]]);
+    this.context.setLineDash([]);
+  }
+
+  /** The names at the ends of arrows that are cut. */
+  stubs() {
+    const { context, colours, app } = this;
     if (this.k * 9 < 5) return;
-    context.font = FONTS.line.replace("11px", "9px");
-    context.textAlign = "center";
+    context.font = FONTS.stub;
+    context.textAlign = "left";
     context.textBaseline = "middle";
-    const names = this.app.picture.boxes;
-    const name = (/** @type {string} */ key) => { const box = names.get(key); return `${box.title}${box.ordinal}`.slice(0, 22); };
-    context.fillText(`→ ${name(route.head)}`, x0, y0 + 16);
-    context.fillText(`← ${name(route.tail)}`, x1, y1 - 18);
+    context.fillStyle = colours.soft;
+    for (const { x, y, text } of app.picture.stubs) context.fillText(text, x + 2, y + 6);
   }
 
   paintOf(box) {
