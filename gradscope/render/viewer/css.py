@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.render.theme import DARK, LIGHT, Theme
+from gradscope.render.theme import DARK, LIGHT, Theme, lane_colour
 
 FLAT = ("page", "ink", "soft", "code", "arrow", "alarm", "alarm_fill", "accent")
+LANES = len(LIGHT.backwards)
+"""So many lanes have a colour of their own; `LANES` in paint.js is the same number."""
 
 
 def themes_css() -> str:
@@ -35,5 +37,7 @@ def _properties(theme: Theme) -> Iterator[tuple[str, str]]:
     for form, paint in theme.forms.items():
         yield f"{form.name.lower()}-fill", paint.fill
         yield f"{form.name.lower()}-line", paint.line
+    for number in range(LANES):
+        yield f"lane-{number}", lane_colour(theme, number)
     for number, colour in enumerate(theme.heat):
         yield f"heat-{number}", colour

@@ -37,6 +37,10 @@ class Lanes:
         found = {self._of.get(node, NONE) for node in nodes}
         return found.pop() if len(found) == 1 else NONE
 
+    def column(self, nodes: Ids) -> Ids:
+        """The lane of each of these; NONE where none is known, or all are in the same."""
+        return np.array([self._of.get(node, NONE) for node in nodes.tolist()], np.int64)
+
     def words(self, nodes: Iterable[int]) -> str:
         """As in "thread sim:0" and "in 2 places"; "" where there is only one."""
         found = {self._of[node] for node in nodes if node in self._of}

@@ -17,6 +17,7 @@ from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.forward.arrows import kept_as
 from gradscope.scene.graph.forward.boxes import WHY, versions
 from gradscope.scene.graph.forward.marks import marks_of_calls
+from gradscope.scene.graph.forward.scene import lanes_of_calls
 from gradscope.scene.graph.forward.words import notes_of, nothing
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.kinds import Kind, kind_of_call
@@ -41,11 +42,16 @@ def forward_tables(
     columns = forward_columns(trace, selected)
     groups, of_call = Groups(trace, columns.graph).table(texts)
     options = GraphOptions(selection=part, graph=GraphOf.FORWARD)
+    lanes = lanes_of_calls(trace, columns)
+    calls = _call_table(scope, selected, columns, of_call, texts)
     return {
-        "calls": _call_table(scope, selected, columns, of_call, texts),
+        "calls": {**calls, "lane": lanes.column(columns.graph.id)},
         "flows": _flow_table(trace, columns, texts),
         "call_groups": groups,
-    }, {"notes": [shown(note) for note in notes_of(trace, selected, options)]}
+    }, {
+        "notes": [shown(note) for note in notes_of(trace, selected, options)],
+        "lanes": [shown(title) for title in lanes.titles],
+    }
 
 
 def _call_table(

@@ -16,6 +16,7 @@ from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.modules import module_names
+from gradscope.scene.graph.lanes import Lanes, lanes_of_nodes
 from gradscope.scene.graph.marks import marks_of
 from gradscope.scene.graph.picture import Mark
 from gradscope.scene.kinds import Kind, kind_of
@@ -57,6 +58,11 @@ class Scope:
         """The nodes of the page, as any graph that is folded."""
         tasks = frozenset(self.tasks.tolist())
         return graph_columns(self.trace, Selected(tuple(self.ids.tolist()), (), tasks))
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The threads or devices that nodes ran on, where there is more than one."""
+        return lanes_of_nodes(self.trace, self.columns, self.tasks.tolist())
 
     @property
     def beside(self) -> np.ndarray:
@@ -115,6 +121,7 @@ def node_table(scope: Scope, groups: Ids, texts: Texts) -> Table:
         "op_begin": begin,
         "op_end": end,
         "marks": _marks(scope),
+        "lane": scope.lanes.column(scope.ids),
     }
 
 

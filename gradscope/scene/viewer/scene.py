@@ -144,6 +144,7 @@ def _facts(scope: Scope, selection: Selection, unchecked: int) -> dict[str, Json
         "unchecked": unchecked,
         "whole": counted(trace),
         "focus": scope.rows(np.array(scope.focus, np.int64)).tolist(),
+        "lanes": [shown(title) for title in scope.lanes.titles],
         "kinds": [str(kind) for kind in KINDS],
         "marks": [str(mark) for mark in MARKS],
         "forms": [form.name.lower() for form in GroupForm],

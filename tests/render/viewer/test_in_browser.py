@@ -16,6 +16,7 @@ from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.timing.passages import passages
 from gradscope.render.notebook import show
 from gradscope.trace.by_hand import trace_of
+from gradscope.trace.load_save import load
 from gradscope.trace.schema import Edge, Frame, GraphTask, Module, Node, Stack
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.browser
 
 Opens = Callable[..., Any]
 SETTLES = 40  # ms, of two frames
+GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
 AXE = Path(os.environ.get("GRADSCOPE_AXE", Path(__file__).parents[3] / ".venv/cache/axe.min.js"))
 
 
@@ -385,3 +387,21 @@ def test_it_works_in_a_frame_of_a_notebook(chromium: Any, tmp_path: Path) -> Non
     assert "event" in frame.inner_text("#now")
     page.close()
     assert said == []
+
+
+def test_where_several_threads_ran_nodes_each_box_says_which(opened: Opens) -> None:
+    page = opened(load(GALLERY / "two_devices.json"))
+
+    said = app(
+        page,
+        "app.picture.all.filter(box => box.is === 'node')"
+        ".map(box => [box.title, box.lane, box.lines.at(-1)])",
+    )
+    assert ["PowBackward0", 2, "thread sim:1"] in said
+    assert ["AddBackward0", 0, "thread MainThread"] in said
+    legend = page.inner_text("#legend")
+    assert [f"thread {name}" in legend for name in ("MainThread", "sim:0", "sim:1")] == [True] * 3
+    page.keyboard.press("g")
+    page.wait_for_timeout(SETTLES)
+    calls = app(page, "app.graphs.forward.model.lanes")
+    assert len(calls) > 1

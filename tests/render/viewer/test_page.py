@@ -19,7 +19,7 @@ from gradscope.errors import RenderingError, UsageError
 from gradscope.render.pictures import render
 from gradscope.render.theme import DARK, LIGHT
 from gradscope.render.viewer import join, page as pages
-from gradscope.render.viewer.css import themes_css
+from gradscope.render.viewer.css import LANES, themes_css
 from gradscope.render.viewer.page import page
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.viewer.columns import TextColumn, ViewerScene
@@ -208,3 +208,9 @@ def test_render_writes_a_page(tmp_path: Path) -> None:
     content = written.path.read_bytes()
     assert content.startswith(b'<!doctype html>\n<html lang="en" data-theme="dark">')
     assert unpacked(content)[0]["script"] == "ex.py"
+
+
+def test_the_page_has_as_many_colours_of_lanes_as_its_scripts_ask_for() -> None:
+    assert f"export const LANES = {LANES};" in (join.SCRIPTS / "panels/paint.js").read_text("utf-8")
+    assert len(DARK.backwards) == LANES
+    assert f"--lane-{LANES - 1}:" in themes_css()

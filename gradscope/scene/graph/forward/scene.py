@@ -46,7 +46,7 @@ def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     placing = Placing(options, graph, outline, folder, folder.fold(), "c")
     heat = _heat(options, columns, placing)
     hidden = edges_not_shown(placing)
-    lanes = _lanes(trace, columns)
+    lanes = lanes_of_calls(trace, columns)
     maker = BoxMaker(options, calls, marks, heat, hidden, lanes, several=False, nouns=NOUNS)
     drawn = placing.nodes_drawn()
     facts = calls_at(trace, [id for id in drawn if id not in columns.data])
@@ -113,7 +113,8 @@ def _heat(options: GraphOptions, columns: ForwardColumns, placing: Placing) -> H
     return heat_of_times(spent, placing.contents())
 
 
-def _lanes(trace: Trace, columns: ForwardColumns) -> Lanes:
+def lanes_of_calls(trace: Trace, columns: ForwardColumns) -> Lanes:
+    """On which thread calls ran, or for which device."""
     calls, places = trace.once(ForwardCalls), columns.graph.id[~columns.graph.leaf]
     threads = calls.ops["thread"][calls.rows[places]]
     results = [calls.outputs[place] for place in places.tolist()]

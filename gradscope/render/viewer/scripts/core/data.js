@@ -93,6 +93,23 @@ export class Model {
     return Float64Array.from(events, (event) => (event < 0 ? -1 : t[event]));
   }
 
+  /** The threads or devices of which there are several: what the lanes of nodes are called. @returns {string[]} */
+  get lanes() {
+    return this.isForward ? this.facts.forward.lanes : this.facts.lanes;
+  }
+
+  /** The lane that all of these nodes are in; -1 where there is none, or more than one. @param {Iterable<number>} nodes */
+  laneOf(nodes) {
+    const lanes = this.nodes.get("lane");
+    let found = -1;
+    for (const node of nodes) {
+      if (found >= 0 && lanes[node] !== found) return -1;
+      found = lanes[node];
+      if (found < 0) return -1;
+    }
+    return found;
+  }
+
   /** @param {number} node @returns {string} the name that only this node has */
   unique(node) {
     const ordinal = this.nodes.get("ordinal")[node];

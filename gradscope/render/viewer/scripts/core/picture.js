@@ -177,6 +177,8 @@ export class Picture {
     for (const box of this.boxes.values()) {
       if (box.is === "group") this.describeGroup(box);
       else this.describeNode(box);
+      box.lane = this.laneOf(box);
+      if (box.lane >= 0) box.lines.push(this.model.lanes[box.lane]);
       const cut = this.hidden.get(box.key);
       if (cut) box.lines.push(`⋯ ${plural(cut, "edge")} to nodes not shown`);
       const widths = box.lines.map((/** @type {string} */ line) => ruler.width(line, FONTS.line));
@@ -185,6 +187,16 @@ export class Picture {
       box.w = Math.min(Math.max(60, title, ...widths), WIDEST) + 20;
       box.h = TOP + box.lines.length * LINE + 10 + (box.is === "group" ? 8 : 0);
     }
+  }
+
+  /** The thread or device that a box ran on, where there are several. */
+  laneOf(box) {
+    const { model, tree } = this;
+    if (!model.lanes.length) return -1;
+    if (box.is !== "group") return model.laneOf([box.node]);
+    const nodes = [];
+    for (let each = box.group; each < tree.size && (each === box.group || tree.parent[each] >= box.group); each += 1) nodes.push(...tree.nodesIn[each]);
+    return model.laneOf(nodes);
   }
 
   describeGroup(box) {

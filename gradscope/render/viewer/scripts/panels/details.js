@@ -103,6 +103,7 @@ export class Details extends CallFacts {
     else if (!model.readySeen) said.push("When nodes became ready was not recorded, so they go from waiting to running.");
     if (!model.tables.values.length) said.push("Numbers were not looked at; --level values does.");
     if (model.facts.inferred.includes("push")) said.push("PyTorch tells which nodes ran and when; queue, counts and sums are worked out by the engine's rules.");
+    if (!said.length) return;
     this.section("What is not known here");
     const list = made("ul");
     for (const each of said) list.append(made("li", "soft", each));

@@ -3,7 +3,7 @@
 import { hottest, limits } from "../core/heat.js";
 import { duration } from "../core/words.js";
 import { made } from "./outline.js";
-import { MARKS } from "./paint.js";
+import { LANES, MARKS } from "./paint.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
@@ -59,7 +59,8 @@ export class Legend {
   signsHere() {
     const { app } = this;
     const { model } = app;
-    const signs = [made("li", "", "⊞ folded")];
+    const lanes = model.lanes.map((/** @type {string} */ lane, /** @type {number} */ number) => this.sample(lane, `var(--lane-${number % LANES})`, `var(--lane-${number % LANES})`));
+    const signs = [...lanes, made("li", "", "⊞ folded")];
     if (app.changed) signs.push(made("li", "", `+ new, − gone since ${app.changed.facts.names[0]}`));
     if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) signs.push(made("li", "alarm", "! something was found"));
     const seen = new Set();

@@ -13,6 +13,7 @@ export const MARKS = /** @type {Record<string, string>} */ ({
 const ALARMS = new Set(["NaN born here", "Inf born here", "not finite", "raised"]);
 const SMALL = 7;
 const LEAST = 6;
+export const LANES = 6;
 
 /** The colours of the style sheet, read once for each look. */
 export class Colours {
@@ -29,6 +30,7 @@ export class Colours {
     this.folded = { fill: get("folded-fill"), line: get("folded-line") };
     this.kinds = Array.from({ length: 12 }, (_, kind) => ({ fill: get(`kind-${kind}-fill`), line: get(`kind-${kind}-line`) }));
     this.heat = [0, 1, 2, 3, 4].map((step) => get(`heat-${step}`));
+    this.lanes = Array.from({ length: LANES }, (_, lane) => get(`lane-${lane}`));
   }
 }
 
@@ -218,6 +220,10 @@ export class Painter {
     context.stroke();
     context.setLineDash([]);
     if (box.is === "group") this.stack(box, context.strokeStyle);
+    if (box.lane >= 0) {
+      context.fillStyle = colours.lanes[box.lane % LANES];
+      context.fillRect(box.x + 3, box.y + 5, 4, box.h - 10);
+    }
     if (this.k * 13 >= SMALL) this.words(box, ink, soft, state);
     else this.bigTitle(box, ink);
     if (box.is === "group") this.bar(box);
@@ -303,7 +309,8 @@ export class Painter {
     context.fillStyle = ink;
     context.textAlign = "left";
     context.textBaseline = "middle";
-    this.clipped(box.title, box.x + 4, box.y + box.h / 2, box.w - 8);
+    const left = box.lane >= 0 ? 10 : 4;
+    this.clipped(box.title, box.x + left, box.y + box.h / 2, box.w - left - 4);
   }
 
   /** Where the parts of a folded box are: a bar of their states. */
