@@ -77,6 +77,13 @@ def _bernoulli(self, *, generator=None):
     return chosen(generator).bernoulli(self).astype(self.dtype)
 
 
+def _around(mean, std, generator):
+    source = chosen(generator)
+    if isinstance(std, np.ndarray):
+        return source.normal_around(np.asarray(mean, std.dtype), std)
+    return np.asarray(source.normal(mean.shape, mean.dtype, 0.0, float(std)) + mean)
+
+
 # What is drawn does not depend on what was there: the gradient is zero.
 NOTHING = {"self": lambda grad: zeros_like(grad)}
 
@@ -85,6 +92,18 @@ _drawn_normal = op("NormalBackward0", _normal, ELEMENTWISE, INTERNAL, **NOTHING)
 _drawn_bernoulli = op("BernoulliBackward2", _bernoulli_in, ELEMENTWISE, INTERNAL, **NOTHING)
 _drawn_exponential = op("ExponentialBackward0", _exponential, ELEMENTWISE, INTERNAL, **NOTHING)
 _drawn_whole = op("RandomBackward0", _whole, ELEMENTWISE, INTERNAL, **NOTHING)
+_around_means = op(
+    "NormalBackward1", lambda mean, std, *, generator=None: _around(mean, std, generator),
+    ELEMENTWISE, INTERNAL, mean=lambda grad: zeros_like(grad),
+)  # fmt: skip
+_of_stds = op(
+    "NormalBackward2", lambda mean, std, *, generator=None: _around(mean, std, generator),
+    ELEMENTWISE, INTERNAL, std=lambda grad: zeros_like(grad),
+)  # fmt: skip
+_around_both = op(
+    "NormalBackward3", lambda mean, std, *, generator=None: _around(mean, std, generator),
+    ELEMENTWISE, INTERNAL, mean=lambda grad: zeros_like(grad), std=lambda grad: zeros_like(grad),
+)  # fmt: skip
 uniform_ = inplace(_drawn_uniform)
 normal_ = inplace(_drawn_normal)
 bernoulli_ = inplace(_drawn_bernoulli)
@@ -263,18 +282,13 @@ def normal(
 ):
     """Normal numbers around one mean, or around each of a tensor of means."""
     where = devices.check(device)
-    source = chosen(generator)
     if size is not None:
+        source = chosen(generator)
         array = source.normal(_shape((size,), "normal"), _dtype(dtype), float(mean), float(std))
         return written("normal", new_leaf(array, requires_grad, where), out)
-    means, stds = (t._array if isinstance(t, Tensor) else t for t in (mean, std))
-    if isinstance(std, Tensor):
-        means = np.asarray(means, stds.dtype)
-        return written(
-            "normal", new_leaf(source.normal_around(means, stds), device=std.device), out
-        )
-    drawn = source.normal(means.shape, means.dtype, 0.0, float(std))
-    return written("normal", new_leaf(np.asarray(drawn + means), device=mean.device), out)
+    draws = _of_stds if not isinstance(mean, Tensor) else _around_means
+    draws = _around_both if isinstance(mean, Tensor) and isinstance(std, Tensor) else draws
+    return written("normal", draws(mean, std, generator=generator), out)
 
 
 @both
