@@ -47,6 +47,7 @@ KINDS = {
         (".grad attribute of a Tensor that is not a leaf", "can't optimize a non-leaf Tensor"),
     ),
     "zeroed": Kind(("hook-returns-zeros", "zero-gradient")),
+    "zero-slope": Kind(("zero-slope",)),
     "nothing-to-step": Kind(("nothing-to-step",)),
     # the order of the loop
     "gradients-add-up": Kind(("gradients-add-up",)),
@@ -55,11 +56,15 @@ KINDS = {
     "clipped-at-the-wrong-time": Kind(("clipped-at-the-wrong-time",)),
     "scheduled-at-the-wrong-time": Kind(("scheduled-at-the-wrong-time",)),
     "not-unscaled": Kind(("not-unscaled",)),
+    "not-scaled": Kind(("not-scaled",)),
+    "optimizer-rebuilt": Kind(("optimizer-rebuilt",)),
+    "schedule-without-effect": Kind(("schedule-without-effect",)),
     "mode-left": Kind(("eval-left-on", "training-mode-in-evaluation", "dropout-always-on")),
     "not-divided": Kind(("not-divided",)),
     "batches-lost": Kind(("batches-lost",)),
     # graphs across backwards, memory
     "history-kept": Kind(("graph-kept",)),
+    "carried-over": Kind(("modified-in-place", "freed-graph")),
     "graph-grows": Kind(("graph-kept", "walked-again")),
     "graph-retained": Kind(("walked-again", "graph-on-grad", "hook-holds-its-tensor")),
     "graph-unused": Kind(("graph-unused",)),
@@ -90,6 +95,7 @@ KINDS = {
     "hooked-again": Kind(("hooked-again",)),
     "tied-twice": Kind(("tied-twice", "block-used-twice")),
     "reseeded": Kind(("reseeded",)),
+    "weights-reset": Kind(("weights-reset",)),
     "not-a-copy": Kind(("not-a-copy",)),
     "nothing-loaded": Kind(("nothing-loaded",)),
     # custom functions

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
+from gradscope.analysis.program.acts import Acts
 from gradscope.trace.schema import (
     NONE,
     Edge,
@@ -77,6 +78,7 @@ class Stepped:
 
     slot: str
     optimizer: str
+    act: int  # the first such step; NONE where it was not told
 
 
 def stepped(trace: Trace, node: int, shape: tuple[int, ...], before: int) -> Stepped | None:
@@ -91,27 +93,57 @@ def stepped(trace: Trace, node: int, shape: tuple[int, ...], before: int) -> Ste
     names = " or ".join(sorted({trace.text(name) for name in spans["name"][between].tolist()}))
     for position in np.flatnonzero(saved.array("node") == node).tolist():
         row = saved.at(position)
-        if _is_parameter(trace, row.tensor, shape):
-            return Stepped(row.slot, names)
+        leaf = _parameter_of(trace, row.tensor, shape)
+        if leaf != NONE:
+            return Stepped(row.slot, names, _step_of(trace, leaf, nodes.row(node).t, before))
     return None
 
 
-def _is_parameter(trace: Trace, tensor: int, shape: tuple[int, ...]) -> bool:
-    """Whether it is of this shape, and a leaf that needs a gradient or a view of one."""
+def _step_of(trace: Trace, leaf: int, after: int, before: int) -> int:
+    """The first step between two moments of an optimizer that holds a parameter."""
+    steps = (
+        step
+        for each in trace.once(Acts).optimizers
+        if leaf in each.tensors
+        for step in each.steps
+        if after <= step.t <= before
+    )
+    first = min(steps, key=lambda step: step.t, default=None)
+    return NONE if first is None else first.id
+
+
+def _parameter_of(trace: Trace, tensor: int, shape: tuple[int, ...]) -> int:
+    """What is of this shape, and a leaf that needs a gradient or a view of one: that leaf."""
     tensors, ops = trace.table(Tensor), trace.table(Op)
     if not tensors.has(tensor) or tensors.row(tensor).shape != shape:
-        return False
+        return NONE
     while tensors.has(tensor):
         row = tensors.row(tensor)
         if row.leaf:
-            return row.requires_grad
+            return tensor if row.requires_grad else NONE
         if not ops.has(row.op):
-            return False
+            return NONE
         call = ops.row(row.op)
         if call.name.partition(".")[0] not in VIEWS or not call.inputs or tensor in call.inputs:
-            return False
+            return NONE
         tensor = call.inputs[0]
-    return False
+    return NONE
+
+
+def carried(trace: Trace, node: int, task: int) -> int:
+    """The newest node through which a backward came to one of a graph before the last backward.
+
+    NONE: there was no backward between, or the node is of what the backward began from.
+    """
+    tasks, nodes = trace.table(GraphTask), trace.table(Node)
+    if not (tasks.has(task) and nodes.has(node)):
+        return NONE
+    began = tasks.array("begin")
+    between = (began > nodes.row(node).t) & (began < tasks.row(task).begin)
+    if not between.any():
+        return NONE
+    last = np.flatnonzero(between)[np.argmax(began[between])]
+    return _through(trace, node, task, int(tasks["id"][last]))
 
 
 def release(trace: Trace, node: int, task: int) -> Release | None:

@@ -13,6 +13,7 @@ ELEMENTWISE = frozenset({
     "sqrt", "clamp", "clamp_min", "clamp_max", "relu", "native_dropout", "masked_fill", "where",
     "xlogy", "clone", "contiguous", "alias", "_to_copy", "expand", "maximum", "minimum", "tanh",
     "sigmoid", "reciprocal", "rsqrt", "identity", "huber", "smooth_l1",
+    "leaky_relu", "elu", "gelu", "silu", "softplus", "hardtanh", "dropout",
 })  # fmt: skip
 VIEWS = frozenset({"view", "reshape", "_reshape_alias", "_unsafe_view", "squeeze", "unsqueeze"})
 TURNED = frozenset({"t", "transpose", "permute", "numpy_T"})

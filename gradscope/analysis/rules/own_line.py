@@ -180,6 +180,26 @@ def in_holder(text: str, holder: str) -> tuple[str, str]:
     return f"{found['to']} = {nn}{holder}({value})", then
 
 
+def parameter_around(line: str) -> str:
+    """`self.w = nn.Parameter(x * 2)` for the line `self.w = nn.Parameter(x) * 2`; "" for others."""
+    statement = _statement(code_of(line))
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return ""
+    calls = [each for each in ast.walk(statement.value) if isinstance(each, ast.Call)]
+    made = [
+        each
+        for each in calls
+        if ast.unparse(each.func).endswith("Parameter") and len(each.args) == 1
+    ]
+    if len(made) != 1 or made[0] is statement.value or made[0].keywords:
+        return ""
+    text, value = code_of(line), segment(code_of(line), statement.value)
+    inner, call = segment(text, made[0].args[0]), segment(text, made[0])
+    simple = isinstance(made[0].args[0], ast.Name | ast.Attribute | ast.Call)
+    whole = value.replace(call, inner if simple else f"({inner})")
+    return text.replace(value, f"{ast.unparse(made[0].func)}({whole})")
+
+
 def _with_keys(value: str, holder: str) -> tuple[str, str, str]:
     """The holder, what is put into it, and how to use it, so that its keys are strings."""
     listed = f"{holder.removesuffix('Dict')}List"

@@ -9,7 +9,7 @@ from gradscope.analysis.findings import Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
-from gradscope.analysis.rules.own_line import in_holder
+from gradscope.analysis.rules.own_line import in_holder, parameter_around
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_history import NO_HISTORY
 from gradscope.analysis.rules.trained.unused import trained_by_nobody
@@ -71,7 +71,12 @@ def _hidden(training: Training) -> Iterator[Found]:
         what, name = str(act.facts.get("what")), str(act.facts.get("name"))
         kind = what.partition(" ")[0]
         lost = set(act.tensors) & training.reached - training.held
+        computed = what == "tensor" and act.facts.get("leaf") is False
         if not lost or (kind not in HOLDERS and what != "tensor"):
+            continue
+        if computed:
+            if lost == set(act.tensors) and lost.isdisjoint(training.parameters):
+                yield _computed(training, act, lost)
             continue
         site, within = training.acts.site(act), act.facts.get("within", "a module")
         holder = f"{'Parameter' if 'Parameter' in what or 'Tensor' in what else 'Module'}"
@@ -92,6 +97,22 @@ def _hidden(training: Training) -> Iterator[Found]:
             if better
             else f"keep them in a torch.nn.{holder}{KEYS if holder.endswith('Dict') else ''}",
         )
+
+
+def _computed(training: Training, act: Done, lost: set[int]) -> Found:
+    """`self.w = nn.Parameter(…) * 0.1`: what is kept is computed, and nobody has the parameter."""
+    site, within = training.acts.site(act), act.facts.get("within", "a module")
+    name = act.facts.get("name")
+    better = parameter_around(site.text)
+    return Found(
+        message=f"`{name}` of {within} is computed from a parameter, and is none itself{at(site)}: "
+        "the parameter is not registered, and no optimizer holds it",
+        site=site,
+        evidence=(Evidence("act", act.id), *few_tensors(training.trace, lost)),
+        why=f"backwards brought gradients to it, and no step ever used these; `{name}` keeps the "
+        "numbers and the graph of when it was made",
+        fix=f"write `{better}`" if better else "make the nn.Parameter of the result: last of all",
+    )
 
 
 def _made_in_forward(training: Training) -> Iterator[Found]:

@@ -10,16 +10,21 @@ from itertools import groupby
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
-from gradscope.analysis.program.culprits import Overwritten, overwritten, release, stepped
+from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.culprits import Overwritten, carried, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
 from gradscope.analysis.rules.own_line import carried_detached, code_of, instead, out_of_place
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
+from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
+from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op, Phase
 from gradscope.trace.trace import Trace
 
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace"
 _SHAPE = re.compile(r"\[torch\.\w+ \[([\d, ]*)\]\]")
 _VERSIONS = re.compile(r"at version \d+; expected version \d+")
+GATHERS = ("Stack", "Cat")
+"""How names of nodes begin that put together what was kept."""
+
 FREED = "Trying to backward through the graph a second time"
 
 
@@ -51,6 +56,38 @@ def modified_in_place(trace: Trace) -> Iterator[Found]:
             yield _told(trace, error, _written(trace, error, list(same)))
 
 
+def _of_an_older_graph(trace: Trace, error: Error, found: Found) -> Found:
+    """The same, at the line that carries an older graph on, where a step wrote between."""
+    through = carried(trace, error.node, error.task)
+    if through == NONE:
+        return found
+    nodes = trace.table(Node)
+    row = nodes.row(through)
+    came = site = site_of(trace, row.stack)
+    if row.name.startswith(GATHERS):  # what it gathers was kept where it was made
+        site = site_of(trace, nodes.row(_older(trace, row, error.node)).stack)
+    if not site.place:
+        return found
+    new = carried_detached(site.text)
+    kept = f", made{at(site)} and kept" if site is not came else ""
+    return replace(
+        found,
+        message=f"{found.message}; it is of a graph from before{kept}, which the backward came to "
+        f"through what is carried on{at(came)}",
+        site=site,
+        evidence=(*found.evidence, Evidence("node", through)),
+        fix="detach() what is carried on from the earlier graph, at that line"
+        + (f": `{code_of(new)}`" if new else ""),
+    )
+
+
+def _older(trace: Trace, gathers: Node, below: int) -> int:
+    """The node from before that a newer one leads to on the way to another."""
+    nodes, following = trace.table(Node), trace.once(following_nodes)
+    ends = [each for each in following.get(gathers.id, ()) if below in reach({each}, following, ())]
+    return min((each for each in ends if nodes.has(each)), key=nodes.index, default=below)
+
+
 def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
     value, slots = values[0], " and ".join(f"'{each.slot}'" for each in values)
     site = site_of(trace, value.stack)
@@ -59,7 +96,7 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
     if ops.has(value.op):
         writer = trace.text(int(ops["name"][ops.index(value.op)])).partition(".")[0]
     again = "" if not value.later else f", and {value.later} more after it"
-    return Found(
+    found = Found(
         message=f"{writer}{at(site)} wrote in place to {slots} of "
         f"{_node(trace, error.node)}, which backward needed as it was: saved at version "
         f"{value.saved}, now {value.written}{again}",
@@ -69,6 +106,8 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
         "have computed the gradient from numbers that were not there in the forward pass",
         fix=_out_of_place(site),
     )
+    by_step = ops.has(value.op) and ops.row(value.op).phase == Phase.OPTIMIZER
+    return _of_an_older_graph(trace, error, found) if by_step else found
 
 
 def _out_of_place(site: Site) -> str:
@@ -88,16 +127,20 @@ def _unseen(trace: Trace, error: Error) -> Found:
     step = stepped(trace, error.node, sizes, error.t) if shape else None
     counts = f": it is {said[0].replace('; ', ', and ')}" if said else ""
     if step is not None:
-        return Found(
-            message=f"{step.optimizer} wrote to the parameter that {_node(trace, error.node)} had "
-            f"saved as '{step.slot}', which backward needed as it was{counts}",
-            site=site,
-            evidence=_evidence(error),
+        acts = trace.once(Acts)
+        wrote = acts.site(acts.by_id[step.act]) if step.act != NONE else Site()
+        found = Found(
+            message=f"{step.optimizer}{at(wrote)} wrote to the parameter that "
+            f"{_node(trace, error.node)} had saved as '{step.slot}', which backward needed as it "
+            f"was{counts}",
+            site=wrote if wrote.place else site,
+            evidence=_evidence(error, ("act", step.act)),
             why=f"{step.optimizer} ran between that line and the backward called"
             f"{at(_called(trace, error.task))}, and writes to parameters in place",
             fix="call that backward before the step, or compute the forward pass again after it",
             certainty=Certainty.INFERRED,
         )
+        return _of_an_older_graph(trace, error, found)
     return Found(
         message=f"Something wrote to what {_node(trace, error.node)} had saved, which backward "
         f"needed as it was{counts}",

@@ -214,8 +214,8 @@ def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
 def frozen(trace: Trace) -> Iterator[Found]:
     """An optimizer holds parameters that ask for no gradient, and so never change.
 
-    Often that is meant. It is a warning where all that it holds is frozen, or where the program
-    freezes again what is frozen already while it trains.
+    Often that is meant. It is a warning where all that it holds is frozen, or all of a group that
+    was given to it, or where the program freezes again what is frozen already while it trains.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -289,7 +289,7 @@ def _of_frozen(
 ) -> Found:
     tensors = still.intersection(*[set().union(*(act.tensors for act in acts))])
     first_step = optimizer.steps[0].t
-    all_ = still >= set(optimizer.tensors)
+    all_ = still >= set(optimizer.tensors) or _is_a_group(optimizer, still)
     again = any(act.t > first_step for act in acts)
     sites = training.acts.sites(acts[0])
     site = sites[0]
@@ -307,6 +307,20 @@ def _of_frozen(
         certainty=Certainty.SUSPECTED,
         severity=Severity.WARNING if all_ or again else None,
     )
+
+
+def _is_a_group(optimizer: Optimizer, still: set[int]) -> bool:
+    """Whether a group of its own was given to the optimizer for what was frozen by then."""
+    groups = optimizer.built.facts.get("groups", ())
+    if len(groups) < 2:
+        return False
+    first = 0
+    for group in groups:
+        own = optimizer.built.tensors[first : first + int(group.get("many", 0))]
+        first += len(own)
+        if own and still.issuperset(own):
+            return True
+    return False
 
 
 def _get(tensors: set[int]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from gradscope.record.acts.notes import leaves_of
-from gradscope.record.acts.source.lines import Stored, lines_that_store
+from gradscope.record.acts.source.lines import Stored, line_that_equates, lines_that_store
 from gradscope.record.acts.stand_ins import StandIn, as_if_not_there
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -137,7 +137,23 @@ class OfCopies:
         if same:
             _, of = self._taken.get(id(state[same[0]]), (None, NONE))
             leaves = [own[name] for name in same]
-            self._acts.note(Deed.LOADED_ITSELF, frame, leaves, module, of=of, many=len(own))
+            act = self._acts.note(
+                Deed.LOADED_ITSELF, frame, leaves, module, of=of, many=len(own)
+            )  # fmt: skip
+            self._named_alike(frame, act)
+
+    def _named_alike(self, frame: FrameType, loaded: int) -> None:
+        """Tells which line may have made two names of one module, as the line that loads asks.
+
+        `target = net` for `target.load_state_dict(net.state_dict())`.
+        """
+        code, line = frame.f_code, frame.f_lineno
+        names = loaded_from(linecache.getline(code.co_filename, line, frame.f_globals))
+        found = 0 if names is None else line_that_equates(*names, code.co_filename)
+        if found and names is not None:
+            stack = self._acts.session.sites.of_line(code.co_filename, found, "")
+            facts = {"what": "equated", "name": names[0]}
+            self._acts.note(Deed.STATEMENT, None, stack=stack, of=loaded, **facts)
 
 
 def _forgetting(known: dict[int, Any], key: int) -> Callable[[Any], object]:
@@ -158,6 +174,23 @@ def _stored_in(stored: Stored, frame: FrameType) -> list[int]:
     local = not stored.attribute and code.co_name != "<module>"
     lines = lines_that_store(stored, code.co_filename, code) if local else []
     return lines or lines_that_store(stored, code.co_filename, None)
+
+
+def loaded_from(line: str) -> tuple[str, str] | None:
+    """`target` and `net` of the line `target.load_state_dict(net.state_dict())`."""
+    try:
+        (statement,) = ast.parse(line.strip()).body
+    except (SyntaxError, ValueError):
+        return None
+    match statement:
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(value=to, attr="load_state_dict"),
+                args=[ast.Call(func=ast.Attribute(value=of, attr="state_dict"))],
+            )
+        ):
+            return ast.unparse(to), ast.unparse(of)
+    return None
 
 
 def written_to(line: str) -> Stored | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from gradscope.record.acts.notes import FRAMES
+from gradscope.record.acts.of_tensors import behind
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, as_if_not_there, asked
 from gradscope.record.notes.local_names import is_leaf
 from gradscope.trace.schema import NONE
@@ -146,14 +147,21 @@ class OfModules:
         facts: dict[str, Any] = {"name": name, "what": "module", "within": type(module).__name__}
         if isinstance(value, tensor) and not isinstance(value, parameter):
             if value.requires_grad and name not in there.get("_buffers", {}):
-                leaf = [value] if is_leaf(value) else []
+                leaves = [value] if is_leaf(value) else self._made_of(value)
                 facts |= {"what": "tensor", "leaf": is_leaf(value)}
-                self._acts.note(Deed.ASSIGNED, frame, leaf, **facts)
+                self._acts.note(Deed.ASSIGNED, frame, leaves, **facts)
         elif replaced or isinstance(value, parameter):
             if isinstance(value, parameter):
                 facts["what"] = "parameter"
             tensors = self._parameters([value])
             self._acts.note(Deed.ASSIGNED, frame, tensors, **facts, replaced=replaced)
+
+    def _made_of(self, tensor: Any) -> list[Any]:
+        """The parameters that a tensor was computed from, outside of forwards."""
+        if self._acts.is_inside():
+            return []
+        leaves, _ = behind([tensor])
+        return [each for each in leaves if isinstance(each, self._torch.nn.Parameter)]
 
     def met(self, module: Any) -> None:
         """A module is called for the first time: what it holds that PyTorch does not know of."""

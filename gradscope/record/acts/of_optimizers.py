@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.acts.moved import Moved
 from gradscope.record.acts.notes import leaves_of
-from gradscope.record.acts.stand_ins import StandIn, asked
+from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
@@ -37,6 +37,28 @@ class OfOptimizers:
     def start(self) -> None:
         optim = self._torch.optim
         self._stand_ins.put(self._methods(optim.Optimizer, optim.lr_scheduler))
+        init = self._torch.nn.init
+        fills = [name for name in vars(init) if name.endswith("_") and not name.startswith("_")]
+        self._stand_ins.put(
+            StandIn(init, name, self._filled_by(name), inside=True) for name in fills
+        )
+
+    def _filled_by(self, name: str) -> Tell:
+        """A parameter is given new numbers."""
+        parameter = self._torch.nn.Parameter
+
+        def tell(
+            acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+        ) -> None:
+            leaf = asked(given, more, 0, "tensor")
+            if not isinstance(leaf, parameter):
+                return
+            own = acts.caller(frame)
+            held = (one for each in acts.optimizers() for one in leaves_of(each))
+            if own is not None or (self._steps and any(one is leaf for one in held)):
+                acts.note(Deed.FILLED, own or frame, [leaf], by=name)
+
+        return tell
 
     def _methods(self, optimizer: Any, schedules: Any) -> Iterator[StandIn]:
         yield StandIn(optimizer, "__init__", _built, inside=True)

@@ -44,6 +44,8 @@ class Deed(StrEnum):
     SHARED = "shared"  # within: a container's type, that has one module many times; type
     ASSIGNED = "assigned"  # name, what (flag: to, of a module); replaced: whether another
     # parameter or module was there
+    FILLED = "filled"  # a parameter, by a function of nn.init that the program calls; by. After
+    # steps, of what optimizers hold, whoever calls it
     LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded
     STATE_TAKEN = "state_taken"  # state_dict()
     LOADED_ITSELF = "loaded_itself"  # a state whose tensors, these, are the module's own memory;
@@ -67,9 +69,9 @@ class Deed(StrEnum):
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
     STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
-    # not-entered, rebound, loop-variable, misspelt (meant)); stored; sum (signs); term (name, of
-    # that sum, its place and side); crossing (by), which makes a tensor of numbers; name: the
-    # method's, variable's, or attribute's
+    # not-entered, rebound, loop-variable, misspelt (meant)); stored; equated (of a load: two names
+    # of one module); sum (signs); term (name, of that sum, its place and side); crossing (by),
+    # which makes a tensor of numbers; name: the method's, variable's, or attribute's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's

@@ -74,6 +74,10 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 state = net.state_dict()
 state["head.bias"].add_(net.state_dict()["head.bias"], alpha=0.5)
 net.load_state_dict(state)
+net.head.soft = nn.Parameter(torch.ones(2)) * 0.5
+target = net
+target.load_state_dict(net.state_dict())
+nn.init.zeros_(net.head.bias)
 """
 
 EXPECTED = """\
@@ -136,6 +140,12 @@ statement {"what":"stored","name":"state"} [59]
 added_to_itself of (1,) with  {"by":"add_","alpha":0.5} [60]
 loaded {"strict":true,"missing":[],"unexpected":[],"many":2} [61]
 loaded_itself of (1,), (1, 4) with  {"many":2} [61]
+assigned of (2,) {"name":"soft","what":"tensor","within":"Linear","leaf":false} [62]
+state_taken [64]
+loaded {"strict":true,"missing":[],"unexpected":[],"many":2} [64]
+loaded_itself of (1,), (1, 4) with  {"many":2} [64]
+statement with  {"what":"equated","name":"target"} [63]
+filled of (1,) {"by":"zeros_"} [65]
 statement {"what":"not-called","name":"zero_grad"} [56]
 statement {"what":"crossing","name":"again","by":"tensor"} [46]
 """

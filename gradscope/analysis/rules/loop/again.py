@@ -1,4 +1,4 @@
-"""Rules about what is done again and again: hooks registered, generators seeded."""
+"""Rules about what is done again and again: hooks registered, generators seeded, weights filled."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Loop
+from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Tensor
@@ -165,4 +166,66 @@ def _is_in_evaluation(loop: Loop, act: Done) -> bool:
         for frame in frames
         for several in off
         for one in several
+    )
+
+
+@rule("GS918", "weights-reset", Severity.WARNING, needs="engine", reads=("act",))
+def weights_reset(trace: Trace) -> Iterator[Found]:
+    """Weights are initialised again and again while one optimizer trains them: they begin anew.
+
+    Where only some are set anew it is a note: that may be meant.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            for each in model.parameters():
+                torch.nn.init.normal_(each)
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        for each in model.parameters():
+            torch.nn.init.normal_(each)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop = trace.once(Loop)
+    for optimizer in loop.optimizers:
+        steps = [step.t for step in optimizer.steps]
+        filled: dict[int, list[Done]] = defaultdict(list)  # by how many steps came before
+        for act in loop.acts.of(Deed.FILLED):
+            before = bisect_right(steps, act.t)
+            if 0 < before < len(steps) and not set(optimizer.tensors).isdisjoint(act.tensors):
+                filled[before].append(act)
+        if len(filled) >= SEVERAL:
+            yield _reset(trace, loop, optimizer, list(filled.values()))
+
+
+SEVERAL = 2
+"""Once may be a second training, by the optimizer of the first."""
+
+
+def _reset(trace: Trace, loop: Loop, optimizer: Optimizer, times: list[list[Done]]) -> Found:
+    acts = times[0]
+    several = [loop.acts.sites(act) for act in acts]
+    common = next((site for site in several[0] if all(site in each for each in several)), None)
+    filled, site = several[0][0], common or several[0][0]
+    tensors = {tensor for act in acts for tensor in act.tensors} & set(optimizer.tensors)
+    inner = f", by {acts[0].facts.get('by')}{at(filled)}," if filled != site else ""
+    return Found(
+        message=f"{trace.once(Training).named(tensors)} of {optimizer.type} are initialised again"
+        f"{at(site)}{inner} after steps had trained them, {len(times)} times",
+        site=site,
+        evidence=(Evidence("act", acts[0].id), Evidence("act", optimizer.steps[0].id)),
+        why=f"{optimizer.type} made {len(optimizer.steps)} steps, and what those before had learnt "
+        "was overwritten with new numbers; its averages and momentum are of the old weights",
+        fix=f"do it once, before the loop: {line(site, 'model.apply(init)')}",
+        certainty=Certainty.SUSPECTED,
+        severity=None if 2 * len(tensors) >= len(optimizer.tensors) else Severity.NOTE,
     )

@@ -61,13 +61,34 @@ def not_a_copy(trace: Trace) -> Iterator[Found]:
         many = len({act.step for act in acts})
         if many >= STEPS and _stepped_between(training, acts[0], acts[-1]):
             yield _averaged(training, acts, many)
-    told: set[str] = set()
+    by_place: dict[str, list[Done]] = defaultdict(list)
     for act in training.acts.of(Deed.LOADED_ITSELF):
-        taken = training.acts.by_id.get(act.of)
-        steps = 0 if taken is None else _stepped_between(training, taken, act)
-        if taken is not None and steps and training.acts.site(act).place not in told:
-            told.add(training.acts.site(act).place)
-            yield _nothing_back(training, taken, act, steps)
+        by_place[training.acts.site(act).place].append(act)
+    for acts in by_place.values():
+        found = next(filter(None, (_loaded(training, act) for act in acts)), None)
+        if found is None and _stepped_between(training, acts[0], acts[-1]):
+            found = _of_one_module(training, acts)
+        if found is not None:
+            yield found
+
+
+def _loaded(training: Training, act: Done) -> Found | None:
+    """A state that was to bring back weights of before, and is the weights of now."""
+    taken = training.acts.by_id.get(act.of)
+    if taken is None:
+        return None
+    alike = [each for each in training.acts.of(Deed.STATE_TAKEN) if each.stack == taken.stack]
+    at_once = training.acts.site(taken).place == training.acts.site(act).place
+    for one in (taken,) if at_once else (taken, alike[0]):  # that was kept, too, or would have been
+        steps = _stepped_between(training, one, act)
+        loads = [
+            each
+            for each in training.acts.of(Deed.LOADED)
+            if each.module == act.module and one.t < each.t < act.t and each.stack != act.stack
+        ]
+        if steps or loads:
+            return _nothing_back(training, one, act, steps, loads)
+    return None
 
 
 def _stepped_between(training: Training, first: Done, last: Done) -> int:
@@ -113,16 +134,45 @@ def _cloned(found: re.Match[str]) -> str:
     return f"{found[0]}.clone()"
 
 
-def _nothing_back(training: Training, taken: Done, act: Done, steps: int) -> Found:
+def _of_one_module(training: Training, acts: list[Done]) -> Found:
+    """Two names, as of an online and a target net, stand for one module."""
+    act, loaded = acts[0], training.acts.site(acts[0])
+    loads = {each.id for each in acts}
+    equated = (each for each in training.acts.of(Deed.STATEMENT) if each.of in loads)
+    stored = next((each for each in equated if each.facts.get("what") == "equated"), None)
+    site = loaded if stored is None else training.acts.site(stored)
+    since = f", since{at(site)}" if stored is not None else ""
+    target, _, value = code_of(site.text).partition(" = ")
+    copied = f"write `{target} = copy.deepcopy({value})`" if stored is not None and value else ""
+    return Found(
+        message=f"load_state_dict{at(loaded)} loads a module into itself, {len(acts)} times: both "
+        f"names stand for one and the same{since}, and there is no copy",
+        site=site,
+        evidence=(
+            *(Evidence("act", each.id) for each in (stored, act) if each is not None),
+            *few_tensors(training.trace, set(act.tensors)),
+        ),
+        why="the tensors it was given were at the addresses of its own parameters; optimizers "
+        "stepped between, so that what should lag behind changes with each step",
+        fix=copied or "make a second one: `copy.deepcopy(model)`",
+        certainty=Certainty.CERTAIN,
+    )
+
+
+def _nothing_back(
+    training: Training, taken: Done, act: Done, steps: int, loads: list[Done]
+) -> Found:
     site, loaded = training.acts.site(taken), training.acts.site(act)
     code = code_of(site.text)
     call = re.search(r"[\w.]+\.state_dict\(\)", code)
     better = f"copy.deepcopy({call[0]})" if call else ""
     whole = len(act.tensors) >= int(act.facts.get("many", 0))
+    since = f"{steps} steps have written" if steps else ""
+    since = since or f"another state, loaded{at(training.acts.site(loads[0]))}, has overwritten"
     what = "nothing" if whole else f"nothing to {training.named(act.tensors)}"
     return Found(
         message=f"load_state_dict{at(loaded)} brings {what} back: the state taken{at(site)} shares "
-        f"the memory of the parameters, which {steps} steps have written since",
+        f"the memory of the parameters, which {since} since",
         site=site,
         evidence=(
             Evidence("act", taken.id),

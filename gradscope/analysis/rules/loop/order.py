@@ -11,7 +11,7 @@ from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line, left_ov
 from gradscope.analysis.rules.loop.by_hand import never_cleared
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import Deed, GraphTask
 from gradscope.trace.trace import Trace
 
 OTHERS = (Beat.CLEARED, Beat.WRITTEN)
@@ -125,12 +125,29 @@ def _of_another(loop: Loop) -> Iterator[Found]:
                 continue
             before, after = left[0], left[-1]
             other = next((of for t, of in steps if before.t < t < after.t and of != own), None)
-            if other is None or after.id in fills[other] or before.id not in fills[other]:
+            if other is None or before.id not in fills[other]:
                 continue
-            if before.first < fills[other][before.id].first:  # it is what the loss comes from
+            nearer = before.first < fills[other][before.id].first  # it is what the loss comes from
+            if after.id not in fills[other] if nearer else _for_nothing(loop, other, before, after):
                 found.append((before, after, moments[-1]))
         if found and 2 * len(found) >= rounds:
             yield _mixed(loop, optimizer, found, rounds)
+
+
+def _for_nothing(loop: Loop, other: int, before: Moment, after: Moment) -> bool:
+    """Whether a later backward passes through what another optimizer holds, which drops that.
+
+    So does a generator's through the discriminator. Its own gradients then come from there, and
+    what the discriminator's backward, which kept its graph, has left in it is of no use.
+    """
+    (optimizer,) = (each for each in loop.optimizers if each.built.id == other)
+    moments = loop.moments(optimizer)
+    places = [place for place, each in enumerate(moments) if each.id == after.id]
+    kept = loop.trace.table(GraphTask).row(before.id).keep_graph
+    if not kept or not places or moments[places[0]].beat is not Beat.FILLED:
+        return False
+    following = moments[places[0] + 1 : places[0] + 2]
+    return not following or following[0].beat is Beat.CLEARED
 
 
 def _mixed(

@@ -15,13 +15,16 @@ from gradscope.analysis.program.loop import Beat, Loop
 from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
+from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.ownership import twin_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import Deed, Storage, Tensor
 from gradscope.trace.trace import Trace
 
 TIMES = re.compile(r"\[(?P<one>[A-Z][\w.]*\(.*\))\]\s*\*\s*(?P<many>[\w.]+)")
 """`[Block(width)] * depth` in a line."""
+
+PARAMETER_OF = re.compile(r"[\w.]*\bParameter\((?P<of>[\w.\[\]]+)\)")
 
 
 @rule("GS913", "nothing-loaded", Severity.WARNING, needs="engine", reads=("act",))
@@ -79,6 +82,9 @@ def _prefix(given: list[str], wanted: list[str]) -> tuple[str, bool]:
 def tied_twice(trace: Trace) -> Iterator[Found]:
     """Two optimizers hold the same parameter, and both step with the same gradient.
 
+    Told, too, are two parameters of one memory: `nn.Parameter(embed.weight)` is a second one, with
+    a gradient of its own, and both are stepped.
+
     Bad:
         first = torch.nn.Linear(2, 2, bias=False)
         second = torch.nn.Linear(2, 2, bias=False)
@@ -102,6 +108,7 @@ def tied_twice(trace: Trace) -> Iterator[Found]:
             one.step()
     """
     loop = trace.once(Loop)
+    yield from _of_one_memory(trace, loop)
     holders: dict[int, list[Optimizer]] = defaultdict(list)
     for optimizer in loop.optimizers:
         for tensor in dict.fromkeys(optimizer.tensors):
@@ -116,6 +123,48 @@ def tied_twice(trace: Trace) -> Iterator[Found]:
         times = _together(loop, one, other)
         if times and not _is_anothers(trace, loop, (one, other)):
             yield _stepped_twice(loop, one, other, tensors, times)
+
+
+def _of_one_memory(trace: Trace, loop: Loop) -> Iterator[Found]:
+    """Two parameters that one optimizer holds have the same memory, all of it.
+
+    Those of several may be of several times: memory is used again.
+    """
+    tensors, storages = trace.table(Tensor), trace.table(Storage)
+    for optimizer in loop.optimizers:
+        seen: dict[tuple[int, tuple[int, ...]], int] = {}
+        for id in optimizer.tensors:
+            if not (optimizer.steps and tensors.has(id)):
+                continue
+            row = tensors.row(id)
+            whole = storages.has(row.storage) and storages.row(row.storage).bytes == row.bytes
+            other = seen.setdefault((row.storage, row.shape), id) if whole and row.bytes else id
+            if other != id:
+                yield _two_of_one(loop, optimizer, other, id)
+
+
+def _two_of_one(loop: Loop, optimizer: Optimizer, one: int, other: int) -> Found:
+    training = loop.trace.once(Training)
+    made = [act for act in loop.acts.of(Deed.ASSIGNED) if {one, other} & set(act.tensors)]
+    act = made[-1] if made else optimizer.built
+    site = loop.acts.site(act)
+    return Found(
+        message=f"{training.title(one)} and {training.title(other)} are two parameters of one "
+        f"memory{at(site)}: {optimizer.type} steps it twice, each time with a part of the gradient",
+        site=site,
+        evidence=(Evidence("act", act.id), Evidence("tensor", one), Evidence("tensor", other)),
+        why="`nn.Parameter(tensor)` makes a new parameter of the same numbers: each has a gradient "
+        "of its own, its own averages in the optimizer, and `parameters()` gives both",
+        fix=f"to tie them, assign the parameter itself: `{_itself(site.text)}`"
+        if _itself(site.text)
+        else "tie them by assigning the parameter itself, or copy it: `.clone()`",
+    )
+
+
+def _itself(text: str) -> str:
+    """`a.weight = b.weight` for the line `a.weight = nn.Parameter(b.weight)`; "" for others."""
+    found = PARAMETER_OF.search(code_of(text))
+    return code_of(text).replace(found[0], found["of"]) if found else ""
 
 
 def _together(loop: Loop, one: Optimizer, other: Optimizer) -> int:

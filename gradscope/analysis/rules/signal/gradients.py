@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.sites import Site, at as at_, site_of
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.numbers import Numbers
@@ -22,6 +23,8 @@ VANISHED = 1e-7
 """Of the root mean square; SageMaker Debugger's `vanishing_gradient` has it for the mean."""
 AGAINST_LARGEST = 1e-5
 HUGE = 1e6
+SMALL = 0.05
+"""A weight that begins so much below one over the square root of what it is given is too small."""
 GROWS, LOOP = 1e6, 8
 PRODUCTS = ("mm", "addmm", "bmm", "matmul", "linear", "mv", "baddbmm")
 BETWEEN = SAME_NUMBERS | {
@@ -54,11 +57,12 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
             h.sum().backward()
     """
     numbers, calls = trace.once(Numbers), trace.once(Calls)
-    every = [each for each in numbers.gradients() if len(calls.shape(each.tensor)) >= 2]
-    every = [each for each in every if np.isfinite(each.rms).all() and each.rms.max() > 0]
+    found = [each for each in numbers.gradients() if np.isfinite(each.rms).all()]
+    found = [each for each in found if each.rms.max() > 0]
+    every = [each for each in found if len(calls.shape(each.tensor)) >= 2]
     if len(every) < 3:
         return
-    largest = max(float(each.rms.min()) for each in every)
+    largest = max(float(each.rms.min()) for each in found)  # of biases, too
     gone = [each for each in every if 0 < each.rms.max() < min(VANISHED, AGAINST_LARGEST * largest)]
     if not gone:
         return
@@ -66,11 +70,12 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     weak = [each for each in every if float(each.rms.max()) < 1e-3 * largest]
     frontier = max(weak, key=lambda each: float(each.rms.max()))
     at, site = _used(calls, least.tensor)
+    small, filled = _begins_small(calls, numbers, least.tensor)
     yield Found(
         message=f"Vanishing gradient: the gradient of {_name(trace, least.tensor)} (used at {site})"
         f" is {float(least.rms.max()):.1g}, that of the strongest layer {largest:.1g}; "
         f"{len(weak)} of {len(every)} weights get less than a thousandth, from "
-        f"{_name(trace, frontier.tensor)} on{_through(trace)}",
+        f"{_name(trace, frontier.tensor)} on{_through(trace)}{small}",
         site=site,
         evidence=(
             *(Evidence("op", calls.id(at)) for _ in range(at != NONE)),
@@ -79,10 +84,22 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         ),
         why="each layer multiplies gradients by its weights and by the slope of its activation; "
         "a sigmoid's slope is at most 1/4",
-        fix="use relu, gelu or residual connections, normalise between layers, and start from "
+        fix=f"start from kaiming or xavier weights{at_(filled)}"
+        if small
+        else "use relu, gelu or residual connections, normalise between layers, and start from "
         "kaiming or xavier weights",
         certainty=Certainty.CERTAIN,
     )
+
+
+def _begins_small(calls: Calls, numbers: Numbers, tensor: int) -> tuple[str, Site]:
+    """Whether a weight began far smaller than it should for what it is given, and where it did."""
+    seen, shape = numbers.starts().get(tensor, NONE), calls.shape(tensor)
+    rms = numbers.number("rms", seen) if seen != NONE else math.nan
+    if not rms < SMALL / math.sqrt(math.prod(shape[1:]) or 1):
+        return "", Site()
+    site = _assigned(calls.trace, calls, tensor)
+    return f"; it began as numbers of {rms:.1g}{at_(site)}, which is far too small", site
 
 
 def _through(trace: Trace) -> str:
@@ -242,10 +259,13 @@ def _alike(
 
 def _assigned(trace: Trace, calls: Calls, tensor: int) -> Site:
     """Where a parameter was filled last before it was used, or given its name."""
+    acts = trace.once(Acts)
+    told = [act for act in acts.of(Deed.FILLED) if tensor in act.tensors]
+    if told:
+        return acts.site(told[-1])
     filled = [at for at in calls.called("fill_", "zero_", "copy_") if tensor in calls.outputs(at)]
     if filled:
         return calls.site(filled[-1])
-    acts = trace.once(Acts)
     for act in acts.of(Deed.ASSIGNED):
         if tensor in act.tensors and act.facts.get("what") == "parameter":
             return acts.site(act)

@@ -15,8 +15,11 @@ BINARY = ("sub", "rsub", "mul", "add", "div", "expand")
 UNARY = frozenset({
     "abs", "pow", "neg", "square", "mul", "div", "exp", "log", "sqrt", "relu", "clamp", "clamp_min",
     "log1p", "tanh", "sigmoid", "softplus", "log_sigmoid_forward", "smooth_l1_loss", "huber_loss",
-    "mse_loss", "l1_loss", "add", "sub", "where", "log_cosh", "cosh",
+    "mse_loss", "l1_loss", "add", "sub", "where", "log_cosh", "cosh", "maximum", "minimum", "rsub",
+    "leaky_relu", "elu", "heaviside", "sign",
 })  # fmt: skip
+OF_TWO = frozenset({"max", "min"})
+"""Which reduce, unless they are given two tensors: then they are `maximum` and `minimum`."""
 REDUCED = frozenset({"mean", "sum"})
 LOSSES = frozenset({"mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"})
 ELEMENTWISE = UNARY | SAME_NUMBERS - {"unsqueeze", "slice", "select", "expand", "t", "transpose"}
@@ -94,7 +97,9 @@ def _is_of_a_loss(calls: Calls, at: int) -> bool:
         following = calls.following(now)
         for each in following:
             name = calls.name(each)
-            if _meets_another_square(calls, each, now):
+            if name in OF_TWO and len(calls.inputs(each)) > 1:
+                name = "maximum"
+            if _meets_another_square(calls, each, now, at):
                 return False
             if name in LOSSES and calls.shape(calls.outputs(each)[0]) == ():
                 return True
@@ -109,8 +114,11 @@ def _is_of_a_loss(calls: Calls, at: int) -> bool:
     return False
 
 
-def _meets_another_square(calls: Calls, at: int, before: int) -> bool:
-    """Whether a call takes something else of N × N numbers, so that these are meant to be."""
+def _meets_another_square(calls: Calls, at: int, before: int, broadcast: int) -> bool:
+    """Whether a call takes something else of N × N numbers, so that these are meant to be.
+
+    Not what comes of the same broadcast.
+    """
     made = calls.outputs(before)
     others = [
         each
@@ -118,10 +126,25 @@ def _meets_another_square(calls: Calls, at: int, before: int) -> bool:
         if each not in made
         and (maker := calls.maker(each)) != NONE
         and calls.name(maker) != "expand"
+        and not _comes_of(calls, maker, broadcast)
     ]
     return any(calls.shape(each) == calls.shape(made[0]) for each in others) and (
         calls.name(at) not in LOSSES
     )
+
+
+def _comes_of(calls: Calls, at: int, broadcast: int) -> bool:
+    """Whether a call computes, number by number, with what a broadcast has made."""
+    pending, seen = [at], {at}
+    while pending and len(seen) < 16:
+        now = pending.pop()
+        if now == broadcast:
+            return True
+        if calls.name(now) in UNARY:
+            new = {calls.maker(each) for each in calls.inputs(now)} - seen - {NONE}
+            seen |= new
+            pending += new
+    return False
 
 
 def _found(calls: Calls, at: int, column: int) -> Found:

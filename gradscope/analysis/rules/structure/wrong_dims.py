@@ -211,6 +211,8 @@ def _are_scores(calls: Calls, tensor: int) -> bool:
             continue
         if calls.name(at) not in ELEMENTWISE:
             return False
+        if _is_of_each_with_each(calls, at):
+            return True
         many = calls.shape(tensor)[-2:]
         tensors = [each for each in calls.inputs(at) if calls.shape(each)[-2:] == many]
         made_here = [each for each in tensors if calls.maker(each) != NONE]
@@ -218,6 +220,17 @@ def _are_scores(calls: Calls, tensor: int) -> bool:
             return False
         tensor = made_here[0]
     return False
+
+
+def _is_of_each_with_each(calls: Calls, at: int) -> bool:
+    """Whether scores of queries, a column, and of keys, a row, were added, as in GAT."""
+    many = calls.shape(calls.outputs(at)[0])[-2:]
+    if calls.name(at) != "add" or len(calls.inputs(at)) != 2 or 1 in many:
+        return False
+    sizes = {calls.shape(each)[-2:] for each in calls.inputs(at)}
+    return sizes == {(many[0], 1), (1, many[1])} and all(
+        calls.needs_grad(each) for each in calls.inputs(at)
+    )
 
 
 PASSED_ON = SAME_NUMBERS | {"native_dropout", "mul"}

@@ -18,15 +18,18 @@ from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
 from gradscope.trace.trace import Table, Trace
 
-FLAT = ("Round", "Floor", "Ceil", "Trunc", "Sign", "Sgn", "Heaviside", "FloorDivide")
+STEPS = ("Round", "Floor", "Ceil", "Trunc", "Sign", "Sgn", "Heaviside", "FloorDivide")
+DRAWS = ("Normal", "Bernoulli", "Poisson")
+FLAT = (*STEPS, *DRAWS)
 """How names of nodes begin whose derivative is zero wherever it is defined."""
 
 
 @rule("GS408", "zero-slope", Severity.WARNING, needs="engine")
 def zero_slope(trace: Trace) -> Iterator[Found]:
-    """Parameters get nothing but zeros: all ways to them lead through a rounding.
+    """Parameters get nothing but zeros: all ways to them lead through a rounding, or a draw.
 
-    `round`, `floor`, `ceil`, `trunc` and `sign` are steps: their derivative is zero.
+    `round`, `floor`, `ceil`, `trunc` and `sign` are steps: their derivative is zero. So it is for
+    numbers that `torch.normal` or `bernoulli` draws, as far as PyTorch knows.
 
     Bad:
         layer = torch.nn.Linear(2, 2)
@@ -64,8 +67,12 @@ def zero_slope(trace: Trace) -> Iterator[Found]:
             f"zeros: every way there leads through {row.name}{at(site)}",
             site=site,
             evidence=(Evidence("node", node), *few_tensors(trace, lost)),
-            why="it is a step function: its derivative is zero wherever it has one",
-            fix="let the gradient pass by (straight-through): `x + (torch.round(x) - x).detach()`",
+            why="PyTorch takes the numbers that are drawn for constants: their derivative is zero"
+            if row.name.startswith(DRAWS)
+            else "it is a step function: its derivative is zero wherever it has one",
+            fix="draw noise, and compute with it: `mu + std * torch.randn_like(std)`"
+            if row.name.startswith(DRAWS)
+            else "let the gradient pass by (straight-through): `x + (torch.round(x) - x).detach()`",
             certainty=Certainty.INFERRED,
         )
 

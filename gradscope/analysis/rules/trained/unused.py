@@ -125,10 +125,12 @@ def gradients_unused(trace: Trace) -> Iterator[Found]:
     for root, tensors, often in trained_by_nobody(training):
         acts = [act for act in training.acts.of(Deed.RAN) if act.module == root]
         site = training.acts.site(acts[0])
+        built = training.optimizers[0]
+        others = f"{built.type}, built{at(training.acts.site(built.built))}, holds others"
         yield Found(
             message=f"Gradients of {training.named(tensors)}, which ran{at(site)}, are computed in "
             f"{often} backwards, and nobody uses them: no optimizer holds "
-            f"{'them' if len(tensors) > 1 else 'it'}",
+            f"{'them' if len(tensors) > 1 else 'it'}; {others}",
             site=site,
             evidence=(Evidence("act", acts[0].id), *few_tensors(training.trace, tensors)),
             why="the graph through it was kept and walked each time, and `.grad` added up: nothing "

@@ -148,6 +148,19 @@ def lines_that_store(stored: Stored, file: str, within: CodeType | None) -> list
     return lines[:MOST]
 
 
+def line_that_equates(one: str, other: str, file: str) -> int:
+    """Where one of two names is given what the other stands for; 0: nowhere."""
+    tree = tree_of(file)
+    for each in () if tree is None else ast.walk(tree):
+        if isinstance(each, ast.Assign):
+            value = ast.unparse(each.value)
+            names = {ast.unparse(target) for target in each.targets}
+            names |= {value} if len(each.targets) > 1 else set()
+            if {one, other} <= names | {value}:
+                return each.lineno
+    return 0
+
+
 def _stores(statement: ast.stmt, stored: Stored) -> int:
     """How likely it is that this gives the name something, 1 the most; 0: it does not."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):

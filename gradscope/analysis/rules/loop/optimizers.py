@@ -1,0 +1,247 @@
+"""Rules about optimizers that are made again and again, and about what still refers to old ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.trained.no_slope import following_nodes
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node
+from gradscope.trace.trace import Trace
+
+AGAIN = 3
+"""So often one is built on a line, for the same parameters, before that is a habit."""
+
+WITHOUT_STATE = frozenset(("SGD", "LBFGS"))
+"""Those that remember nothing from step to step (SGD without momentum), or are for a while."""
+
+
+@rule("GS510", "optimizer-rebuilt", Severity.WARNING, needs="engine", reads=("act",), steps="each")
+def optimizer_rebuilt(trace: Trace) -> Iterator[Found]:
+    """An optimizer is built anew while a training goes on: what it has learnt of it is lost.
+
+    Adam's averages and momentum begin from nothing again, and so does a schedule's learning rate.
+    Not meant are trainings of their own: of other parameters, of weights that were loaded or set
+    anew, or with other settings.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        for _ in range(4):
+            optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop = trace.once(Loop)
+    alike: dict[tuple[object, ...], list[Optimizer]] = defaultdict(list)
+    for each in loop.optimizers:
+        if each.steps and each.built.stack != NONE and _remembers(each):
+            settings = str(each.built.facts.get("groups"))
+            alike[each.built.stack, each.type, each.tensors, settings].append(each)
+    for several in alike.values():
+        if len(several) >= AGAIN and not _begins_anew(loop, several):
+            yield _rebuilt(loop, several)
+
+
+def _remembers(optimizer: Optimizer) -> bool:
+    groups = optimizer.built.facts.get("groups", ())
+    if optimizer.type == "SGD":
+        return any(group.get("momentum") for group in groups)
+    return optimizer.type not in WITHOUT_STATE and not optimizer.built.facts.get("before")
+
+
+def _begins_anew(loop: Loop, several: list[Optimizer]) -> bool:
+    """Whether each trains other weights than the one before left, or others train between."""
+    first, last = several[0].built.t, several[-1].built.t
+    tensors = set(several[0].tensors)
+    set_anew = (Deed.LOADED, Deed.DATA_SET, Deed.DATA_WRITTEN, Deed.FILLED)
+    if any(first < act.t < last for act in loop.acts.of(*set_anew)):
+        return True
+    return any(
+        first < step.t < last
+        for each in loop.optimizers
+        if each not in several and not tensors.isdisjoint(each.tensors)
+        for step in each.steps
+    )
+
+
+def _rebuilt(loop: Loop, several: list[Optimizer]) -> Found:
+    one = several[0]
+    site, sites = loop.acts.site(one.built), loop.acts.sites(one.built)
+    outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
+    most = max(len(each.steps) for each in several)
+    steps = "one step" if most == 1 else f"at most {most} steps"
+    return Found(
+        message=f"{one.type} is built again and again: {len(several)} times{at(site)}{outer} for "
+        f"the same parameters, each for {steps}",
+        site=site,
+        evidence=(Evidence("act", one.built.id), Evidence("act", several[-1].built.id)),
+        why="a new optimizer begins without the averages and the momentum of the one before, so "
+        "that none is ever more than a few steps old; schedules and its settings begin anew, too",
+        fix=f"move {line(site, 'optimizer = …')} before the loop, and hand the optimizer on",
+        certainty=Certainty.INFERRED,
+    )
+
+
+@rule(
+    "GS516", "schedule-without-effect", Severity.WARNING, needs="engine", reads=("act",),
+    steps="each",
+)  # fmt: skip
+def schedule_without_effect(trace: Trace) -> Iterator[Found]:
+    """A schedule goes on with an optimizer that steps no more, while another one trains instead.
+
+    A schedule changes the learning rate of the optimizer that it was built with. Where a second
+    optimizer takes over, it needs one of its own.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([model.weight], lr=0.1)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            schedule.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            schedule.step()
+    """
+    loop = trace.once(Loop)
+    stepped: dict[int, list[Done]] = defaultdict(list)
+    for act in loop.acts.of(Deed.SCHEDULE_STEP):
+        stepped[act.of].append(act)
+    for old in loop.acts.optimizers:
+        last = old.steps[-1].t if old.steps else -1
+        if len(stepped[old.built.id]) < LATE or old.built.facts.get("before"):
+            continue
+        for new in loop.optimizers:
+            if (
+                new.steps
+                and new.built.t > old.built.t
+                and not set(new.tensors).isdisjoint(old.tensors)
+            ):
+                since = max(last, new.steps[0].t)
+                idle = [act for act in stepped[old.built.id] if act.t > since]
+                if len(idle) >= LATE and new.steps[-1].t > idle[0].t:
+                    yield _of_an_old_one(loop, old, new, idle)
+                    break
+
+
+LATE = 2
+"""So many steps of a schedule come too late: one may be that of the last epoch."""
+
+
+def _of_an_old_one(loop: Loop, old: Optimizer, new: Optimizer, idle: list[Done]) -> Found:
+    site, sites = loop.acts.site(idle[0]), loop.acts.sites(idle[0])
+    outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
+    built = [act for act in loop.acts.of(Deed.SCHEDULE) if act.of == old.built.id]
+    made = f" (built{at(loop.acts.site(built[0]))})" if built else ""
+    kind, other = idle[0].facts.get("type"), loop.acts.site(new.built)
+    return Found(
+        message=f"{kind}{made} has no effect: its step{at(site)}{outer} changes the learning rate "
+        f"of the {old.type} built{at(loop.acts.site(old.built))}, and the {new.type} built"
+        f"{at(other)} trains instead",
+        site=site,
+        evidence=(
+            *(Evidence("act", act.id) for act in (idle[0], idle[-1])),
+            Evidence("act", new.built.id),
+        ),
+        why=f"{len(idle)} of its steps came after the last step of its own optimizer; the one that "
+        "steps now keeps the learning rate that it was built with",
+        fix=f"build a schedule for the new optimizer, after {line(other, 'optimizer = …')}",
+        certainty=Certainty.INFERRED,
+    )
+
+
+@rule("GS509", "not-scaled", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+def not_scaled(trace: Trace) -> Iterator[Found]:
+    """A GradScaler divides gradients by its scale that nobody has multiplied by it.
+
+    The backward has to begin from what `scaler.scale(loss)` gives. Else the gradients become as
+    many times too small as the scale is large, and nothing is learnt.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(torch.ones(3, 2)), torch.ones(3, 1))
+            scaled = scaler.scale(loss)
+            loss.backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(torch.ones(3, 2)), torch.ones(3, 1))
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    """
+    loop = trace.once(Loop)
+    for optimizer in loop.optimizers:
+        scaled = [act for act in loop.acts.of(Deed.SCALED_STEP) if act.of == optimizer.built.id]
+        fills = [each for each in loop.moments(optimizer) if each.beat is Beat.FILLED]
+        plain = [each for each in fills if not _multiplied(trace, each)]
+        if scaled and fills and len(plain) == len(fills):
+            yield _divided(loop, optimizer, scaled, plain)
+
+
+HOPS = 3
+"""So far from its root a backward may be multiplied by the scale: losses are scaled one by one."""
+
+
+def _multiplied(trace: Trace, fill: Moment) -> bool:
+    """Whether a product is near the root of a backward."""
+    tasks, nodes = trace.table(GraphTask), trace.table(Node)
+    following = trace.once(following_nodes)
+    near = set(tasks.row(fill.id).roots)
+    for _ in range(HOPS):
+        near |= {after for node in near for after in following.get(node, ())}
+    names = [nodes.row(each).name for each in near if nodes.has(each)]
+    return not names or any(name.startswith("Mul") for name in names)
+
+
+def _divided(
+    loop: Loop, optimizer: Optimizer, scaled: list[Done], plain: list[Moment]
+) -> Found:  # fmt: skip
+    fill, site, stepped = plain[0], loop.site(plain[0]), loop.acts.site(scaled[0])
+    called = called_on(stepped)
+    return Found(
+        message=f"gradients are unscaled, and were not scaled: the backward{at(site)} begins from "
+        f"a loss without scaler.scale(…), and {called}.step{at(stepped)} divides by the scale",
+        site=site,
+        evidence=(*evidence(fill), Evidence("act", scaled[0].id)),
+        why="no product with the scale is near the root of the backward, "
+        f"{often(len(plain), len(plain), 'backwards')}; {optimizer.type} steps with gradients "
+        "that are as many times too small as the scale is large",
+        fix=f"write `scaler.scale(loss).backward()` instead of {line(site, 'loss.backward()')}",
+        certainty=Certainty.INFERRED,
+    )
