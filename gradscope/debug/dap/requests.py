@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from gradscope.analysis.answers.meant import tensor_meant
 from gradscope.debug.commands import answer
 from gradscope.debug.dap.breakpoints import FILTERS
+from gradscope.debug.dap.launched import Launched, is_script
 from gradscope.debug.dap.running import Running
 from gradscope.debug.dap.session import Asked, Session, arrived, request, stopped
 from gradscope.debug.dap.sources import Sources
@@ -54,13 +56,20 @@ def _launch(session: Session, asked: Asked) -> None:
     if session.live:
         session.after(lambda: session.wire.event("initialized"))
         return
+    if is_script(asked):
+        session.launched = Launched(asked, partial(_printed, session))
+        return
     path = asked.get("program") or asked.get("trace")
     if not isinstance(path, str):
-        raise UsageError("launch names no trace: give its path as `program`")
+        raise UsageError("launch names nothing: give the path of a trace or script as `program`")
     session.opened = Walk(load(path))
     session.known_sources = Sources(session.opened.trace)
     session.opened.moment = session.opened.place(str(asked.get("at", "start")))
     session.after(lambda: session.wire.event("initialized"))
+
+
+def _printed(session: Session, category: str, text: str) -> None:
+    session.wire.event("output", category=category, output=text)
 
 
 @request("configurationDone")

@@ -18,7 +18,9 @@ def serve(wire: Wire, token: str = "") -> None:
     """Until the client says that it goes, or is gone. `token`: what it has to know."""
     session = Session(wire, token)
     while not session.over and answer_next(session):
-        pass
+        if session.launched is not None:
+            session.launched.relay(wire)
+            return
 
 
 def answer_next(session: Session) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradscope.debug.dap.launched import Launched
 from gradscope.debug.dap.sources import Sources
 from gradscope.debug.dap.stack import Level, thread_of
 from gradscope.debug.dap.variables import Variables
@@ -29,6 +30,7 @@ class Session:
         self.variables = Variables()
         self.levels: list[Level] = []  # of stacks that were told since the last stop
         self.set: dict[str, list[int]] = {}  # numbers of breakpoints, by where they were set
+        self.launched: Launched | None = None  # a script, whose own debugger answers
         self.stops_first = True
         self.over = self.ends = False  # the session; and with it the program
         self.live = self.configured = False  # of a program that runs; it may begin

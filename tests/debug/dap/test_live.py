@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gradscope import load
 from gradscope.errors import ExitCode
 
 ENGINES = [
@@ -225,3 +226,41 @@ def test_who_sends_nonsense_is_hung_up_on_and_a_second_editor_refused(tmp_path: 
         process.communicate(timeout=60)
 
     assert process.returncode == ExitCode.STOPPED
+
+
+def test_a_script_is_launched_stopped_and_what_it_prints_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT + "import sys\nsys.exit(len(sys.argv))\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "gradscope", "dap", "--port", "0"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        assert server.stderr is not None
+        found = re.search(r"127\.0\.0\.1:(\d+), token (\w+)", server.stderr.readline())
+        assert found is not None
+        client = Client(int(found[1]))
+        client.ask("initialize")
+        given = {"token": found[2], "on": "gradscope", "args": ["a", "b"]}
+        lost = client.ask("launch", **given, program=str(tmp_path / "none.py"))
+        client.ask("launch", **given, program=str(tmp_path / "train.py"))
+        client.event("initialized")
+        client.ask("setFunctionBreakpoints", breakpoints=[{"name": "SqrtBackward0"}])
+        client.ask("configurationDone")
+        stopped = client.event("stopped")
+        value = client.ask("evaluate", expression="step", context="hover")["body"]["result"]
+        client.ask("setFunctionBreakpoints", breakpoints=[])
+        client.ask("continue")
+        printed = ""
+        while "ended" not in printed:
+            printed = client.event("output")["output"]
+        code = client.event("exited")["exitCode"]
+        client.event("terminated")
+        left = client.ask("disconnect")
+        client.close()
+        server.kill()
+
+    assert not lost["success"]
+    assert "none.py" in lost["message"]
+    assert "SqrtBackward0 is about to run" in stopped["text"]
+    assert (value, code) == ("0", 3)
+    assert left["success"]
+    assert load(tmp_path / "trace.json").meta["exit"] == "exit code 3"

@@ -232,9 +232,9 @@ def test_a_file_that_is_gone_is_shown_as_far_as_it_was_recorded(tmp_path: Path, 
     [
         ("made_up", {}, "does not know the request 'made_up'"),
         ("threads", {}, "no trace is open"),
-        ("launch", {}, "launch names no trace"),
+        ("launch", {}, "launch names nothing"),
         ("launch", {"program": "no.json"}, "no.json"),
-        ("launch", {"program": 7}, "launch names no trace"),
+        ("launch", {"program": 7}, "launch names nothing"),
         ("setBreakpoints", {"breakpoints": [{"line": "x"}]}, "no trace is open"),
     ],
 )
