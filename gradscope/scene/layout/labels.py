@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradscope.scene.graph.picture import Box, Group, Line, Mark, Tone
-from gradscope.scene.layout.measure import Style, fitting, width_of
+from gradscope.scene.layout.measure import Style, ending, fitting, width_of
 from gradscope.trace.text import visible
 
 WIDEST = 330.0
@@ -49,7 +49,7 @@ def box_rows(box: Box) -> list[Row]:
 
 def frame_rows(group: Group) -> list[Row]:
     """The title of a frame, and the source line that its boxes share."""
-    title = _shown(group.title, Style.FRAME) or UNNAMED
+    title = ending(visible(group.title, 200), Style.FRAME, WIDEST) or UNNAMED
     return [Row(title, Style.FRAME), *_lines(group.lines)]
 
 

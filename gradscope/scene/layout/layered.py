@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 Point = tuple[float, float]
 
@@ -25,8 +26,19 @@ LANE = 6.0
 ROW_GAP = 26.0
 UNDER_LABEL = 14.0
 """The space kept for the labels of ways, below the pieces they start from."""
-SWEEPS = 6
-SETTLINGS = 10
+
+
+class Care(NamedTuple):
+    """How much is done for an order with few crossings, and for straight ways."""
+
+    sweeps: int
+    rounds: int  # where ways leave depends on where they go, and the other way round
+    settlings: int
+
+
+USUAL = Care(6, 2, 10)
+QUICK = Care(2, 1, 5)
+"""For pictures that nobody sees as a whole."""
 
 
 @dataclass(slots=True, eq=False)
@@ -129,7 +141,9 @@ def _upper_first(pieces: Sequence[Piece], onward: Mapping[Piece, list[Piece]]) -
     return order[::-1]
 
 
-def lay_out(pieces: Sequence[Piece], ways: Sequence[Way], row_of: Mapping[Piece, int]) -> Rows:
+def lay_out(
+    pieces: Sequence[Piece], ways: Sequence[Way], row_of: Mapping[Piece, int], care: Care = USUAL
+) -> Rows:
     """Give each piece its place, and each way its course. Ways must lead downwards."""
     number = {row: number for number, row in enumerate(sorted(set(row_of.values())))}
     row_of = {piece: number[row] for piece, row in row_of.items()}
@@ -137,10 +151,10 @@ def lay_out(pieces: Sequence[Piece], ways: Sequence[Way], row_of: Mapping[Piece,
     for piece in pieces:
         rows[row_of[piece] + 1].append(piece)
     steps = _steps(ways, row_of, rows)
-    _order(rows, steps)
-    for _ in range(2):  # where ways leave depends on where they go, and the other way round
+    _order(rows, steps, care.sweeps)
+    for _ in range(care.rounds):
         _place_ports(steps)
-        _settle(rows, steps)
+        _settle(rows, steps, care.settlings)
     left = min((piece.x for row in rows for piece in row), default=0.0)
     for row in rows:
         for piece in row:
@@ -178,7 +192,7 @@ def _lane(way: Way, row: list[Piece]) -> Piece:
 # Order ---------------------------------------------------------------------------------------
 
 
-def _order(rows: list[list[Piece]], steps: Mapping[int, list[_Step]]) -> None:
+def _order(rows: list[list[Piece]], steps: Mapping[int, list[_Step]], sweeps: int) -> None:
     """Put each row into the order with the fewest crossings that a few sweeps come by."""
     down: dict[Piece, list[tuple[Piece, int]]] = defaultdict(list)
     up: dict[Piece, list[tuple[Piece, int]]] = defaultdict(list)
@@ -193,7 +207,7 @@ def _order(rows: list[list[Piece]], steps: Mapping[int, list[_Step]]) -> None:
                 first.setdefault(lower, len(first))
         rows[number].sort(key=lambda piece: first.get(piece, len(first)))
     best, fewest = [list(row) for row in rows], _crossings(rows, down)
-    for sweep in range(SWEEPS):
+    for sweep in range(sweeps):
         if not fewest:
             break
         _sweep(rows, up if sweep % 2 == 0 else down, reverse=bool(sweep % 2))
@@ -244,7 +258,12 @@ def _crossings(
         place = {piece: number for number, piece in enumerate(lower)}
         seen: list[int] = []
         for piece in upper:
-            ends = sorted(place[other] for other, _ in down.get(piece, ()) if other in place)
+            ends = [place[other] for other, _ in down.get(piece, ()) if other in place]
+            if len(ends) == 1:  # most have one
+                at = bisect_right(seen, ends[0])
+                found += len(seen) - at
+                seen.insert(at, ends[0])
+                continue
             found += sum(len(seen) - bisect_right(seen, end) for end in ends)
             for end in ends:
                 insort(seen, end)
@@ -292,7 +311,7 @@ def _spread(width: float, ways: Sequence[Way], ports: dict[int, float], *, label
         at += each * scale
 
 
-def _settle(rows: Sequence[list[Piece]], steps: Mapping[int, list[_Step]]) -> None:
+def _settle(rows: Sequence[list[Piece]], steps: Mapping[int, list[_Step]], settlings: int) -> None:
     """Move pieces towards their neighbours, without changing their order."""
     pulls: dict[Piece, list[tuple[Piece, float, float]]] = defaultdict(list)
     weights: dict[Piece, float] = defaultdict(float)
@@ -308,7 +327,7 @@ def _settle(rows: Sequence[list[Piece]], steps: Mapping[int, list[_Step]]) -> No
     pulled = [
         [(piece, pulls.get(piece, ()), weights.get(piece, 0.01)) for piece in row] for row in rows
     ]
-    for number in range(SETTLINGS):
+    for number in range(settlings):
         for row in pulled if number % 2 == 0 else reversed(pulled):
             if row:
                 _settle_row(row)

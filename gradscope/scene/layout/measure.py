@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from unicodedata import combining, east_asian_width
 
 
@@ -54,6 +55,7 @@ SPARE = 1.03
 """A font that stands in for another is a little wider or narrower."""
 
 
+@lru_cache(1 << 16)  # each line of a box is asked for several times
 def width_of(text: str, style: Style) -> float:
     """How wide a line of text is at most, in pixels."""
     known = _KNOWN[style]
@@ -95,3 +97,13 @@ def fitting(text: str, style: Style, width: float) -> str:
     while kept and width_of(f"{text[:kept]}…", style) > width:
         kept -= 1
     return f"{text[:kept]}…"
+
+
+def ending(text: str, style: Style, width: float) -> str:
+    """The same cut from the left: of a path, what it ends in says more."""
+    if width_of(text, style) <= width:
+        return text
+    begin = 1
+    while begin < len(text) and width_of(f"…{text[begin:]}", style) > width:
+        begin += 1
+    return f"…{text[begin:]}"

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from gradscope.scene.layout.columns import FIRST, LAST, columns_of, parts_of, whole_of
-from gradscope.scene.layout.layered import WIDEST, Piece, Point, Way, lay_out, ranks
+from gradscope.scene.layout.layered import QUICK, USUAL, WIDEST, Piece, Point, Way, lay_out, ranks
 
 PAD = 12.0
 BETWEEN_COLUMNS = 34.0
 AROUND_TITLE = 16.0
 """The space below a title for ways that come in beside it."""
 BETWEEN_DOORS = 9.0
+LARGE = 5_000
+"""More boxes than these are laid out with less care; the page, whose twin this is, has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class _Nest:
         self._frames = {frame.id: frame for frame in frames}
         self._links = links
         self._tallest = tallest
+        self._care = QUICK if len(boxes) > LARGE else USUAL
         self._children: dict[str, list[str]] = defaultdict(list)
         for id, each in self._sized.items():
             self._children[each.parent].append(id)
@@ -163,7 +166,7 @@ class _Nest:
         at, bottom = 0.0, 0.0
         parts: list[tuple[int, list[Point]]] = []
         for column in columns:
-            rows = lay_out(column.pieces, column.ways, column.row_of)
+            rows = lay_out(column.pieces, column.ways, column.row_of, self._care)
             for piece in column.pieces:
                 piece.x += at
             for id, points in rows.ways.items():

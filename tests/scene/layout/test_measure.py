@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.scene.layout.measure import BOLD, PLAIN, Style, fitting, width_of
+from gradscope.scene.layout.measure import BOLD, PLAIN, Style, ending, fitting, width_of
 
 
 def test_every_printable_letter_has_its_width() -> None:
@@ -30,3 +30,11 @@ def test_text_that_does_not_fit_ends_in_an_ellipsis() -> None:
     cut = fitting("a long one that does not fit", Style.CODE, 100)
     assert cut == "a long one that…"
     assert width_of(cut, Style.CODE) <= 100
+
+
+def test_a_path_that_does_not_fit_keeps_its_end() -> None:
+    assert ending("blocks.0.attention", Style.CODE, 200) == "blocks.0.attention"
+    cut = ending("blocks.0.attention.qkv", Style.CODE, 100)
+    assert cut.startswith("…")
+    assert cut.endswith("attention.qkv")
+    assert width_of(cut, Style.CODE) <= 100 < width_of(f"{cut}i", Style.CODE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from gradscope.scene.layout.nested import Link, Placed, Sized, nested
@@ -60,6 +61,19 @@ def test_arrows_go_down_and_through_nothing(
     boxes, frames, links = graph
     found = placed(graph, tallest)
 
+    assert arrows_lead_down(found, [*boxes, *frames], links) == []
+
+
+def test_large_pictures_keep_the_rules_though_they_are_laid_out_with_less_care(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    boxes, frames, links = scene(15)
+    usual = placed((boxes, frames, links), 400)
+    monkeypatch.setattr("gradscope.scene.layout.nested.LARGE", 0)
+    found = placed((boxes, frames, links), 400)
+
+    assert found != usual
+    assert apart(found, [*boxes, *frames]) == []
     assert arrows_lead_down(found, [*boxes, *frames], links) == []
 
 
