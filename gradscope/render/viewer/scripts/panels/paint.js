@@ -280,7 +280,7 @@ export class Painter {
     const lines = [...box.lines];
     if (state === WAITING && box.is !== "group") {
       const [come, all] = app.states.gradients(box.node);
-      if (all) lines[lines.length - 1] = `◌ ${come} of ${all} gradients`;
+      if (all) lines[lines.length - 1] = `◌ ${come} of ${all}${box.is === "leaf" ? "" : " gradients"}`;
     } else if (state !== DONE && box.is !== "group" && lines.length) lines[lines.length - 1] = `${GLYPHS[state]} ${["not run", "", "ready", "running", "", "failed"][state]}`;
     lines.forEach((line, place) => this.clipped(line, x, box.y + 36 + place * 15, box.w - 16));
   }
