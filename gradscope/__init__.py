@@ -8,6 +8,7 @@
     gradscope.render(trace, "graph.svg")
     gradscope.show(trace)  # in a notebook: the page to walk through the backward in
     gradscope.to_networkx(trace)  # the graph with all its nodes, as networkx has it
+    step = gradscope.capture(step)  # on gradscope's own engine: recorded once, then replayed
     gradscope.Walk(trace).next("nan").backwards  # the engine's state where a NaN was born
 
 Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gradscope.record.recorder import mark, span, step
     from gradscope.render.notebook import show
     from gradscope.render.pictures import render
+    from gradscope.runtime.capture.captured import capture
     from gradscope.scene.network import to_networkx
     from gradscope.trace.load_save import load
 
@@ -41,6 +43,7 @@ __all__ = [
     "Walk",
     "__version__",
     "breakpoint",
+    "capture",
     "inspect",
     "load",
     "mark",
@@ -61,6 +64,7 @@ _HOMES = {
     "State": "gradscope.analysis.state.state",
     "Walk": "gradscope.debug.walk",
     "breakpoint": "gradscope.debug.live.api",
+    "capture": "gradscope.runtime.capture.captured",
     "inspect": "gradscope.analysis.report",
     "load": "gradscope.trace.load_save",
     "mark": "gradscope.record.recorder",

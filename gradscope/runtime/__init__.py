@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from gradscope.runtime import autograd as autograd, random as random
+from gradscope.runtime.capture.compile import compile as compile
 from gradscope.runtime.core import ops as _tables
 from gradscope.runtime.core.autograd import tensor_methods
 from gradscope.runtime.core.autograd.engine import accumulate_grad, run_by_hand
@@ -57,7 +58,6 @@ from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.errors.arguments import called_function as asked
 from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
-    compile as compile,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
     get_float32_matmul_precision as get_float32_matmul_precision,
     get_num_interop_threads as get_num_interop_threads,

@@ -1,4 +1,4 @@
-"""`torch.compiler`: nothing is compiled here, and functions are what they are."""
+"""`torch.compiler`: steps are recorded and replayed, and other functions are what they are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gradscope.runtime.capture.compile import compile
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.state.settings import compile
 
 __all__ = [
     "allow_in_graph",

@@ -18,6 +18,7 @@ from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.custom.function import CustomOperation
 from gradscope.runtime.core.kernels.arrays import stepping
 from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state.array_calls import optimizer_step
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.in_place import count_write
@@ -52,24 +53,41 @@ def stepped(
     if lists is None or len({id(param) for param in params}) != len(params):
         return False
     here = probe.here
-    written: list[Any] = []
     begin = 0 if here is None else here.clock()
-    for options, places in optimizer.quick.options(group, states):
-        if places is None:
-            optimizer.quick.kernel(options, lists)
-        else:
-            optimizer.quick.kernel(options, [[row[i] for i in places] for row in lists])
-    for nr, writer in optimizer.quick.writes(group):
-        operation = REGISTRY[writer]
-        tensors = params if nr == 0 else kept[nr - 2]
-        for tensor in tensors:
-            count_write(tensor, operation)
-        written += tensors
+    written = all_at_once(optimizer, group, states, (params, kept), lists)
     if here is not None:
         written += [own["step"] for own in states if "step" in own]
         fused = fused_operation(type(optimizer).__name__)
         here.fused(fused, [*params, *grads], written, begin, state)
     return True
+
+
+@optimizer_step
+def all_at_once(
+    optimizer: Any,
+    group: Group,
+    states: Sequence[dict[str, Any]],
+    tensors: tuple[Sequence[Any], Sequence[Sequence[Any]]],
+    lists: list[list[Any]],
+) -> list[Any]:
+    """Step parameters, of which `lists` has the arrays; returns what was written, in order.
+
+    `tensors` are these parameters, and what is kept of each.
+    """
+    for options, places in optimizer.quick.options(group, states):
+        if places is None:
+            optimizer.quick.kernel(options, lists)
+        else:
+            optimizer.quick.kernel(options, [[row[i] for i in places] for row in lists])
+    params, kept = tensors
+    written: list[Any] = []
+    for nr, writer in optimizer.quick.writes(group):
+        operation = REGISTRY[writer]
+        row = params if nr == 0 else kept[nr - 2]
+        for tensor in row:
+            count_write(tensor, operation)
+        written += row
+    return written
 
 
 @cache

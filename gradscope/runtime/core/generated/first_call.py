@@ -29,6 +29,8 @@ from gradscope.runtime.core.rows.parameters import (
 from gradscope.runtime.core.state.forking import renewed
 from gradscope.runtime.core.state.frames import WRITTEN
 
+_roads: list[LazyFunction] = []
+
 Names = Callable[[], dict[str, Any]]
 
 _lock = renewed(RLock())
@@ -54,6 +56,7 @@ class LazyFunction:
         self.names = names  # what the text needs besides, made as late as the code
         self.functions: list[FunctionType] = []
         self.built = False
+        _roads.append(self)
 
     def function(self, scope: dict[str, Any]) -> FunctionType:
         """A function that will have this code and these globals."""
@@ -108,6 +111,12 @@ class LazyFunction:
         if isinstance(op := scope.get("op"), Operation):
             made.__doc__ = description(op, formulas=True)
         made.__code__ = built.__code__
+
+
+def scopes() -> list[dict[str, Any]]:
+    """The globals of all roads, of functions made like another, too."""
+    found = [function.__globals__ for road in _roads for function in road.functions]
+    return list({id(scope): scope for scope in found}.values())
 
 
 def road_of(

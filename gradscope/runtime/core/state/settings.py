@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -205,18 +205,3 @@ def set_default_tensor_type(t: Any) -> None:
         "torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
     dtypes.set_default_dtype(kind)
-
-
-def compile(model: Any = None, **_: Any) -> Any:
-    """The model itself: a compiled one could not be watched."""
-    warn_once(
-        "torch.compile: gradscope runs the model itself, so that it can be watched; nothing is "
-        "compiled"
-    )
-    if model is None:
-        return _unchanged
-    return model
-
-
-def _unchanged(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function

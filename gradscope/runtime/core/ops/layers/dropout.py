@@ -7,6 +7,7 @@ import math
 from gradscope.runtime.core.dtypes.memory_formats import empty_as
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.random.random import as_it_lies
+from gradscope.runtime.core.state.array_calls import array_call
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.placement import wrapped_on
@@ -21,11 +22,10 @@ def _check(p):
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _kept(input, p, *, channels):
+def _kept(array, p, *, channels):
     """1 where an element stays, 0 where it goes; drawn in the order that lies in memory."""
-    array = input._array
     if channels:
-        return chosen(None).bernoulli(1 - p, _channel_shape(input)).astype(array.dtype)
+        return chosen(None).bernoulli(1 - p, _channel_shape(array)).astype(array.dtype)
     if array.flags.c_contiguous:
         return chosen(None).bernoulli(1 - p, array.shape).astype(array.dtype)
     noise = empty_as(array, array.dtype)
@@ -34,11 +34,25 @@ def _kept(input, p, *, channels):
     return noise
 
 
-def _channel_shape(input):
-    shape = input._array.shape
+def _channel_shape(array):
+    shape = array.shape
     if len(shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     return (*shape[:2], *(1 for _ in shape[2:]))
+
+
+@array_call
+def _noise(array, p, channels, alpha):
+    """What an array is multiplied by, and for SELU what is then added."""
+    noise = _kept(array, p, channels=channels)
+    kind = noise.dtype.type
+    if not alpha:
+        noise /= kind(1 - p)
+        return noise, None
+    scale = 1.0 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
+    shift = (noise - kind(1)) * kind(ALPHA * scale) + kind(ALPHA * scale * p)
+    noise *= kind(scale)
+    return noise, shift
 
 
 def _times(input, noise, inplace):
@@ -52,16 +66,9 @@ def _dropped(input, p, train, inplace, channels=False, alpha=False):
         return input
     if p == 1:
         return _times(input, input.new_zeros(()), inplace)
-    noise = _kept(input, p, channels=channels)
-    kind = noise.dtype.type
-    if not alpha:
-        noise /= kind(1 - p)
-        return _times(input, _written(noise, input, "div_"), inplace)
-    scale = 1.0 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
-    shift = (noise - kind(1)) * kind(ALPHA * scale) + kind(ALPHA * scale * p)
-    noise *= kind(scale)
-    made = _times(input, _written(noise, input, "mul_"), inplace)
-    return made.add_(wrapped_on(shift, input.device))
+    noise, shift = _noise(input._array, p, channels, alpha)
+    made = _times(input, _written(noise, input, "mul_" if alpha else "div_"), inplace)
+    return made.add_(wrapped_on(shift, input.device)) if alpha else made
 
 
 def _written(noise, input, scaling):

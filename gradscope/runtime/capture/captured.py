@@ -1,0 +1,145 @@
+"""A captured step: a function that runs as ever until its plan is proved, and then is replayed."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gradscope.runtime.capture.making import MORE_CODE, Making
+from gradscope.runtime.capture.plan.plan import Plan
+from gradscope.runtime.capture.proving import proved
+from gradscope.runtime.capture.recording.recording import Stop
+from gradscope.runtime.capture.recording.watching import Program
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.state.thread import ThreadState, local
+
+MOST_PLANS = 8
+"""As many plans one step may have, for as many shapes, say, or learning modes."""
+MOST_TRIES = 4
+"""So often other code may run than before until a step is not tried any more."""
+
+_recording = threading.Lock()
+
+
+class Captured:
+    """A step that is replayed where that is known to do the same."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.plans: list[Plan] = []
+        self.stops: list[Stop] = []
+        self.recaptured: list[str] = []  # why a plan did not fit
+        self.eager = 0  # calls that ran as if nothing were captured
+        self._program = Program()
+        self._watched = False
+        self._tries = 0
+        self._said: set[str] = set()
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if probe.here is not None or _is_special(state):
+            return self._as_ever(args, kwargs)
+        for place, plan in enumerate(self.plans):
+            if plan.guards.hold(args, kwargs):
+                if place:
+                    self.plans.insert(0, self.plans.pop(place))
+                return plan.replay(args, kwargs) if plan.proved else self._prove(plan, args, kwargs)
+        if self.stops or not _recording.acquire(blocking=False):
+            return self._as_ever(args, kwargs)
+        try:
+            return self._make(args, kwargs)
+        finally:
+            _recording.release()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def report(self) -> str:
+        """What was captured, how often it was replayed, and why not, in words."""
+        count = len(self.plans)
+        lines = [f"{self._name()}: {count} plan{'' if count == 1 else 's'}"]
+        lines += [f"not replayed: {stop}" for stop in self.stops[:1]]
+        for plan in self.plans:
+            parts = [call.part for call in plan.calls]
+            told = ", ".join(f"{parts.count(p)} {p}" for p in dict.fromkeys(parts))
+            looked = len(plan.guards.holdings) + len(plan.guards.states)
+            lines.append(
+                f"{len(parts)} calls on arrays ({told}); replayed {plan.replays} times; "
+                f"guards look at {looked} values"
+            )
+        lines += [f"recorded anew: {reason}" for reason in self.recaptured]
+        return "\n".join([*lines, f"{self.eager} calls ran as ever"])
+
+    def _as_ever(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.eager += 1
+        return self.function(*args, **kwargs)
+
+    def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Watch the step, or record it."""
+        self.eager += 1
+        making = Making(self.function, self._program, records=self._watched)
+        if not self._watched:
+            result = making.watch(args, kwargs)
+            self._watched = True
+        else:
+            if self.plans:
+                self.recaptured.append(self.plans[0].guards.failed)
+            result = making.record(args, kwargs)
+        self._learn(making)
+        return result
+
+    def _learn(self, making: Making) -> None:
+        if making.plan is not None:
+            self.plans.insert(0, making.plan)
+            if len(self.plans) > MOST_PLANS:
+                self._give_up([Stop(f"{MOST_PLANS} plans are made, and none fits")])
+            return
+        if making.stops and making.stops[0].reason == MORE_CODE:
+            self._tries += 1
+            if self._tries < MOST_TRIES:
+                return
+        if making.stops:
+            self._give_up(making.stops)
+
+    def _prove(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the step and the plan, and compare."""
+        self.eager += 1
+        result, reason = proved(plan, self.function, args, kwargs)
+        if reason:
+            self.plans.remove(plan)
+            self._give_up([Stop(f"the replay differs in {reason}")])
+        plan.proved = not reason
+        return result
+
+    def _give_up(self, stops: list[Stop]) -> None:
+        self.stops = list(stops)
+        self._say(f"{self._name()} is not replayed: {stops[0]}")
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            sys.stderr.write(f"gradscope: {text}\n")
+
+    def _name(self) -> str:
+        return str(getattr(self.function, "__qualname__", type(self.function).__name__))
+
+
+def _is_special(state: ThreadState) -> bool:
+    """Whether something is going on that plans know nothing of."""
+    return bool(
+        state.special
+        or state.task is not None
+        or state.function_modes
+        or state.keeper is not None
+        or not state.grad_enabled
+        or state.transforms
+    )
+
+
+def capture(function: Callable[..., Any]) -> Captured:
+    """A step that is recorded once and then replayed, with the same numbers."""
+    return function if isinstance(function, Captured) else Captured(function)

@@ -1,0 +1,221 @@
+"""How a plan is made: a step is run and recorded, and what it did is looked over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gradscope.runtime.capture.plan.plan import Effects, Plan
+from gradscope.runtime.capture.plan.results import Results
+from gradscope.runtime.capture.reach.arguments import Arguments
+from gradscope.runtime.capture.reach.guards import Guards, TensorState, version_of
+from gradscope.runtime.capture.reach.reached import Holding, Reached, Unreadable, explained
+from gradscope.runtime.capture.recording.exchange import exchanged
+from gradscope.runtime.capture.recording.recording import Recording, Stop
+from gradscope.runtime.capture.recording.reviewed import SWITCHES
+from gradscope.runtime.capture.recording.trees import refs
+from gradscope.runtime.capture.recording.watching import Program, Watching
+from gradscope.runtime.core.state.thread import local
+
+
+class Making:
+    """One step that is run to make a plan of it."""
+
+    def __init__(
+        self, function: Callable[..., Any], program: Program, *, records: bool = True
+    ) -> None:
+        self.function = function
+        self.program = program
+        self.recording = Recording(records=records)
+        self.plan: Plan | None = None
+
+    @property
+    def stops(self) -> list[Stop]:
+        return self.recording.stops
+
+    def watch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the step, and see whose code runs."""
+        with Watching(self.program, self.recording).active():
+            return self.function(*args, **kwargs)
+
+    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the step, and make a plan of what it does, if that can be done."""
+        recording = self.recording
+        arguments = Arguments(args, kwargs)
+        try:
+            reached = self._reached(arguments)
+        except Unreadable as reason:
+            recording.stop(str(reason), "")
+            return self.function(*args, **kwargs)
+        states = self._states(reached, arguments)
+        inputs = self._inputs(states)
+        guards = Guards(reached.holdings, [s for s in states if not s.place], arguments)
+        size = self.program.size()
+        with exchanged(recording), Watching(self.program, recording).active():
+            result = self.function(*args, **kwargs)
+        if not local.state.grad_enabled or local.state.special:
+            recording.stop("the step leaves a mode on, or gradients off", "")
+        if self.program.size() == size:
+            self._finish(result, args, kwargs, guards, states, inputs)
+        else:
+            recording.stop(MORE_CODE, "")
+        return result
+
+    def _reached(self, arguments: Arguments) -> Reached:
+        reached = Reached(self.program)
+        reached.add(self.function, getattr(self.function, "__name__", "the step"))
+        for module, name in SWITCHES:
+            found = sys.modules.get(f"gradscope.runtime.{module}")
+            if found is not None:
+                reached.add(vars(found)[name], f"{module}.{name}")
+        for leaf in arguments.others():
+            reached.add(leaf.value, leaf.place)
+        unseen = explained(self.program, reached)
+        if unseen:
+            raise Unreadable(f"the variables of {unseen} cannot be seen")
+        if arguments.repeated:
+            raise Unreadable("a tensor is given twice")
+        return reached
+
+    def _states(self, reached: Reached, arguments: Arguments) -> list[TensorState]:
+        given = {id(leaf.value) for leaf in arguments.tensors}
+        states = [
+            TensorState(tensor, name)
+            for tensor, name in reached.tensors.values()
+            if id(tensor) not in given
+        ]
+        if len(states) < len(reached.tensors):
+            self.recording.stop("a tensor is given that the step can reach anyway", "")
+        for place, leaf in enumerate(arguments.tensors):
+            state = TensorState(leaf.value, leaf.place)
+            state.place = str(place)
+            states.append(state)
+        return states
+
+    def _inputs(self, states: list[TensorState]) -> dict[int, str]:
+        """Numbers for the arrays that are there when the step begins, and how to come by them."""
+        recording = self.recording
+        inputs: dict[int, str] = {}
+        recording.leaves = {id(state.tensor) for state in states}
+        for nr, state in enumerate(states):
+            if recording.number(state.array) is None:
+                way = f"{state.name}._array" if state.place else f"a{nr}"
+                inputs[recording.new(state.array)] = way
+            if state.grad is not None and recording.number(state.grad._array) is None:
+                meta = f"{state.name}._meta" if state.place else f"m{nr}"
+                inputs[recording.new(state.grad._array)] = f"{meta}.grad._array"
+        return inputs
+
+    # -- when the step is over ------------------------------------------------------------------
+
+    def _finish(
+        self,
+        result: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        guards: Guards,
+        states: list[TensorState],
+        inputs: dict[int, str],
+    ) -> None:
+        recording = self.recording
+        used = {nr for call in recording.calls for v in (*call.given, *call.named.values())
+                for nr in refs(v)}  # fmt: skip
+        for state in states:
+            self._check(state, used)
+        given = {id(leaf.value): n for n, leaf in enumerate(guards.arguments.tensors)}
+        outside = frozenset(inputs)
+        results = Results(result, recording, given, outside)
+        effects = self._effects(states, used)
+        changed = self._changed(guards, args, kwargs)
+        if changed:
+            recording.stop(f"the step changes what it reads: {changed}", "")
+        guards = self._without_options(guards, states)
+        if not recording.stops:
+            self.plan = Plan(recording, guards, inputs, results, effects)
+
+    def _without_options(self, guards: Guards, states: list[TensorState]) -> Guards:
+        """Guards that leave alone what steps of optimizers read anew, such as the learning rate."""
+        if "param_groups" in self.program.attributes or self.program.every_attribute:
+            return guards
+        groups = {id(c.given[1].value) for c in self.recording.calls if c.kind == "step"}
+        kept = [
+            holding
+            for holding in guards.holdings
+            if not (id(holding.owner) in groups and holding.key in READ_ANEW)
+        ]
+        numbers = [
+            Holding(h.owner, h.key, type(h.value), "type", h.name)
+            for h in guards.holdings
+            if id(h.owner) in groups and h.key in READ_ANEW
+        ]
+        states = [state for state in states if not state.place]
+        return Guards([*kept, *numbers], states, guards.arguments)
+
+    def _changed(self, guards: Guards, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """What the step has changed besides numbers and gradients."""
+        again = Arguments(args, kwargs)
+        if [leaf.place for leaf in again.leaves] != [
+            leaf.place for leaf in guards.arguments.leaves
+        ]:
+            return "its arguments"
+        return guards.holdings_differ()
+
+    def _check(self, state: TensorState, used: set[int]) -> None:
+        """Refuse what a replay would not do to this tensor."""
+        recording, tensor = self.recording, state.tensor
+        if tensor._array is not state.array:
+            recording.stop(f"the step gives {state.name} other memory", "")
+        if tensor.requires_grad is not state.needs_grad or tensor.is_leaf is not state.leaf:
+            recording.stop(f"the step changes whether {state.name} requires a gradient", "")
+        nr = recording.number(state.array)
+        if nr in used and state.needs_grad and not state.leaf:
+            recording.stop(f"{state.name} has a history from before the step", "")
+        if version_of(tensor) != state.version and tensor._base is not None:
+            recording.stop(f"the step writes to {state.name}, which is a view", "")
+        if state.grad is not None and state.grad.requires_grad:
+            recording.stop(f"the gradient of {state.name} requires a gradient", "")
+
+    def _effects(self, states: list[TensorState], used: set[int]) -> Effects:
+        recording = self.recording
+        writes: list[tuple[TensorState, int]] = []
+        written: list[tuple[TensorState, int]] = []
+        forgotten: list[TensorState] = []
+        renewed: list[TensorState] = []
+        counted: set[int] = set()
+        for state in states:
+            tensor, told = state.tensor, recording.told.get(id(state.tensor), 0)
+            count = version_of(tensor) - state.version - told
+            if count and id(tensor._versions) not in counted:
+                counted.add(id(tensor._versions))
+                writes.append((state, count))
+            grad = None if tensor._meta is None else tensor._meta.grad
+            if grad is None and (state.grad is not None or id(tensor) in recording.begun):
+                forgotten.append(state)
+            elif grad is state.grad:
+                count = 0 if grad is None else version_of(grad) - state.grad_version
+                count -= 0 if grad is None else recording.told.get(id(grad), 0)
+                if count:
+                    written.append((state, count))
+            else:
+                self._renewed(state, grad, renewed, written, used)
+        return Effects(tuple(writes), tuple(forgotten), tuple(renewed), tuple(written))
+
+    def _renewed(self, state: Any, grad: Any, renewed: Any, written: Any, used: Any) -> None:
+        recording = self.recording
+        nr, begun = recording.begun.get(id(state.tensor), (-1, 0))
+        if recording.number(grad._array) is None or nr < 0:
+            recording.stop(f"the step gives {state.name} a gradient that no backward made", "")
+            return
+        before = state.grad
+        if before is not None and recording.number(before._array) not in used:
+            renewed.append(state)
+        count = version_of(grad) - begun - recording.told.get(id(grad), 0)
+        if count:
+            written.append((state, count))
+
+
+READ_ANEW = frozenset(("lr", "betas", "eps", "weight_decay", "alpha"))
+"""Options that a step of an optimizer reads each time it is called."""
+
+MORE_CODE = "other code ran than before"

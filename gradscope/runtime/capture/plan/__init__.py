@@ -1,0 +1,1 @@
+"""The calls of a step as one function over arrays."""

@@ -1,0 +1,161 @@
+"""A plan is proved before it is used: it and the program do the same to the same numbers.
+
+The step runs as ever; what it left is put aside, what was there before is put back, and the plan is
+replayed. If one bit differs, the step has what the program left, and the plan is never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.capture.plan.plan import Plan
+from gradscope.runtime.capture.reach.guards import version_of
+from gradscope.runtime.capture.recording.recording import PLAIN
+from gradscope.runtime.core.state.generator import Generator
+from gradscope.runtime.core.tensors.default_generator import default_generator
+from gradscope.runtime.core.tensors.memory.storage import VersionCounter
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+
+@dataclass
+class Kept:
+    """Numbers, version and gradient of one tensor at some moment."""
+
+    tensor: Any
+    numbers: Any
+    version: int
+    grad: Any
+    grad_numbers: Any
+    grad_version: int
+
+    @classmethod
+    def of(cls, tensor: Any) -> Kept:
+        grad = None if tensor._meta is None else tensor._meta.grad
+        return cls(
+            tensor,
+            tensor._array.copy(order="K"),
+            version_of(tensor),
+            grad,
+            None if grad is None else grad._array.copy(order="K"),
+            0 if grad is None else version_of(grad),
+        )
+
+    def put_back(self) -> None:
+        tensor = self.tensor
+        if not _same(tensor._array, self.numbers):
+            tensor._array[...] = self.numbers
+        _set_version(tensor, self.version)
+        if tensor._meta is not None:
+            tensor._meta.grad = self.grad
+        if self.grad is not None:
+            if not _same(self.grad._array, self.grad_numbers):
+                self.grad._array[...] = self.grad_numbers
+            _set_version(self.grad, self.grad_version)
+
+    def differs(self) -> str:
+        """How the tensor differs now from what is kept here."""
+        now = Kept.of(self.tensor)
+        if not _same(now.numbers, self.numbers):
+            return "the numbers"
+        if now.version != self.version:
+            return f"the version ({self.version}, replayed {now.version})"
+        if (now.grad is None) is not (self.grad is None):
+            return "whether there is a gradient"
+        if self.grad is not None and not _same(now.grad_numbers, self.grad_numbers):
+            return "the gradient"
+        return ""
+
+
+def _set_version(tensor: Any, version: int) -> None:
+    if tensor._versions is not None:
+        tensor._versions.value = version
+    elif version:
+        tensor._versions = VersionCounter(version)
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Whether two arrays hold the same bits, laid out alike."""
+    return (
+        found.shape == wanted.shape
+        and found.dtype == wanted.dtype
+        and found.tobytes() == wanted.tobytes()
+    )
+
+
+class Moment:
+    """All that a step can change, at some moment."""
+
+    def __init__(self, states: Sequence[Any], generators: Sequence[Generator]) -> None:
+        self.kept = [Kept.of(tensor) for tensor in states]
+        self.drawn = [(each, Generator.get_state(each)) for each in generators]
+
+    def put_back(self) -> None:
+        for each in self.kept:
+            each.put_back()
+        for generator, state in self.drawn:
+            Generator.set_state(generator, state)
+
+    def differs(self, names: Sequence[str]) -> str:
+        for each, name in zip(self.kept, names, strict=True):
+            reason = each.differs()
+            if reason:
+                return f"{reason} of {name}"
+        for generator, state in self.drawn:
+            if not np.array_equal(Generator.get_state(generator), state):
+                return "what was drawn at random"
+        return ""
+
+
+FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a replay may raise that the program did not: then it is not used."""
+
+
+def proved(
+    plan: Plan, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, str]:
+    """What the step returns, and how the plan differs from it; empty if it does not."""
+    tensors = [state.tensor for state in plan.guards.states]
+    tensors += [leaf.value for leaf in plan.guards.arguments.leaves_of(args, kwargs)]
+    names = [state.name for state in plan.guards.states] + plan.given
+    generators = [default_generator, *plan.guards.generators()]
+    before = Moment(tensors, generators)
+    result = function(*args, **kwargs)
+    after = Moment(tensors, generators)
+    before.put_back()
+    try:
+        replayed = plan.replay(args, kwargs)
+    except FAILURES as error:
+        after.put_back()
+        return result, f"the replay fails: {error}"
+    reason = after.differs(names) or differs(replayed, result)
+    if not reason:
+        return replayed, ""
+    after.put_back()
+    return result, reason
+
+
+def differs(found: Any, wanted: Any) -> str:
+    """How a returned value differs from another."""
+    if type(found) is not type(wanted):
+        return "what is returned"
+    if isinstance(found, Tensor):
+        names = (found.grad_fn and found.grad_fn.name(), wanted.grad_fn and wanted.grad_fn.name())
+        if not _same(found._array, wanted._array) or found._array.strides != wanted._array.strides:
+            return "a tensor that is returned"
+        if names[0] != names[1] or found.requires_grad is not wanted.requires_grad:
+            return "the history of a tensor that is returned"
+        return "" if found._version == wanted._version else "the version of what is returned"
+    if isinstance(found, list | tuple | dict):
+        pairs = list(found.items()) if isinstance(found, dict) else list(enumerate(found))
+        others = list(wanted.items()) if isinstance(wanted, dict) else list(enumerate(wanted))
+        if [key for key, _ in pairs] != [key for key, _ in others]:
+            return "what is returned"
+        reasons = (differs(a, b) for (_, a), (_, b) in zip(pairs, others, strict=True))
+        return next((reason for reason in reasons if reason), "")
+    if isinstance(found, PLAIN):
+        return "" if found == wanted or repr(found) == repr(wanted) else "what is returned"
+    return "" if found is wanted else "what is returned"

@@ -1,0 +1,1 @@
+"""What a step does with arrays, noted while it runs."""

@@ -1,0 +1,203 @@
+"""The calls of a step as they happen, and which arrays they were given and made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from gradscope.runtime.capture.recording.trees import Call, Constant, Items, Ref, TensorOf
+from gradscope.runtime.core.calls.long_way import NUMBERS32, NUMBERS64
+from gradscope.runtime.core.devices.devices import device
+from gradscope.runtime.core.dtypes.dtypes import dtype
+from gradscope.runtime.core.dtypes.memory_formats import memory_format
+from gradscope.runtime.core.state.frames import outside
+from gradscope.runtime.core.state.generator import Generator
+from gradscope.runtime.core.state.settings import layout
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+PLAIN = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), range)
+CONSTANTS = (
+    *PLAIN, np.dtype, dtype, device, layout, memory_format, type, FunctionType, BuiltinFunctionType,
+    Generator,
+)  # fmt: skip
+"""What is the same in each replay: it comes from code, or from what guards look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a step, or a piece of it, cannot be replayed, and where."""
+
+    reason: str
+    line: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason} at {self.line}" if self.line else self.reason
+
+
+class Recording:
+    """What one step did with arrays, so far."""
+
+    def __init__(self, *, records: bool = True) -> None:
+        self.records = records  # else only the code that runs is watched
+        self.thread = threading.get_ident()
+        self.calls: list[Call] = []
+        self.stops: list[Stop] = []
+        self.inside = 0
+        self.part = "forward"
+        self.told: dict[int, int] = {}  # writes that calls count themselves, by id of the tensor
+        self.begun: dict[int, tuple[int, int]] = {}  # gradients begun, with their first version
+        self.leaves: set[int] = set()  # the tensors that were there before, by id
+        self._numbers: dict[int, int] = {}
+        self._alive: dict[int, Any] = {}  # not held: who holds an array decides what becomes of it
+        self._count = 0
+
+    # -- arrays ---------------------------------------------------------------------------------
+
+    def new(self, array: Any) -> int:
+        """A number for an array; one that had a number has this one from now on."""
+        nr, self._count = self._count, self._count + 1
+        number = id(array)
+        self._numbers[number] = nr
+        if number not in self._alive:
+            self._alive[number] = ref(array, partial(self._gone, number))
+        return nr
+
+    def _gone(self, number: int, _: Any) -> None:
+        """Another array may get this id now."""
+        self._numbers.pop(number, None)
+        self._alive.pop(number, None)
+
+    def number(self, array: Any) -> int | None:
+        """The number of an array that is known."""
+        return self._numbers.get(id(array))
+
+    def constant(self, array: Any) -> None:
+        """Let an array be known that has the same numbers in each replay."""
+        if self.listens and self.number(array) is None:
+            kept = array.copy()
+            self.calls.append(self.call(kept.copy, (), {}, self.new(array), "constant"))
+
+    # -- calls ----------------------------------------------------------------------------------
+
+    @property
+    def listens(self) -> bool:
+        """Whether what happens now, in this thread, is to be noted."""
+        return (
+            self.records
+            and not (self.inside or self.stops)
+            and self.thread == threading.get_ident()
+        )
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: dict[str, Any] | None = None,
+        *,
+        label: str = "",
+        kind: str = "call",
+    ) -> Any:
+        """Call a function on arrays, note it, and give what it gave, numbers as arrays."""
+        named = named or {}
+        if not self.listens:
+            return function(*args, **named)
+        given = tuple([self.tree(value) for value in args])
+        by_name = {name: self.tree(value) for name, value in named.items()}
+        self.inside += 1
+        try:
+            result = function(*args, **named)
+        finally:
+            self.inside -= 1
+        result, whole = _as_arrays(result)
+        made = self._made(result, label)
+        call = self.call(function, given, by_name, made, label, whole=whole, kind=kind)
+        self.calls.append(call)
+        return result
+
+    def _made(self, result: Any, label: str) -> Any:
+        if result is None:
+            return None
+        if isinstance(result, np.ndarray):
+            return self.new(result)
+        several = isinstance(result, list | tuple)
+        if several and all(one is None or isinstance(one, np.ndarray) for one in result):
+            return tuple([None if one is None else self.new(one) for one in result])
+        self.stop(f"{label} gives a {type(result).__name__}, not arrays")
+        return None
+
+    def call(
+        self, function: Any, given: Any, named: Any, made: Any, label: str, **how: Any
+    ) -> Call:
+        return Call(function, given, named, made, label, self.part, line_now(), **how)
+
+    def tree(self, value: Any) -> Any:
+        """An argument with numbers for its arrays; what is not known stops the recording."""
+        if isinstance(value, Tensor):
+            nr = self._known(value._array)
+            return TensorOf(nr) if nr is not None else Constant(value)
+        if isinstance(value, np.ndarray | np.generic):
+            nr = self._known(value)
+            return Ref(nr) if nr is not None else Constant(value)
+        if isinstance(value, dict):
+            items = tuple([self.tree(item) for item in value.values()])
+            return Items(dict, items, tuple(value))
+        if isinstance(value, list | tuple):
+            items = tuple([self.tree(item) for item in value])
+            if all(isinstance(item, Constant) for item in items) and isinstance(value, tuple):
+                return Constant(value)
+            plain = type(value) in (list, tuple)
+            if not plain and any(not isinstance(item, Constant) for item in items):
+                self.stop(f"an argument is a {type(value).__name__} of arrays")
+            return Items(list if isinstance(value, list) else tuple, items)
+        if isinstance(value, slice):
+            parts = [self.tree(part) for part in (value.start, value.stop, value.step)]
+            if not all(isinstance(part, Constant) for part in parts):
+                self.stop("a slice has a tensor as its bound")
+            return Constant(value)
+        if not isinstance(value, CONSTANTS):
+            self.stop(f"an argument is a {type(value).__name__}")
+        return Constant(value)
+
+    def _known(self, array: Any) -> int | None:
+        nr = self.number(array)
+        if nr is None and not _is_number(array):
+            self.stop("an array is used whose origin is not seen")
+        return nr
+
+    def stop(self, reason: str, line: str | None = None) -> None:
+        """Say why this cannot be replayed; the step runs on as ever."""
+        self.stops.append(Stop(reason, line_now() if line is None else line))
+
+
+def _is_number(array: Any) -> bool:
+    """Whether an array is one of the numbers that calls remember."""
+    if getattr(array, "ndim", 1) or isinstance(array, np.generic):
+        return False
+    known = NUMBERS32 if array.dtype == np.float32 else NUMBERS64
+    return any(number is array for number in known.values())
+
+
+def _as_arrays(result: Any) -> tuple[Any, bool]:
+    """What a kernel gave, with arrays for numbers, and whether there were numbers."""
+    if isinstance(result, np.ndarray) or result is None:
+        return result, False
+    if isinstance(result, np.generic | int | float | bool | complex):
+        return np.asarray(result), True
+    if isinstance(result, list | tuple) and any(isinstance(one, np.generic) for one in result):
+        return [None if one is None else np.asarray(one) for one in result], True
+    return result, False
+
+
+def line_now() -> str:
+    """The line of the program that is being run, as file:line."""
+    import sys
+
+    frame = outside(sys._getframe(1))
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,226 @@
+"""Whose code runs in a step, seen by a profile function, and what of it no replay could do.
+
+# Note [Who may run]
+In a watched or recorded step every call is looked at, outside of kernels. A function of the runtime
+may run if its module is named in `reviewed.py`; if it touches arrays, if it is itself named there.
+A function of the standard library may run if its module only shuffles its arguments. Functions in C
+that the program calls may be those of builtins and containers that depend on their arguments alone.
+Everything else is the program's: what its code reads is kept, for the guards (see `reach/`).
+"""
+
+from __future__ import annotations
+
+import dis
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.capture.recording import reviewed
+from gradscope.runtime.capture.recording.recording import Recording
+from gradscope.runtime.core.state.frames import WRITTEN
+
+NUMPY = str(Path(np.__file__).parent)
+IMPORTING = "<frozen importlib._bootstrap>"
+OURS, FOREIGN, SHUFFLES, LOOKS, DRAWS = range(5)
+
+
+@dataclass
+class Program:
+    """The program's own functions that ran in a step, and the names in them."""
+
+    codes: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
+    """Their code, and their globals."""
+    attributes: set[str] = field(default_factory=set)
+    every_attribute: bool = False  # whether names are made at run time (getattr, vars)
+
+    def add(self, code: CodeType, scope: dict[str, Any]) -> None:
+        if code not in self.codes:
+            self.codes[code] = scope
+            self.attributes |= names_in(code)[1]
+
+    def of_globals(self) -> Iterator[tuple[dict[str, Any], str]]:
+        """Each global name that may have been read or written, with its namespace."""
+        for code, scope in self.codes.items():
+            for name in sorted(names_in(code)[0]):
+                yield scope, name
+
+    def size(self) -> tuple[int, bool]:
+        return len(self.codes), self.every_attribute
+
+
+@cache
+def names_in(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The global names and the attributes that code mentions."""
+    found: tuple[set[str], set[str]] = (set(), set())
+    for instruction in dis.get_instructions(code):
+        name, kind = instruction.argval, instruction.opname
+        if not isinstance(name, str):
+            continue
+        if kind.endswith(("_GLOBAL", "_NAME")):
+            found[0].add(name)
+        elif kind.endswith(("_ATTR", "_METHOD")) or kind == "IMPORT_FROM":
+            found[1].add(name)
+    return frozenset(found[0]), frozenset(found[1])
+
+
+class Watching:
+    """Looks at each call of a step."""
+
+    def __init__(self, program: Program, recording: Recording) -> None:
+        self.program = program
+        self.recording = recording
+        self._made: dict[int, tuple[Any, dict[str, Any]]] = {}  # factories under way, by frame
+        self._importing: FrameType | None = None
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Inside, calls are looked at; those of a collection of garbage wait until after it."""
+        before, collects = sys.getprofile(), gc.isenabled()
+        gc.disable()
+        sys.setprofile(self._look)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+            if collects:
+                gc.enable()
+
+    def _look(self, frame: FrameType, event: str, arg: Any) -> None:
+        recording, code = self.recording, frame.f_code
+        if recording.inside or recording.stops:
+            return
+        if self._importing is not None or code.co_filename == IMPORTING:
+            self._import(frame, event)
+            return
+        kind, what = _kind_of(code, frame.f_globals.get("__name__", ""))
+        if event == "call":
+            if kind == FOREIGN and not what:
+                self.program.add(code, frame.f_globals)
+            elif kind == FOREIGN and not _called_by_runtime(frame):
+                recording.stop(what)
+            elif kind == LOOKS:
+                self._look_closer(frame, what)
+            elif kind == DRAWS and recording.records and not self._made:
+                recording.stop("random numbers are drawn or seeded outside of what is recorded")
+        elif event == "return" and id(frame) in self._made:
+            self._factory_returns(frame, arg)
+        elif event == "c_call" and kind == FOREIGN and not what:
+            self._of_c(frame, arg)
+
+    def _import(self, frame: FrameType, event: str) -> None:
+        """What a first import runs, of a kernel's library, say, is no part of the step."""
+        if self._importing is None and event == "call":
+            self._importing = frame
+        elif self._importing is frame and event == "return":
+            self._importing = None
+
+    def _of_c(self, frame: FrameType, function: Any) -> None:
+        reason = c_function(function)
+        if reason == EVERY_ATTRIBUTE:
+            self.program.every_attribute = True
+        elif reason:
+            self.recording.stop(reason, f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+    def _look_closer(self, frame: FrameType, name: str) -> None:
+        """At a function of the runtime that has to do with arrays."""
+        found = reviewed.FUNCTIONS.get(name)
+        if found is None:
+            self.recording.stop(f"{reviewed.in_words(name)} looks at numbers")
+        elif found is not reviewed.HARMLESS:
+            reason = found(self.recording, frame.f_locals)
+            if reason is reviewed.CONSTANT or reason is reviewed.DRAWN:
+                self._made[id(frame)] = (reason, dict(frame.f_locals))
+            elif reason:
+                self.recording.stop(reason)
+
+    def _factory_returns(self, frame: FrameType, result: Any) -> None:
+        reason, given = self._made.pop(id(frame))
+        if reason is reviewed.CONSTANT and result is not None:
+            self.recording.constant(result._array)
+        elif reason is reviewed.DRAWN and result is not None:
+            reviewed.drawn(self.recording, frame, given, result)
+
+
+def _called_by_runtime(frame: FrameType) -> bool:
+    """Whether a library's function was called by the runtime: then it is a part of that."""
+    above = frame.f_back
+    while above is not None:
+        kind, what = _kind_of(above.f_code, above.f_globals.get("__name__", ""))
+        if kind in (OURS, LOOKS):
+            return True
+        if kind == FOREIGN and not what:
+            return False
+        above = above.f_back
+    return False
+
+
+_kinds: dict[CodeType, tuple[int, str]] = {}
+
+
+def _kind_of(code: CodeType, module: str) -> tuple[int, str]:
+    found = _kinds.get(code)
+    if found is None:
+        found = _kinds[code] = _classified(code, module)
+    return found
+
+
+def _classified(code: CodeType, module: str) -> tuple[int, str]:
+    """Whose code this is; of what is not understood, why."""
+    file = code.co_filename
+    if file.startswith(WRITTEN):
+        return OURS, ""
+    if module == "gradscope.runtime" or module.startswith("gradscope.runtime."):
+        return _of_runtime(code, module.removeprefix("gradscope.runtime").removeprefix("."))
+    top = module.partition(".")[0]
+    if file.startswith(NUMPY) or top in ("numpy", "numba", "llvmlite"):
+        return FOREIGN, f"NumPy's {code.co_name} is called"
+    if top in reviewed.SHUFFLING:
+        return SHUFFLES, ""
+    if top in sys.stdlib_module_names and top != "__main__":
+        return FOREIGN, f"{module}.{code.co_name} of the standard library is called"
+    return FOREIGN, ""
+
+
+def _of_runtime(code: CodeType, module: str) -> tuple[int, str]:
+    if module.startswith(("capture", "core.kernels.")):
+        return OURS, ""
+    if module == "core.state.generator":
+        return DRAWS, ""
+    name = f"{module}:{code.co_qualname}"
+    if name in reviewed.FUNCTIONS:
+        return (OURS, "") if reviewed.FUNCTIONS[name] is reviewed.HARMLESS else (LOOKS, name)
+    allowed = module.startswith(reviewed.MODULES) and reviewed.looks_at_layout_only(code)
+    return (OURS, "") if allowed else (LOOKS, name)
+
+
+EVERY_ATTRIBUTE = "every attribute"
+
+
+def c_function(function: Any) -> str:
+    """Why a call of a function in C by the program cannot be replayed; empty if it can."""
+    name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None)
+    if module == "builtins":
+        if name in reviewed.BUILTINS:
+            return EVERY_ATTRIBUTE if name in reviewed.READS_NAMES else ""
+        return f"{name}() is called"
+    if module in reviewed.C_MODULES:
+        return ""
+    kind: Any = owner if isinstance(owner, type) else type(owner)
+    if module is None and owner is not None and kind in reviewed.CONTAINERS:
+        return ""
+    objclass = getattr(function, "__objclass__", None)
+    if objclass in reviewed.CONTAINERS or (objclass is object and name == "__init__"):
+        return ""
+    return f"{module or kind.__name__}.{name}() is called"
+
+
+Look = Callable[[Recording, dict[str, Any]], Any]
