@@ -66,6 +66,11 @@ class Session:
         self.module_paths: list[str] = []  # of modules that were met, by their ids
         self.source: Source = engine.watch(self)
 
+    def backward_ended(self) -> None:
+        """One that ran in no other is over."""
+        self.acts.backward_ended()
+        self.task_ended()
+
     def flush_if_worth_it(self, waiting: int = 0) -> None:
         """Flush when so many records wait that there is much to write, or it is time."""
         if waiting >= MANY:

@@ -20,7 +20,7 @@ from gradscope.analysis.nonfinite.causes import Causes, inherited
 from gradscope.analysis.nonfinite.lineage import Finiteness, Lineage, without_operands
 from gradscope.analysis.program.calls import SAME_NUMBERS
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Op, Place, Value
+from gradscope.trace.schema import NONE, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
 
 VALUES_LEVELS = ("values", "full")
@@ -125,25 +125,32 @@ class _Alone:
         ops, chosen = trace.table(Op), without_operands(trace)
         columns = (ops[name][chosen].tolist() for name in ("id", "stack", "name"))
         rows = [*zip(*columns, strict=True)]
-        self._lines = {id: line for id, line, _ in rows}
+        self._lines = {id: (line, name) for id, line, name in rows}
         moves = {name: _base_name(trace, name) in ONLY_MOVES for name in {row[2] for row in rows}}
         self._moves = {id for id, _, name in rows if moves[name]}
-        self._first: dict[str, int] = {}  # by kind: the line
+        self._first: dict[str, tuple[int, int]] = {}  # by kind: the line, and the call's name
         self._looks: set[tuple[object, ...]] = set()
+        tensors = trace.table(Tensor)
+        self._written = set(tensors["id"][tensors["version"] > 0].tolist())
 
     def explain(self, birth: Birth, *, meant: bool) -> bool:
         """Whether it follows from the first of them."""
         looks = (birth.count, birth.nan, birth.posinf, birth.neginf, birth.bad)
+        if birth.op in self._lines and birth.place is Place.LEAF:  # numbers were taken in
+            self._looks.add(looks)
+            self._first.setdefault(birth.kind, (NONE, NONE))
+            return False
         if birth.op in self._lines and birth.place is Place.OP_OUTPUT:
             if birth.op in self._moves:
                 return True
             if meant and birth.kind == "Inf":
                 return False
             line = self._lines[birth.op]
-            if self._first.setdefault(birth.kind, line) != line:
-                return True
             self._looks.add(looks)
-            return False
+            return self._first.setdefault(birth.kind, line) != line
+        outside = birth.place is Place.LEAF and birth.node == NONE
+        if outside and birth.tensor in self._written and birth.kind in self._first:
+            return True  # what came in was written into it
         unknown = birth.place is Place.LEAF or birth.unchecked > 0
         return unknown and bool(birth.bad) and looks in self._looks
 

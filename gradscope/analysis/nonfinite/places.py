@@ -11,8 +11,9 @@ import numpy as np
 
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
-from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.nonfinite.births import Birth
+from gradscope.analysis.program.acts import BRING_IN, Origin, Origins, brought
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import (
     NONE,
@@ -69,6 +70,19 @@ class Places:
                 words = "in the gradient that backward was called with"
                 return PlaceInWords(words, "", _site_of(self.trace, GraphTask, birth.task))
             case Place.LEAF:
+                origin = self.origin(birth)
+                if origin is not None:
+                    title = self._leaf(birth)
+                    words = f"outside: {brought(origin.by)} brought it into {title}"
+                    if self.trace.table(Tensor).row(birth.tensor).version:
+                        words = f"outside: it was written into {title}, which {origin.by} made"
+                    elif origin.by not in BRING_IN:
+                        words = f"without a graph: {origin.by} made {title} with it"
+                    return PlaceInWords(words, "", origin.site)
+                ops = self.trace.table(Op)
+                if ops.has(birth.op) and birth.tensor == NONE:
+                    words = f"outside: {brought(ops.row(birth.op).name)} brought it in"
+                    return PlaceInWords(words, "", self._first_seen(birth))
                 words = f"outside: {self._leaf(birth)} came with it"
                 return PlaceInWords(words, "", self._first_seen(birth))
             case Place.NODE_INPUT:
@@ -107,8 +121,9 @@ class Places:
         if not tensors["leaf"][position]:
             return NONE
         name = self.trace.text(int(tensors["name"][position]))
-        if birth.place is not Place.LEAF or name:
-            return name
+        origin = self.origin(birth)
+        if birth.place is not Place.LEAF or name or origin is not None:
+            return name if origin is None else (name, origin.act.stack)
         return self._first_uses.get(birth.tensor, (NONE, birth.tensor))[1]
 
     def _of_op(self, birth: Birth) -> PlaceInWords:
@@ -137,11 +152,22 @@ class Places:
         found = leaf(self.trace, birth.tensor)
         return found.title if found else self._names.title(birth.node)
 
+    def origin(self, birth: Birth) -> Origin | None:
+        """The call that made a tensor which came with it, if that is no call of the graph's."""
+        outside = birth.place is Place.LEAF and birth.node == NONE and birth.op == NONE
+        return self.trace.once(Origins).of(birth.tensor) if outside else None
+
     def _first_seen(self, birth: Birth) -> Site:
         """The line that made a tensor, or used it first."""
         if self.trace.table(Op).has(birth.op):
             return _site_of(self.trace, Op, birth.op)
         return site_of(self.trace, self._first_uses.get(birth.tensor, (NONE, NONE))[1])
+
+    def used_first(self, birth: Birth) -> str:
+        """As in "; it is first used at train.py:18"."""
+        _, stack = self._first_uses.get(birth.tensor, (NONE, NONE))
+        site = site_of(self.trace, stack)
+        return f"; it is first used{at(site)}" if site.place else ""
 
     @cached_property
     def _modules(self) -> dict[int, str]:

@@ -12,9 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.trace.schema import NONE, Act, Deed, Module, Stack
 from gradscope.trace.trace import Trace
+
+UNNAMED = frozenset(("", "lift_fresh"))
+"""What PyTorch calls to take numbers in, whoever asked for it."""
+
+BRING_IN = UNNAMED | {
+    "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "Tensor",
+    "FloatTensor", "DoubleTensor", "load", "full", "new_tensor", "new_full", "empty", "new_empty",
+}  # fmt: skip
+"""Calls whose result holds what they are given, or what nobody has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +123,43 @@ class Acts:
     def sites(self, act: Done) -> tuple[Site, ...]:
         """The lines from there outwards, as many as were kept; one that is empty, if none was."""
         return tuple(lines(self.trace, act.stack)) or (Site(),)
+
+
+def brought(by: str) -> str:
+    """What a call that brings numbers in is called."""
+    return "data that is made a tensor" if by in UNNAMED else by
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The call that brought a tensor in."""
+
+    act: Done
+    by: str  # "from_numpy"
+    site: Site
+
+    @property
+    def words(self) -> str:
+        """As in "from_numpy at train.py:8"."""
+        return f"{brought(self.by)}{at(self.site)}"
+
+
+class Origins:
+    """Those of a trace, as far as they were seen."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._acts = trace.once(Acts)
+
+    @cached_property
+    def _of(self) -> dict[int, Done]:
+        return {tensor: act for act in self._acts.of(Deed.CAME_IN) for tensor in act.tensors}
+
+    def of(self, tensor: int) -> Origin | None:
+        """Where this one was made; None: that is not known, or a call that is told of did."""
+        act = self._of.get(tensor)
+        if act is None:
+            return None
+        return Origin(act, str(act.facts.get("by", "")), self._acts.site(act))
 
 
 def moved_by(step: Done, optimizer: Optimizer | None, tensor: int) -> tuple[float, float]:

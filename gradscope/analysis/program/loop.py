@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -56,6 +57,9 @@ class Moment:
 
 CLEARING = (Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED)
 SCALING = ("mul_", "div_")
+BY_HAND = "the update"
+"""In place of an optimizer's type."""
+
 ADDED = (Accumulation.IN_PLACE, Accumulation.OUT_OF_PLACE)
 
 
@@ -107,39 +111,69 @@ class Loop:
         known = self._moments.get(optimizer.built.id)
         if known is None:
             found = [*self._fills(optimizer), *self._acts_on(optimizer)]
+            if optimizer.type == BY_HAND:
+                found += self._steps_by_hand(optimizer.tensors)
             known = sorted(found, key=lambda moment: (moment.t, moment.id))
             self._moments[optimizer.built.id] = known
         return known
 
     @cached_property
-    def by_hand(self) -> list[Moment]:
-        """The same of leaves that the program writes itself, where it has no optimizer.
+    def by_hand(self) -> tuple[Optimizer, ...]:
+        """Leaves that the program writes itself, where it has no optimizer, as if these held them.
 
-        What is written between two backwards is a step, at its first line.
+        What is written between two backwards is a step, at its first line. Leaves whose steps come
+        at the same times are of one.
         """
         if self.acts.optimizers:
-            return []
-        training = self.trace.once(Training)
-        leaves = tuple(sorted(training.reached))
-        nobody = Done(NONE, Deed.OPTIMIZER, 0, NONE, leaves, NONE, NONE, {}, NONE, NONE, NONE, NONE)
-        update = Optimizer(nobody, "update", leaves, (), ())
-        fills = list(self._fills(update))
-        found = [*fills, *self._acts_on(update), *self._writes(leaves, [f.t for f in fills])]
-        return sorted(found, key=lambda moment: (moment.t, moment.id))
+            return ()
+        fills = np.sort(np.array([begin for begin, _ in self.tasks.values()], np.int64))
+        rounds: dict[int, set[int]] = defaultdict(set)
+        for leaf, moment in self._writes:
+            rounds[leaf].add(int(np.searchsorted(fills, moment.t)))
+        together: dict[frozenset[int], list[int]] = defaultdict(list)
+        for leaf, its in sorted(rounds.items()):
+            if its - {0}:
+                together[frozenset(its)].append(leaf)
+        return tuple(
+            Optimizer(_nobody(NONE - 1 - place, leaves), BY_HAND, tuple(leaves), (), ())
+            for place, leaves in enumerate(together.values())
+        )
 
-    def _writes(self, leaves: tuple[int, ...], fills: list[int]) -> Iterator[Moment]:
+    @cached_property
+    def trained(self) -> tuple[Optimizer, ...]:
+        """What steps: optimizers, or in their absence the program itself."""
+        return self.optimizers or self.by_hand
+
+    def _steps_by_hand(self, leaves: tuple[int, ...]) -> Iterator[Moment]:
+        """The first write between two backwards, of lines that write after some backward."""
+        its = frozenset(leaves)
+        writes = sorted((each for leaf, each in self._writes if leaf in its), key=lambda w: w.t)
+        fills = sorted(begin for begin, _ in self.tasks.values())
+        after = {each.stack for each in writes if fills and each.t > fills[0]}
+        told: set[int] = set()
+        for each in writes:
+            place = bisect_right(fills, each.t)
+            if each.stack in after and place not in told:
+                told.add(place)
+                yield each
+
+    @cached_property
+    def _writes(self) -> list[tuple[int, Moment]]:
+        """Writes to leaves that gradients came to, and what replaces their data; with the leaf."""
+        leaves = self.trace.once(Training).reached
         versions, tensors = self.trace.table(Version), self.trace.table(Tensor)
-        known = [each for each in leaves if tensors.has(each)]
-        storages = {tensors.row(each).storage: each for each in known}
-        of_storage = np.isin(versions["storage"], [each for each in storages if each != NONE])
-        its = np.flatnonzero(of_storage | np.isin(versions["tensor"], leaves))
-        its = its[np.argsort(versions["t"][its], kind="stable")]
-        rounds = np.searchsorted(np.sort(np.array(fills, np.int64)), versions["t"][its])
-        _, first = np.unique(rounds, return_index=True)
-        for place in its[first[rounds[first] > 0]].tolist():
-            row = versions.at(place)
-            leaf = storages.get(row.storage, row.tensor)
-            yield Moment(Beat.STEPPED, row.t, row.stack, "tensor", leaf)
+        storages = {tensors.row(each).storage: each for each in leaves if tensors.has(each)}
+        storages.pop(NONE, None)
+        its = np.isin(versions["storage"], [*storages]) | np.isin(versions["tensor"], [*leaves])
+        columns = (versions[name][its].tolist() for name in ("storage", "tensor", "t", "stack"))
+        found = []
+        for storage, tensor, t, stack in zip(*columns, strict=True):
+            leaf = tensor if tensor in leaves else storages.get(storage, tensor)
+            found.append((leaf, Moment(Beat.STEPPED, t, stack, "tensor", leaf)))
+        for act in self.acts.of(Deed.DATA_SET):
+            replaced = Moment(Beat.STEPPED, act.t, act.stack, "act", act.id)
+            found += [(leaf, replaced) for leaf in act.tensors]
+        return found
 
     def _fills(self, optimizer: Optimizer) -> Iterator[Moment]:
         tasks, tensors, onto_old, t = self._accumulated
@@ -174,7 +208,7 @@ class Loop:
 
     def _beat(self, act: Done, optimizer: Optimizer, its: frozenset[int]) -> Beat | None:
         if act.kind is Deed.CLIP:
-            alone = not act.tensors and len(self.optimizers) == 1
+            alone = not act.tensors and len(self.trained) == 1
             return Beat.CLIPPED if alone or not its.isdisjoint(act.tensors) else None
         if act.kind in CLEARING:
             if act.of != optimizer.built.id and its.isdisjoint(act.tensors):
@@ -222,3 +256,8 @@ def left_over(moments: list[Moment]) -> list[Moment]:
         elif moment.beat is Beat.FILLED:
             found.append(moment)
     return found
+
+
+def _nobody(id: int, leaves: list[int]) -> Done:
+    """In place of the act that made an optimizer."""
+    return Done(id, Deed.OPTIMIZER, 0, NONE, tuple(leaves), NONE, NONE, {}, NONE, NONE, NONE, NONE)

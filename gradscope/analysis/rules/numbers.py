@@ -74,7 +74,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     told_of: list[_Told] = []
     for birth, times in places.grouped(first.values()):
         place = places.described(birth)
-        told = _found(trace, birth, place, times)
+        told = _found(places, birth, place, times)
         if birth.t > last:
             message = f"{told.message}; it reached no gradient"
             told = replace(told, message=message, severity=Severity.NOTE)
@@ -83,8 +83,12 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
             told_of.append(_Told(birth, place, told, [*after[places.key(birth)]]))
         else:
             cause.followed.extend((birth, *after[places.key(birth)]))
+    alone = all(each.found.severity is Severity.NOTE for each in told_of)
+    reaches = alone and _a_loss_is_not_finite(trace)
     for each in told_of:
-        yield each.folded(places)
+        given = each.birth.kind == "Inf" and each.birth.place is Place.LEAF
+        one = each.folded(places)
+        yield replace(one, severity=None) if reaches and given and each.birth.t <= last else one
 
 
 def _after(
@@ -157,6 +161,21 @@ def _last_harm(trace: Trace) -> int:
     return int(values["t"][harm].max(initial=NONE))
 
 
+def _a_loss_is_not_finite(trace: Trace) -> bool:
+    """Whether a backward began at a number that is none."""
+    values = trace.table(Value)
+    wrong = values["nan"] + values["posinf"] + values["neginf"] > 0
+    return bool((wrong & np.isin(values["op"], _losses(trace)) & (values["op"] != NONE)).any())
+
+
+def _losses(trace: Trace) -> NDArray[np.int64]:
+    """The calls whose results backwards began at."""
+    ops = trace.table(Op)
+    roots = trace.table(GraphTask).ragged("roots").values
+    losses: NDArray[np.int64] = ops["id"][np.isin(ops["node"], roots) & (ops["node"] != NONE)]
+    return losses
+
+
 def _last_reached(trace: Trace) -> int:
     """When last a loss, a gradient or a parameter was not finite.
 
@@ -171,9 +190,7 @@ def _last_reached(trace: Trace) -> int:
 
 def _matters(trace: Trace) -> NDArray[np.bool_]:
     """Which values are of backwards, or of what one began at."""
-    values, ops = trace.table(Value), trace.table(Op)
-    roots = trace.table(GraphTask).ragged("roots").values
-    losses = ops["id"][np.isin(ops["node"], roots) & (ops["node"] != NONE)]
+    values, losses = trace.table(Value), _losses(trace)
     forward = np.isin(values["place"], (Place.LEAF, Place.OP_OUTPUT))
     matters: NDArray[np.bool_] = ~forward | (np.isin(values["op"], losses) & (values["op"] != NONE))
     return matters
@@ -199,7 +216,8 @@ def _came_in(trace: Trace, birth: Birth) -> str:
     return f"; tensors are made of numbers at {', '.join(lines[:FEW])}{more}"
 
 
-def _found(trace: Trace, birth: Birth, place: PlaceInWords, times: int) -> Found:
+def _found(places: Places, birth: Birth, place: PlaceInWords, times: int) -> Found:
+    trace = places.trace
     more = "once more" if times == 2 else f"{times - 1:,} more times"
     again = f", and {more} there" if times > 1 else ""
     made_of = "born out of Inf" if birth.from_inf else "first seen" if birth.unchecked else "born"
@@ -214,7 +232,9 @@ def _found(trace: Trace, birth: Birth, place: PlaceInWords, times: int) -> Found
             f"; what {zeros[0]} set to 0 gets no gradient by that: softplus in its place gives one"
         )
     if birth.place is Place.LEAF and birth.node == NONE:
-        why += _came_in(trace, birth)
+        origin = places.origin(birth)
+        unknown = origin is None and not trace.table(Op).has(birth.op)
+        why += _came_in(trace, birth) if unknown else places.used_first(birth)
     return Found(
         message=f"{birth.kind} {made_of} {place.words}{where}: {_counts(trace, birth)}{again}",
         site=place.site,

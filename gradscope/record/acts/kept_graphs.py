@@ -3,7 +3,8 @@
 # Note [Looking for graphs]
 At the ends of some steps (seldom, and never for more than a hundredth of the time) what the program
 has names for is looked through: the variables of the functions that are running, the globals of the
-script, and in them lists, dicts, modules and objects of the script's own classes. Nothing is kept.
+script, and in them lists, dicts, modules, objects of the script's own classes, and what its
+functions take along. Nothing is kept.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import sys
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import CO_OPTIMIZED
 from time import perf_counter_ns
+from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.record.acts.source.lines import Stored, lines_that_store
@@ -80,9 +83,10 @@ class KeptGraphs:
         self._began = perf_counter_ns()
         self._told: dict[Name, int] = {}
         self._evaluates: int | None = None  # since this mark
+        self._lines: set[int] = set()  # that have called backward since the last step
 
     def step_ended(self, frame: FrameType) -> None:
-        """An optimizer has stepped."""
+        """An optimizer has stepped, or there is none and a step is over all the same."""
         self._ends.append(self._acts.look.mark())
         steps = len(self._ends)
         if steps >= self._next:
@@ -90,6 +94,14 @@ class KeptGraphs:
             passed = perf_counter_ns() - self._began
             if self._looks < FIRST or self._spent * SHARE < passed:
                 self._look(frame, "step")
+
+    def backward_ended(self, frame: FrameType) -> None:
+        """There is no optimizer: a line that calls backward again has begun another step."""
+        line = self._acts.session.sites.of(frame)
+        if line in self._lines:
+            self._lines.clear()
+            self.step_ended(frame)
+        self._lines.add(line)
 
     def mode_set(self, frame: FrameType, *, training: bool) -> None:
         """A module was set to training, or to evaluation."""
@@ -222,11 +234,28 @@ class Walk:
             inner = name if name.container else name._replace(container=kind.__name__)
             for each in held:
                 yield from self._inside(inner, each, depth + 1)
+        elif kind in _CALLABLES:
+            self._seen.add(id(value))
+            yield from self._behind(name, value, depth)
         elif file := self._file_of(kind):
             self._seen.add(id(value))
             for text, each in list(getattr(value, "__dict__", {}).items()):
                 if text not in OF_MODULES:
                     yield from self._inside(_of_object(name, text, file), each, depth + 1)
+
+    def _behind(self, name: Name, value: Any, depth: int) -> Iterator[tuple[Name, Any]]:
+        """What a function of the program's takes along: its closure and defaults."""
+        if isinstance(value, partial):
+            yield from self._inside(name, [value.func, value.args, value.keywords], depth)
+        elif isinstance(value, MethodType):
+            yield from self._inside(name, value.__self__, depth + 1)
+        elif not is_elsewhere(value.__code__.co_filename):
+            file, code = value.__code__.co_filename, value.__code__
+            for text, cell in zip(code.co_freevars, value.__closure__ or (), strict=False):
+                if cell != _EMPTY:
+                    yield from self._inside(Name(text, file, None), cell.cell_contents, depth + 1)
+            for each in value.__defaults__ or ():
+                yield from self._inside(name, each, depth + 1)
 
     def _file_of(self, kind: type) -> str:
         """Where a class was written, if its objects are looked into."""
@@ -252,4 +281,6 @@ def is_elsewhere(file: str) -> bool:
     return any(part in file for part in ELSEWHERE)
 
 
+_CALLABLES = frozenset((FunctionType, MethodType, partial))
+_EMPTY = CellType()
 _PLAIN = frozenset((int, float, str, bytes, bool, type(None), complex, type(sys), type(len), type))

@@ -19,7 +19,7 @@ from gradscope.trace.schema import NONE, Act
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import FrameType
 
     from gradscope.record.acts.kept_graphs import KeptGraphs
@@ -35,7 +35,14 @@ MOST_ALIKE = 1000
 """So many acts of a kind are kept of one line, where a program may do them for each number."""
 
 COUNTED = frozenset(
-    (Deed.CUT, Deed.WARNING, Deed.GRAD_OFF, Deed.DATA_WRITTEN, Deed.ADDED_TO_ITSELF)
+    (
+        Deed.CUT,
+        Deed.WARNING,
+        Deed.GRAD_OFF,
+        Deed.DATA_WRITTEN,
+        Deed.ADDED_TO_ITSELF,
+        Deed.CAME_IN,
+    )
 )
 """Of which that is so."""
 
@@ -59,6 +66,8 @@ class Look(NamedTuple):
     """When a node was made, as `mark` counts; None: not known."""
     mark: Callable[[], int]
     """What a node that is made from now on has at least."""
+    leaves: Callable[[], Iterable[Any]] = tuple
+    """Leaves that it has met, those that are alive."""
     hooks_nodes: tuple[tuple[Any, str], ...] = ()
     """Functions, and where they are, by which hooks of nodes are registered."""
 
@@ -92,7 +101,7 @@ class Acts:
         self.session = session
         self.on = False
         self.look = NOBODY
-        self._ids = count()
+        self.next_id = count().__next__
         self._lock = Lock()
         self._log = Log(len(NAMES))
         self._places: dict[tuple[int, ...], int] = {(): 0}
@@ -130,33 +139,37 @@ class Acts:
         module: Any = None,
         of: int = NONE,
         stack: int = NONE,
+        at: tuple[int, int] | None = None,
         **facts: Any,
     ) -> int:
         """An act that is done on this frame, or was on this stack; its id.
 
-        `tensors`: or the place of a list of them, from `listed`.
+        `tensors`: or the place of a list of them, from `listed`. `at`: its time and step, if not
+        now.
         """
         session = self.session
         if frame is not None:
             stack = session.sites.of_several(frame, FRAMES)
-        if kind in COUNTED and self._is_too_many(kind, stack):
+        if kind in COUNTED and self.is_too_many(kind, stack):
             return NONE
         contexts = session.contexts
         state = contexts.state()
         place = contexts.place(state)
         if session.places is not None:
             session.places.news.add(kind.value)
-        number = next(self._ids)
+        number = self.next_id()
+        t, step = at or (contexts.now(), contexts.step)
         self._log.note(
             number, self._kinds[kind], of,
             tensors if isinstance(tensors, int) else self.listed(tensors),
             NONE if module is None else self._id_of(module),
             place.modules[-1] if place.modules else NONE, self._facts(kind, facts), stack, place.id,
-            contexts.task_of(state), contexts.step, contexts.now(),
+            contexts.task_of(state), step, t,
         )  # fmt: skip
         return number
 
-    def _is_too_many(self, kind: Deed, stack: int) -> bool:
+    def is_too_many(self, kind: Deed, stack: int) -> bool:
+        """Whether no more acts of this kind and line are wanted."""
         many = self._alike[kind, stack] = self._alike.get((kind, stack), 0) + 1
         return many > MOST_ALIKE
 
@@ -196,14 +209,15 @@ class Acts:
         try:
             found = self._texts.get(key)
         except TypeError:  # lists in it: it comes seldom
-            return self._text(facts)
+            return self.text_of(facts)
         if found is None:
             if len(self._texts) > MOST_ALIKE:  # what changes from act to act is not asked for again
                 self._texts.clear()
-            found = self._texts[key] = self._text(facts)
+            found = self._texts[key] = self.text_of(facts)
         return found
 
-    def _text(self, facts: dict[str, Any]) -> int:
+    def text_of(self, facts: dict[str, Any]) -> int:
+        """The text that says these facts."""
         return self.session.writer.intern(
             orjson.dumps(facts, default=str).decode() if facts else ""
         )

@@ -273,7 +273,7 @@ def _hooked_by(name: str) -> Tell:
         tensors = [attended] if is_tensor and is_leaf(attended) else []
         many = len(getattr(attended, LISTS[name], None) or ())
         module = None if is_tensor else attended
-        holds = {"holds": True} if is_tensor and _holds(hook, attended) else {}
+        holds: dict[str, Any] = {"holds": True} if is_tensor and _holds(hook, attended) else {}
         acts.note(
             Deed.HOOK, frame, tensors, module, by=name, hook=_name_of(hook), many=many, **holds
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.acts.moved import Moved
 from gradscope.record.acts.notes import leaves_of
-from gradscope.record.acts.stand_ins import StandIn, Tell, asked
+from gradscope.record.acts.stand_ins import StandIn, Tell, as_if_not_there, asked
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
@@ -37,6 +37,8 @@ class OfOptimizers:
     def start(self) -> None:
         optim = self._torch.optim
         self._stand_ins.put(self._methods(optim.Optimizer, optim.lr_scheduler))
+        base = optim.Optimizer
+        self._stand_ins.replace(base, "__setattr__", self._setting(base.__setattr__))
         init = self._torch.nn.init
         fills = [name for name in vars(init) if name.endswith("_") and not name.startswith("_")]
         self._stand_ins.put(
@@ -59,6 +61,28 @@ class OfOptimizers:
                 acts.note(Deed.FILLED, own or frame, [leaf], by=name)
 
         return tell
+
+    def _setting(self, own: Any) -> Any:
+        """An attribute with a name of what groups hold: no optimizer of the engine's reads it."""
+        acts, getframe = self._acts, sys._getframe
+        engines = self._torch.optim.Optimizer.__module__.partition(".")[0]
+
+        def __setattr__(self_: Any, name: str, value: Any) -> None:  # noqa: N807
+            groups = vars(self_).get("param_groups")
+            if acts.on and groups and name in groups[0] and name != "params":
+                frame = acts.caller(getframe(1))
+                of_engine = type(self_).__module__.partition(".")[0] in (engines, "torch")
+                if frame is not None and of_engine:
+                    acts.guarded(self._set, frame, self_, name, value)
+            own(self_, name, value)
+
+        return as_if_not_there(__setattr__, "__setattr__")
+
+    def _set(self, frame: FrameType, optimizer: Any, name: str, value: Any) -> None:
+        within, of = type(optimizer).__name__, self._of(optimizer)
+        there = _number(optimizer.param_groups[0][name])
+        facts: dict[str, Any] = {"name": name, "what": "setting", "within": within}
+        self._acts.note(Deed.ASSIGNED, frame, of=of, **facts, to=_number(value), there=there)
 
     def _methods(self, optimizer: Any, schedules: Any) -> Iterator[StandIn]:
         yield StandIn(optimizer, "__init__", _built, inside=True)

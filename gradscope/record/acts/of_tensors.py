@@ -56,7 +56,7 @@ class OfTensors:
         self._sampled = -1
         self._perhaps: set[int] = set()  # lines that may write into gradients
         self._writers: dict[int, bool] = {}  # lines that read `.data`
-        self._seen_cuts: dict[int, tuple[int, tuple[int, dict[str, bool]]]] = {}
+        self._seen_cuts: dict[int, tuple[int, tuple[int, dict[str, Any]]]] = {}
         """By line: how often, and what was found the last time it was looked at."""
 
     def start(self) -> None:
@@ -99,6 +99,7 @@ class OfTensors:
         """The leaf of an optimizer whose gradient this is, or looks at."""
         if self._gradients is None or self._sample() != self._sampled:
             leaves = [leaf for each in self._acts.optimizers() for leaf in leaves_of(each)]
+            leaves = leaves or [each for each in self._acts.look.leaves() if each.requires_grad]
             with_one = [leaf for leaf in leaves if leaf.grad is not None]
             self._gradients = {leaf.grad.data_ptr(): ref(leaf) for leaf in with_one}
             self._sample_of = ref(leaves[-1]) if leaves else _nobody

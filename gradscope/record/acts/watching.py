@@ -22,6 +22,7 @@ from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Callable
 
     from gradscope.record.acts.notes import Look
     from gradscope.record.session import Session
@@ -37,6 +38,7 @@ class WatchedActs:
         self._modules: OfModules | None = None
         self._optimizers: OfOptimizers | None = None
         self._functions: OfFunctions | None = None
+        self._backward_ended: Callable[[Any], None] = _nobody
         self.checks_functions = session.level in ("values", "full")
 
     def start(self, torch: Any, look: Look) -> None:
@@ -48,6 +50,7 @@ class WatchedActs:
         self._stand_ins = stand_ins = StandIns(acts, torch.compiler.is_compiling)
         tensors, programs = OfTensors(torch, acts, stand_ins), OfPrograms(torch, acts, stand_ins)
         copies = OfCopies(torch, acts, stand_ins)
+        self._backward_ended = tensors.stepped
         self._modules = OfModules(torch, acts, stand_ins, copies.loaded)
         self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors.stepped)
         for each in (tensors, self._modules, self._optimizers, programs, copies):
@@ -80,6 +83,13 @@ class WatchedActs:
             self.acts.guarded(self._optimizers.step, optimizer)
             if self.acts.kept is not None:
                 self.acts.guarded(self.acts.kept.step_ended, sys._getframe(1))
+
+    def backward_ended(self) -> None:
+        """One that ran in no other is over: where no optimizer steps, it tells of steps."""
+        acts = self.acts
+        if acts.on and acts.kept is not None and not acts.has_optimizers:
+            self._backward_ended(None)
+            acts.guarded(acts.kept.backward_ended, sys._getframe(1))
 
     def pause(self) -> None:
         self.acts.on = False
@@ -137,4 +147,9 @@ class WatchedActs:
         """Hold nobody who holds this."""
         self.acts.look, self.acts.kept = NOBODY, None
         self._stand_ins = self._modules = self._optimizers = self._functions = None
+        self._backward_ended = _nobody
         del self.acts.session
+
+
+def _nobody(_: Any) -> None:
+    """Nobody watches."""

@@ -142,15 +142,17 @@ class Graphs:
     def _keep(self, node: Kept) -> None:
         made = node.made
         for value in node.saved:
-            tensor, version, where = NONE, 0, (0, 0, 0, NONE)
+            tensor, version, where, address = NONE, 0, (0, 0, 0, NONE), 0
             if value.tensor is not None:
                 tensor = self._tensor(node, value)
                 version = 0 if value.tensor.is_inference() else value.tensor._version
                 where = self._where(value.tensor)
+                has_history = value.made_by is not None or value.tensor.requires_grad
+                address = 0 if has_history else value.tensor._cdata
             self._saved.append((
                 made.number, self._intern(value.slot), tensor, version,
                 max(made.t - self._session.start, 0), int(value.tensor is None), *where,
-                int(own_result(value.slot) is not None),
+                int(own_result(value.slot) is not None), address,
             ))  # fmt: skip
 
     def _where(self, tensor: Any) -> tuple[int, int, int, int]:

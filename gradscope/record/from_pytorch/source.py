@@ -18,7 +18,7 @@ from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.stops import Stops
 from gradscope.record.from_pytorch.tasks import Task, Tasks
 from gradscope.record.from_pytorch.tensors import Tensors
-from gradscope.record.from_pytorch.threads import State
+from gradscope.record.from_pytorch.threads import Paused, State
 from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.from_pytorch.values import Values
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
@@ -38,12 +38,6 @@ if TYPE_CHECKING:
     from gradscope.watch.listener import Backward, Found, Kept, Stretch
     from gradscope.watch.native.creation import Maker, Making
     from gradscope.watch.watcher import Watcher
-
-
-class Paused:
-    """A stretch that is left out."""
-
-    saw_backward = False
 
 
 class PyTorchSource:
@@ -124,7 +118,10 @@ class PyTorchSource:
         known, made = self.modules.known, made_at(self.watcher.graph.made_of)
         torch = sys.modules["torch"]
         of_nodes = ((torch.autograd.Function, "_register_hook"),)
-        look = Look(self.tensor, known, list, unseen, stands_for, made, perf_counter_ns, of_nodes)
+        look = Look(
+            self.tensor, known, list, unseen, stands_for, made, perf_counter_ns,
+            self.tensors.leaves, of_nodes,
+        )  # fmt: skip
         session.acts.start(torch, look)
         self.watcher.start()
         if session.places is not None:
@@ -252,7 +249,7 @@ class PyTorchSource:
         self.tasks.end(task, error, stretch)
         self.session.own_time.add(GRAPHS, perf_counter_ns() - began + task.own)
         if task.parent is None:
-            self.session.task_ended()
+            self.session.backward_ended()
 
     def hook_begins(
         self, kind: str, node: int, index: int, hook: Any, site: int, attended: Any = None

@@ -88,6 +88,11 @@ class Tensors:
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
         return number
 
+    def leaves(self) -> list[Any]:
+        """Those that have a number and are alive."""
+        found = [weak() for weak, _ in list(self._known.values())]
+        return [each for each in found if each is not None]
+
     def describe(self, number: int, tensor: Any, op: int) -> int:
         """The row of a tensor that is at hand; the number of its storage."""
         text, size = self.dtype(tensor.dtype)

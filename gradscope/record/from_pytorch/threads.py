@@ -36,3 +36,9 @@ def known() -> list[State]:
     """All that have asked for their state so far and are alive."""
     with _lock:
         return list(_states)
+
+
+class Paused:
+    """A stretch that is left out."""
+
+    saw_backward = False

@@ -43,7 +43,8 @@ class Values:
         self.ring: Ring | None = None
         self._parts: list[Ints] = []
         self._made: list[Ints] = []
-        """Results of calls whose nodes are known: which of which row; op, tensor, task, step."""
+        """Results of calls whose nodes are known: which of which row; op, tensor, task, step,
+        place."""
         self._operands: list[Ints] = []
         self._ran: list[Ints] = []
         """Runs: their numbers, tasks, steps, and the how-manieth of the task."""
@@ -65,11 +66,20 @@ class Values:
         """How many tensors could not be read."""
         return 0 if self.ring is None else self.ring.unread
 
-    def made(self, rows: Ints, ops: Ints, outputs: Ragged, tasks: Ints, steps: Ints) -> None:
-        """It is known what the calls with these rows have made."""
+    def made(
+        self,
+        rows: Ints,
+        ops: Ints,
+        outputs: Ragged,
+        tasks: Ints,
+        steps: Ints,
+        places: Ints | None = None,
+    ) -> None:
+        """It is known what the calls with these rows have made, and at which `Place`."""
         of = outputs.owners
         key = _both(rows[of], within(outputs.lengths))
-        self._made.append(np.stack([key, ops[of], outputs.values, tasks[of], steps[of]]))
+        place = np.full(len(of), int(Place.OP_OUTPUT)) if places is None else places[of]
+        self._made.append(np.stack([key, ops[of], outputs.values, tasks[of], steps[of], place]))
 
     def ran(self, tasks: Ints, steps: Ints, many: Ints, ran: Ran) -> None:
         """These are the runs of tasks, so many of each."""
@@ -254,8 +264,7 @@ class _Facts:
         chosen = np.flatnonzero(self._places == RESULT)
         own = _both(self._rows[chosen, ring_.KEY], self._rows[chosen, ring_.INDEX])
         same, of = _found(keys, own)
-        op, tensor, task, step = (column[of] for column in about)
-        place = int(Place.OP_OUTPUT)
+        op, tensor, task, step, place = (column[of] for column in about)
         self._put(chosen[same], place=place, op=op, tensor=tensor, task=task, step=step)
 
     def taken(self, ran: Sequence[Ints]) -> None:

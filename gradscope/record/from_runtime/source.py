@@ -69,6 +69,7 @@ class RuntimeSource:
             session.base, session.sites, self.catalog.recent, self.look_back
         )
         self.probe.on_rest = self.rest
+        self.catalog.leaves.acts, self.probe.came_in = session.acts.acts, self.catalog.leaves.came
         self.probe.module_id = self.modules.id
         session.closed = self.probe.finish
         self.catalog.on_task_end = self._task_ended
@@ -89,7 +90,7 @@ class RuntimeSource:
             self.catalog.on_tensor = look.unknown
 
     def _task_ended(self) -> None:
-        self.session.task_ended()
+        self.session.backward_ended()
 
     # -- when it watches ------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ class RuntimeSource:
             torch,
             Look(
                 number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now,
-                of_nodes,
+                self.catalog.leaves.alive, of_nodes,
             ),
         )  # fmt: skip
         acts = session.acts

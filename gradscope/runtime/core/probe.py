@@ -89,6 +89,7 @@ class Probe(Protocol):
     # one operation that wrote to many tensors, to some several times
     def fused(self, op: Any, inputs: Any, written: Any, begin: int, state: Any) -> None: ...
     def accumulator(self, node: Any) -> None: ...
+    def came_in(self, tensor: Any) -> None: ...  # a leaf that a program has made of numbers
     def touched(self, tensor: Any) -> None: ...  # a write that is no call's
     def placed(self, tensor: Any, device: Any) -> None: ...  # one told before, or yet unknown
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from gradscope.runtime.core import probe
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
 from gradscope.runtime.core.tensors import copying
 from gradscope.runtime.core.tensors.making.factories import empty
@@ -37,6 +38,8 @@ class Parameter(Tensor, metaclass=ParameterMeta):
         if requires_grad and made._array.dtype.kind not in "fcV":
             only = "Only Tensors of floating point and complex dtype can require gradients"
             raise integer_gradient(only, made)
+        if probe.here is not None:
+            probe.here.came_in(made)
         if requires_grad:
             made.meta().requires_grad = True
         return made

@@ -34,6 +34,8 @@ class Deed(StrEnum):
     DATA_SET = "data_set"
     DATA_WRITTEN = "data_written"  # through `.data` or into it, as the line says
     CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
+    CAME_IN = "came_in"  # by: what the line called, or the operation; tensors: this one, which has
+    # no history: of numbers, a factory; of PyTorch also what was computed without gradients
     GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample
     HOOK = "hook"  # by: the method; node: of a node; hook: the function's name; many: so many were
     # there before; holds: it keeps its own tensor
@@ -42,8 +44,8 @@ class Deed(StrEnum):
     MADE = "made"  # a module, inside the forward of another: type
     BUILT = "built"  # an activation that can saturate, outside of forwards: type
     SHARED = "shared"  # within: a container's type, that has one module many times; type
-    ASSIGNED = "assigned"  # name, what (flag: to, of a module); replaced: whether another
-    # parameter or module was there
+    ASSIGNED = "assigned"  # name, what (flag: to, of a module; setting: to, of an optimizer, whose
+    # groups have `there`); replaced: whether another parameter or module was there
     FILLED = "filled"  # a parameter, by a function of nn.init that the program calls; by. After
     # steps, of what optimizers hold, whoever calls it
     LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded

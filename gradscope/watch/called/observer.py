@@ -18,7 +18,8 @@ import torch
 
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.machine_code.ring import Reader
-from gradscope.watch.called import places, writes
+from gradscope.watch.called import made, places, writes
+from gradscope.watch.called.made import IS_ON as WATCHES_RESULTS, Made, result_begins, result_ends
 from gradscope.watch.called.places import place_here
 from gradscope.watch.called.rows import (
     END,
@@ -78,7 +79,7 @@ NO_SCHEMA, LAST_THREAD = 0, THREADS - 1
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 
-def _put_down(function: int, word: int) -> int:
+def put_down(function: int, word: int) -> int:
     """The row of a call that begins. Its stamp comes last: who reads sees that it is whole."""
     count = increase(COUNT, 1)
     row = ROWS + (count & MASK) * 64
@@ -130,25 +131,29 @@ def call_begins(function: int) -> int:
     word = text_of(function)
     if word == EVALUATE:
         increase(INSIDE + 8 * (thread() & LAST_THREAD), 1)
-        return _put_down(function, word)
+        return put_down(function, word)
     may_make_a_node = load(function + load(OFFSET)) >= 0 or load(ALL)
     if word == 0:
         word = load(function + load(SCHEMA))
         if load(WATCHES_WRITES) and is_writing(word):
             write_begins(function, load(INSIDE + 8 * (thread() & LAST_THREAD)))
+        if load(WATCHES_RESULTS):
+            result_begins(function, load(INSIDE + 8 * (thread() & LAST_THREAD)))
         if may_make_a_node == 0 and is_gradient(word) == 0:
             return 0
     elif may_make_a_node == 0:
         return 0
-    return _put_down(function, word)
+    return put_down(function, word)
 
 
 def call_ends(function: int, row: int) -> int:
     """It ended, whether by itself or by an exception. Another row may be in the place of its."""
-    if load(WATCHES_WRITES) and load(function + load(VARIANT)) & 255 != NO_SCHEMA:
+    if load(function + load(VARIANT)) & 255 != NO_SCHEMA:
         word = load(function + load(SCHEMA))
-        if is_writing(word):
+        if load(WATCHES_WRITES) and is_writing(word):
             write_ends(function, word)
+        if load(WATCHES_RESULTS):
+            result_ends(function, word, load(INSIDE + 8 * (thread() & LAST_THREAD)))
     if row != 0:
         if load(row + 56) == pthread_self() and load(row + 24) == 0:
             clock_gettime(MONOTONIC, row + 24)
@@ -186,7 +191,9 @@ class CallObserver:
         self._reader = Reader(_rows, _state, STAMP)
         self.why_no_writes = _why_no_writes[0]
         self.writes: Writes | None = None
+        self.made: Made | None = None
         if not self.why_no_writes:
+            self.made = Made()
             self.writes = Writes(self._library, _state[10 : 10 + THREADS])
 
     def start(self) -> None:
@@ -195,8 +202,9 @@ class CallObserver:
             _state[4] = self._all
             _state[10:] = 0
             places.begin(whole=self._all)
-            if self.writes is not None:
+            if self.writes is not None and self.made is not None:
                 self.writes.start()
+                self.made.start()
             looks = self._looks
             self._handle = self._library.observe(
                 *self._around, FUNCTION, given=looks, results=looks
@@ -207,8 +215,9 @@ class CallObserver:
         if self._handle:
             self._library.remove(self._handle)
             self._handle = 0
-        if self.writes is not None:
+        if self.writes is not None and self.made is not None:
             self.writes.stop()
+            self.made.stop()
 
     def waiting(self) -> int:
         """How many rows are there to be read; CAPACITY at most are kept."""
@@ -277,7 +286,8 @@ _why_no_writes = ["it was not tried"]
 
 def _calibrate_writes(library: Library) -> str:
     """Why writes that make no node cannot be seen; "": they can."""
-    writes.thread = library.thread
+    writes.thread = made.thread = library.thread
+    made.ready()
     try:
         writes.configure(sequence_offset() + BEHIND_SEQUENCE, *_state[2:4].tolist())
     except (NotObservable, NotFound, NotReadable, OSError) as error:

@@ -30,8 +30,9 @@ from torch.autograd.variable import Variable
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
-from gradscope.watch.called.observer import BEHIND_SEQUENCE, call_begins, call_ends
+from gradscope.watch.called.observer import BEHIND_SEQUENCE, call_begins, call_ends, put_down
 from gradscope.watch.called.rows import value_at
+from gradscope.watch.called.writes import BEHIND_PREFIX
 from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
     NotObservable,
@@ -60,6 +61,7 @@ ADD, ADD_IN_PLACE, INSIDE, OFFSET, SCHEMA = (
 )  # fmt: skip
 VARIANT, NO_SCHEMA = calls.VARIANT, calls.NO_SCHEMA
 BILLION = 1_000_000_000
+LIFT_FRESH, LONG = int.from_bytes(b"lift_fre", "little"), len("aten::lift_fresh")
 thread: Any = None  # at::RecordFunction::currentThreadId
 put: Any = None  # of ring.py, as the three below
 put_same: Any = None
@@ -148,6 +150,14 @@ def is_sum(function: int, here: int) -> int:
     return load(IN_LEAF + here) != 0 or load(DEPTH + here) < load(INSIDE + here)
 
 
+def takes_numbers_in(function: int) -> int:
+    """Whether it is the call by which numbers of lists, arrays, files become a tensor."""
+    if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
+        return 0
+    schema = load(function + load(SCHEMA))
+    return load(schema + 8) == LONG and load(load(schema) + BEHIND_PREFIX) == LIFT_FRESH
+
+
 def end_of(row: int) -> int:
     """When the call with this row ended."""
     return load(row + 24) * BILLION + load(row + 32)
@@ -156,6 +166,8 @@ def end_of(row: int) -> int:
 def looking_begins(result: int, function: int) -> int:
     """A call begins."""
     row, here = call_begins(function), 8 * (thread() & LAST_THREAD)
+    if row == 0 and takes_numbers_in(function):
+        row = put_down(function, load(function + load(SCHEMA)))
     store(result, row)
     given = load(function + load(INPUTS))
     many = load(function + load(INPUTS) + 8)
@@ -181,7 +193,7 @@ def looking_ends(function: int, row: int) -> int:
     if value == end:
         store(KNOWN + here, 0)
         return row
-    wanted = row != 0 and load(function + load(OFFSET)) >= 0
+    wanted = row != 0 and (load(function + load(OFFSET)) >= 0 or takes_numbers_in(function))
     stamp = put_first(value, row if wanted else 0, here)
     if wanted:
         if stamp > 0 and is_bad(stamp):

@@ -7,16 +7,13 @@ node has the number afterwards that it had when the call began. Who called is as
 
 from __future__ import annotations
 
-import ctypes
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.machine_code.language import Address, increase, load, store
 from gradscope.machine_code.ring import Reader
-from gradscope.watch.called import observer as calls
+from gradscope.watch.called import made, observer as calls
 from gradscope.watch.called.places import place_here
 from gradscope.watch.called.rows import Ints
 from gradscope.watch.values.rows import CALL_STAMP
@@ -26,28 +23,22 @@ _rows = np.zeros((CAPACITY, 8), np.int64)
 _state = np.zeros(1, np.int64)
 ROWS, COUNT = Address(_rows.ctypes.data, "bad_calls"), Address(_state.ctypes.data, "bad_count")
 MASK, BILLION = CAPACITY - 1, 1_000_000_000
-PEEK = "_ZN2at15sequence_number4peekEv"
 OFFSET = calls.OFFSET
 
 
-def not_known() -> int:
-    """In place of the number of the next node, where that cannot be asked for."""
-    return -1
-
-
-peek: Any = not_known  # at::sequence_number::peek
+peek: Any = None  # at::sequence_number::peek
 
 
 def ready() -> None:
-    """Ask PyTorch itself, if that is possible."""
+    """The number of the next node is asked for as where results are put down."""
     global peek  # noqa: PLW0603 -- compiled code names it
-    library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-    peek = External(library, PEEK, 0) if hasattr(library, PEEK) else not_known
+    peek = made.peek
 
 
 def put_call(function: int, row: int) -> int:
     """A row of this call, which has one among calls, if it made no node."""
-    if peek() != load(function + load(OFFSET)):
+    sequence = load(function + load(OFFSET))
+    if sequence >= 0 and peek() != sequence:
         return 0
     line, count = place_here(), increase(COUNT, 1)
     own = ROWS + (count & MASK) * ROW

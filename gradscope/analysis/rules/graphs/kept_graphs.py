@@ -12,6 +12,7 @@ from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.rules.graphs.retained_graphs import walked_again
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Deed, GraphTask, Node, NodeBegin, Saved
 from gradscope.trace.trace import Trace
@@ -60,6 +61,8 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
             looks[key].append(act)
     for same in looks.values():
         last = max(same, key=_steps)
+        if not last.facts.get("container") and any(walked_again(trace)):
+            continue  # GS603 tells of it
         if _steps(last) >= MANY and (len(same) == 1 or _steps(same[0]) < _steps(last)):
             yield _kept(acts, last, len(same))
 

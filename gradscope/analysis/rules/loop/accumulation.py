@@ -10,7 +10,7 @@ from itertools import pairwise
 from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer
-from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import evidence, line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Place, Span, Value
@@ -96,7 +96,7 @@ def batches_lost(trace: Trace) -> Iterator[Found]:
                     optimizer.zero_grad()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.trained:
         yield from _cleared_each_time(loop, optimizer)
         found = gatherings(loop, optimizer)
         every = _usual(found)
@@ -131,6 +131,7 @@ def _cleared_each_time(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
     """Before each backward of a line what the one before it has brought is cleared."""
     inside = _closures(loop)
     rounds: list[tuple[list[Moment], list[Moment]]] = []  # backwards, and what cleared them
+    steps: list[Moment] = []
     for moments in loop.rounds(optimizer):
         if not moments or moments[-1].beat is not Beat.STEPPED:
             continue
@@ -143,14 +144,15 @@ def _cleared_each_time(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
         if {each.stack for each in fills} & inside or len(lost) != len(fills) - 1:
             return
         rounds.append((fills, lost))
+        steps.append(moments[-1])
     many = {len(fills) for fills, _ in rounds}
     backwards = {each.stack for fills, _ in rounds for each in fills}
     clears = {each.stack for _, lost in rounds for each in lost}
     if len(rounds) < 2 or len(many) != 1 or many == {1} or len(backwards | clears) != 2:
         return
     (every,) = many
-    fill, clear, step = rounds[0][0][0], rounds[0][1][0], optimizer.steps[0]
-    site, cleared, stepped = loop.site(fill), loop.site(clear), loop.acts.site(step)
+    fill, clear = rounds[0][0][0], rounds[0][1][0]
+    site, cleared, stepped = loop.site(fill), loop.site(clear), loop.site(steps[0])
     yield Found(
         message=f"{every - 1} of {every} micro-batches are lost: what clears gradients"
         f"{at(cleared)} runs before each backward{at(site)}, and the step{at(stepped)} comes after "
@@ -218,7 +220,7 @@ def not_divided(trace: Trace) -> Iterator[Found]:
                 optimizer.zero_grad()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.trained:
         found = [each for each in gatherings(loop, optimizer) if each.step is not None]
         every = _usual(found)
         alike = len({fill.tensors for each in found for fill in each.fills}) == 1
@@ -232,7 +234,8 @@ def not_divided(trace: Trace) -> Iterator[Found]:
         if not all(_ends_in_mean(trace, one.id) for each in found[:8] for one in each.fills):
             continue
         site, stepped = loop.site(fill), loop.site(step)
-        nested = _has_loop_of_its_own(loop, optimizer, found)
+        # An update by hand may divide by itself.
+        nested = optimizer.type == BY_HAND or _has_loop_of_its_own(loop, optimizer, found)
         yield Found(
             message=f"losses are not divided: the backward{at(site)} is called {every} times "
             f"before each step{at(stepped)}, and their gradients add up to {every} times the mean",

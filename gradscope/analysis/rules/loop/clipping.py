@@ -12,7 +12,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
-from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line
+from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment, by_line
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed, GraphTask, Node, Op, Place, Value
@@ -54,7 +54,7 @@ def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     clips: dict[int, list[tuple[Moment, Moment | None]]] = defaultdict(list)
     in_time: set[int] = set()
-    for moments in (*map(loop.moments, loop.optimizers), loop.by_hand):
+    for moments in map(loop.moments, loop.trained):
         for clip, other, timely in _clips(moments):
             if timely:
                 in_time.add(clip.stack)
@@ -173,8 +173,8 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     scales = [act.t for act in loop.acts.of(Deed.SCALE)]
-    for optimizer in loop.optimizers:
-        if scales:
+    for optimizer in loop.trained:
+        if scales and optimizer.type != BY_HAND:  # the update itself may divide by the scale
             yield from _scaled_steps(loop, optimizer, scales)
         clips = list(_scaled_clips(loop, optimizer))
         if scales:

@@ -197,7 +197,7 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.trained:
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
         found = [last for each in rounds if (last := _cleared_last(each)) is not None]
         found = [each for each in found if not _of_another_round(loop, optimizer, *each)]
@@ -289,7 +289,7 @@ def stepped_too_early(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.trained:
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
         if len(rounds) < 2 or _has_fill(rounds[0]) or optimizer.built.facts.get("before"):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
@@ -20,7 +21,8 @@ def no_effect(trace: Trace) -> Iterator[Found]:
     `optimizer.zero_grad` without parentheses names the method; `h.detach()` returns a tensor and
     leaves `h` as it is; `torch.no_grad()` has to be entered with `with`; to give a loop's variable
     another value changes no parameter; `p.require_grad = False` gives `p` an attribute that nothing
-    reads. Read are the files of the program of which something ran.
+    reads; neither does an optimizer read `optimizer.lr`. Read are the files of the program of which
+    something ran.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -46,6 +48,38 @@ def no_effect(trace: Trace) -> Iterator[Found]:
         adds_up = act.facts.get("name") == "zero_grad" and any(gradients_add_up(trace))
         if told is not None and not adds_up:  # GS501 tells of it
             yield told(act, acts.site(act), str(act.facts.get("name")))
+    yield from _settings(acts)
+
+
+def _settings(acts: Acts) -> Iterator[Found]:
+    """`optimizer.lr = x`, where the groups go on with what they had."""
+    several: dict[tuple[int, str], list[Done]] = defaultdict(list)
+    for act in acts.of(Deed.ASSIGNED):
+        if act.facts.get("what") == "setting" and act.facts.get("to") != act.facts.get("there"):
+            several[act.stack, str(act.facts.get("name"))].append(act)
+    steps = acts.of(Deed.STEP)
+    for (_, name), found in several.items():
+        act = found[0]
+        after = next((step for step in steps if step.of == act.of and step.t > act.t), None)
+        if name == "lr" and after is not None and act.facts.get("to") in after.facts.get("lr", ()):
+            continue  # the groups were given it, too
+        site, within = acts.site(act), str(act.facts.get("within"))
+        owner, _, value = _code(site).partition(f".{name} =")
+        groups = f"for group in {owner or 'optimizer'}.param_groups:"
+        better = f"{groups} group['{name}'] = {value.strip()}"
+        yield Found(
+            message=f"`{_code(site)}`{at(site)} has no effect: {within} reads no attribute "
+            f"`{name}`, and its groups go on with {act.facts.get('there')}",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why="what an optimizer is set to is in its param_groups; Python makes an attribute of "
+            f"any name that is set{_times(found)}",
+            fix=f"write `{better}`" if value.strip() else f"set `group['{name}']` of each group",
+        )
+
+
+def _times(found: list[Done]) -> str:
+    return f"; so it was {len(found)} times" if len(found) > 1 else ""
 
 
 def _code(site: Site) -> str:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.from_pytorch.called.came_in import CameIn
+from gradscope.record.from_pytorch.called.latest import latest
 from gradscope.record.notes.log import Ints, take_all
-from gradscope.record.notes.places import stack_of
+from gradscope.record.notes.places import Instruction, stack_of
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE
@@ -40,9 +42,10 @@ TARGET, STORAGE_ID, OP, TOLD = range(len(row.COLUMNS), len(row.COLUMNS) + 4)
 """Behind what was seen of a write: the tensor, its storage, the number of the call, and whether it
 was told with the node that it made."""
 
-MEMORY = ("data", "counter", "walk", "storage", "own")
+MEMORY = ("data", "counter", "walk", "storage", "own", "address")
 """What is known besides of what nodes keep: where it lies, what counts writes to it, when a walk
-met it, its storage's number, and whether it is a result of the node's own."""
+met it, its storage's number, whether it is a result of the node's own; and where the tensor is that
+no node made."""
 
 
 class Leaf:
@@ -77,6 +80,8 @@ class InPlace:
         self._unread: list[Ints] = []
         self._kept = np.zeros((0, TOLD + 1), np.int64)
         self._places: dict[int, int] = {NO_LINE: NONE}  # the stack that each is
+        self._users: dict[int, Instruction] = {}
+        self.came_in = CameIn(session, calls, self)
         self._leaves: list[Leaf] = []
         self._told = self._kept  # at level `full`: what was written, and its calls come yet
 
@@ -89,6 +94,7 @@ class InPlace:
         if self._observer is not None and not leaf.is_inference():
             memory = self._observer.memory_of(leaf)
             self._leaves.append(Leaf(leaf, number, storage_id, memory))
+            self.came_in.leaf(leaf, number, memory, self._leaves[-1].about[-1])
 
     def memory_of(self, tensor: Any) -> tuple[int, int]:
         """Where a tensor lies, and what counts writes to it, if that is known."""
@@ -114,7 +120,12 @@ class InPlace:
             stack, users = stack_of(self._session.sites, place.frames)
             self._places[place.number] = stack
             if users is not None:
+                self._users[place.number] = users
                 self._observer.is_users(*users)
+
+    def users(self, place: int) -> Instruction | None:
+        """The instruction of the program's own that this place is at."""
+        return self._users.get(place)
 
     def ops(self, begin: Ints, thread: Ints, word: Ints) -> Ints:
         """The numbers that calls have who were seen to write; NONE: they were not."""
@@ -124,7 +135,7 @@ class InPlace:
         seen = np.concatenate([self._told, self._kept])
         if not len(seen):
             return np.full(len(begin), NONE)
-        found = _latest(seen[:, row.THREAD], seen[:, row.BEGIN], thread, begin)
+        found = latest(seen[:, row.THREAD], seen[:, row.BEGIN], thread, begin)
         own = (found >= 0) & (begin <= seen[found, row.END]) & (word == seen[found, row.WORD])
         first = np.zeros(len(begin), np.bool_)  # calls of the same name may be inside
         first[np.flatnonzero(own)[np.unique(found[own], return_index=True)[1]]] = True
@@ -147,8 +158,13 @@ class InPlace:
     def settle(self, ops: Ops, saved: dict[str, Any]) -> None:
         """Hand on writes to what is known by now, and say in `saved` what was kept at which."""
         memory = {name: saved.pop(name) for name in MEMORY if saved}
+        address = memory.pop("address", None)
         if self._observer is None:
             return
+        if address is not None:
+            t = saved["t"] + self._session.start
+            self.came_in.kept(saved["tensor"], address, memory["data"], memory["counter"], t)
+        self.came_in.settle()
         self._read()
         seen = self._kept
         self._find_leaves(seen)
@@ -172,7 +188,7 @@ class InPlace:
             return np.full(len(t), NONE)
         self._read()
         seen = self._kept
-        found = _latest(seen[:, row.THREAD], seen[:, row.BEGIN], thread, t)
+        found = latest(seen[:, row.THREAD], seen[:, row.BEGIN], thread, t)
         end, version = (np.append(seen[:, column], NONE) for column in (row.END, row.VERSION))
         inside = end[found] >= t
         seen[found[inside], TOLD] = 1
@@ -266,7 +282,7 @@ class _Kept:
                 self._put(seen, _run(seen, own, int(version[last])), last)
         # A node holds its memory from when it was made, so that it is nobody else's until the walk.
         rest = np.flatnonzero((seen[:, TARGET] == NONE) & (seen[:, row.DATA] != 0))
-        holder = _latest(self._data, self._t, seen[rest, row.DATA], seen[rest, row.BEGIN])
+        holder = latest(self._data, self._t, seen[rest, row.DATA], seen[rest, row.BEGIN])
         held = (holder >= 0) & (seen[rest, row.END] <= np.append(self._walk, 0)[holder])
         self._put(seen, rest[held], holder[held])
 
@@ -285,7 +301,7 @@ class _Kept:
         keys = ((~own, self._counter, row.COUNTER), (own, self._data, row.DATA))
         for chosen, kept, column in keys:
             places = np.flatnonzero(chosen & (kept != 0))
-            after = _latest(
+            after = latest(
                 seen[:, column], -seen[:, row.BEGIN], kept[places], -self._t[places]
             )  # the first from then on
             known = (after >= 0) & (seen[after, row.END] <= self._walk[places])
@@ -295,20 +311,6 @@ class _Kept:
 def _made_a_node(ops: Ops, seen: Ints) -> Any:
     """Such writes are told with their nodes (writes.py)."""
     return ops.made_in(seen[:, row.BEGIN], seen[:, row.END], seen[:, row.THREAD])
-
-
-def _latest(keys: Ints, t: Ints, asked: Ints, at: Ints) -> Ints:
-    """For each that is asked for, the last with the same key until its time, or -1."""
-    if not len(keys) or not len(asked):
-        return np.full(len(asked), -1)
-    many = len(keys)
-    both, times = np.concatenate([keys, asked]), np.concatenate([t, at])
-    order = np.lexsort((np.arange(len(both)), times, both))
-    place = np.maximum.accumulate(np.where(order < many, np.arange(len(order)), -1))
-    found = np.full(len(both), -1)
-    found[order] = np.where(place >= 0, order[place], -1)
-    found = found[many:]
-    return np.where((found >= 0) & (keys[found] == asked), found, -1)
 
 
 def _run(seen: Ints, chosen: Ints, version: int) -> Ints:

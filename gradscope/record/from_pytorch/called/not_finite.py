@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradscope.record.acts.source.called import called_at
+from gradscope.record.acts.source.crossings import FROM_NUMBERS
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Place
 from gradscope.watch.values import rows as row
 
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ UNWRITTEN = frozenset({
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_",
 })  # fmt: skip
 """Calls whose result is memory that nobody has written to yet."""
+
+TAKES_NUMBERS_IN = "lift_fresh"
+"""The call by which PyTorch makes a tensor of what lists, arrays and files hold."""
+
+BRING_IN = FROM_NUMBERS | {TAKES_NUMBERS_IN}
 
 
 class NotFinite:
@@ -52,11 +59,14 @@ class NotFinite:
         seen = self.seen.read()
         if not len(seen):
             return
-        names = [self._calls.name(word) for word in seen[:, row.WORD].tolist()]
+        self._in_place.stacks_of(seen[:, row.LINE])
+        lines, words = seen[:, row.LINE].tolist(), seen[:, row.WORD].tolist()
+        names = [self._name(*each) for each in zip(words, lines, strict=True)]
         said = [place for place, name in enumerate(names) if name not in UNWRITTEN]
         if not said:
             return
         seen, names = seen[said], [names[place] for place in said]
+        places = [Place.LEAF if name in BRING_IN else Place.OP_OUTPUT for name in names]
         session = self._session
         threads = {ident: thread for thread, ident in session.contexts.idents().items()}
         begin = seen[:, row.BEGIN] - session.start
@@ -66,8 +76,19 @@ class NotFinite:
         session.writer.block(schema.Op, {
             "id": ids, "name": [session.writer.intern(name) for name in names], "begin": begin,
             "end": seen[:, row.END] - session.start, "thread": np.array(thread, np.int64),
-            "stack": self._in_place.stacks_of(seen[:, row.LINE]), "step": steps,
+            "stack": self._in_place.stacks(seen[:, row.LINE]), "step": steps,
         })  # fmt: skip
         nothing = np.full(len(seen), NONE)
         results = Ragged.of_lengths(np.ones(len(seen), np.int64), nothing)
-        self._values.made(seen[:, row.CALL], ids, results, nothing, steps)
+        self._values.made(
+            seen[:, row.CALL], ids, results, nothing, steps, np.array(places, np.int64)
+        )
+
+    def _name(self, word: int, line: int) -> str:
+        """As the program says it, of what brings numbers in."""
+        name = self._calls.name(word)
+        if name != TAKES_NUMBERS_IN:
+            return name
+        users = self._in_place.users(line)
+        called = "" if users is None else called_at(*users)
+        return called if called in FROM_NUMBERS else name

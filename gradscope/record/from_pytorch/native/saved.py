@@ -94,6 +94,7 @@ class Saved:
             "version": version, "t": t, "hooked": packed.astype(np.int64),
             "data": np.where(packed, 0, each["data"]), "counter": each["counter"],
             "walk": each["walk"], "storage": storage, "own": (each["own"] >= 0).astype(np.int64),
+            "address": each["operand"],
         }  # fmt: skip
 
     def _storages(self, memory: Ints) -> Ints:

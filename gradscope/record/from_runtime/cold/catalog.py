@@ -11,6 +11,7 @@ from gradscope.record.from_runtime.cold.arguments import NodesArguments
 from gradscope.record.from_runtime.cold.fused import FusedWrites
 from gradscope.record.from_runtime.cold.history import hooked, odd, present_edge, version_of
 from gradscope.record.from_runtime.cold.interned import Shapes, Texts
+from gradscope.record.from_runtime.cold.leaves import Leaves
 from gradscope.record.from_runtime.cold.operators import why
 from gradscope.record.from_runtime.cold.tasks import TaskRows
 from gradscope.record.from_runtime.error_lines.recent import Maker, Recent, Write, remember_write
@@ -61,6 +62,7 @@ class Catalog(TaskRows):
         self._nameless: set[int] = set()
         self.named: list[tuple[int, int]] = []  # later than they were described
         self.recent = Recent()
+        self.leaves = Leaves()
         self.fused = FusedWrites()
 
     # -- tensors and nodes that were there before -------------------------------------------------
@@ -83,12 +85,12 @@ class Catalog(TaskRows):
                 return int(tensor.record_nr)
             born = self._contexts.now()  # before others see that it has a number
             number = tensor.record_nr = self.next_number()
-            if name is None:
-                name = local_name(tensor, frame or sys._getframe(1))
+            name = local_name(tensor, frame or sys._getframe(1)) if name is None else name
             self._describe(tensor, number, self.base, born, name)
             edge = present_edge(tensor)
             if edge is not None:
                 self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
+            self.leaves.met(tensor)
             on_tensor = self.on_tensor
             if on_tensor is not None and not written:
                 on_tensor(tensor, number)
@@ -199,6 +201,7 @@ class Catalog(TaskRows):
     def accumulator(self, node: Any) -> None:
         """A leaf got the node that gathers its gradient; no other thread knows the node yet."""
         leaf = self.number_of(node.variable)
+        self.leaves.gathers(node.variable)
         if leaf in self._nameless:
             self._nameless.remove(leaf)
             name = local_name(node.variable, sys._getframe(1))

@@ -95,6 +95,7 @@ class RuntimeProbe(ThreadNotes):
         self.called: Callable[[Any, int], None] = _nothing  # a module
         self.stepping: Callable[[Any], None] = _nothing  # an optimizer is about to
         self.stepped: Callable[[Any], None] = _nothing  # write its parameters; and has
+        self.came_in: Callable[[Any], None] = _nothing  # a leaf that the program has made
         self.module_id: Any = None  # the id of a module that runs inside another
         self.answers: Answers | None = None  # what can be said of an error
         self.on_rest: Any = None  # called when there is something to clear away

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.core import probe
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.memory_formats import empty_as
@@ -32,6 +33,8 @@ def new_leaf(array: Any, requires_grad: bool = False, device: devices.device = d
     tensor = fresh(array)
     if device is not devices.CPU:
         place(tensor, device)
+    if probe.here is not None:
+        probe.here.came_in(tensor)
     if not requires_grad:
         return tensor
     if tensor._array.dtype.kind not in "fcV":

@@ -1,0 +1,140 @@
+"""Where tensors were made that have no history: what nodes keep and no node made, and leaves.
+
+The observer has put down what calls returned that made no node (watch/called/made.py). A tensor is
+such a result if it lies at the same address, in the same memory, with the same counter of writes,
+and nothing later was seen there until a node kept it, from when on it stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.acts.source.called import called_at
+from gradscope.record.from_pytorch.called.latest import latest
+from gradscope.record.notes.log import Ints, take_all
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import NONE, Act
+from gradscope.trace.schema.acts import Deed
+from gradscope.watch.called import made_rows as row
+
+if TYPE_CHECKING:
+    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.in_place import InPlace
+    from gradscope.record.session import Session
+    from gradscope.watch.called.writes import Memory
+
+VIEWS = frozenset((
+    "view", "select", "slice", "t", "transpose", "permute", "expand", "expand_as", "squeeze",
+    "unsqueeze", "narrow", "alias", "view_as", "unfold", "diagonal", "T", "mT", "numpy_T",
+))  # fmt: skip
+"""Calls whose result shows the memory of what they are given."""
+
+HOPS = 6
+"""So many views of views are seen through."""
+
+MOST_KEPT = 1 << 13
+"""So many results may wait for who keeps them."""
+
+
+class CameIn:
+    """Takes what the observer has put down, whenever notes are flushed."""
+
+    def __init__(self, session: Session, calls: Calls, in_place: InPlace) -> None:
+        self._session = session
+        self._calls = calls
+        self._in_place = in_place
+        self._kept = np.zeros((0, len(row.COLUMNS)), np.int64)
+        self._leaves: list[tuple[int, int, int, int, int]] = []
+        self._asked: list[Ints] = []
+
+    def leaf(self, tensor: Any, number: int, memory: Memory, t: int) -> None:
+        """A leaf has been given this number."""
+        self._leaves.append((number, tensor._cdata, memory.data, memory.counter, t))
+
+    def kept(self, tensor: Ints, address: Ints, data: Ints, counter: Ints, t: Ints) -> None:
+        """What nodes keep that no node made: its number, where it lies, when the node was made."""
+        chosen = np.flatnonzero(address)
+        chosen = chosen[np.unique(tensor[chosen], return_index=True)[1]]
+        if len(chosen):
+            self._asked.append(
+                np.stack([each[chosen] for each in (tensor, address, data, counter, t)])
+            )
+
+    def settle(self) -> None:
+        """Write who came from where, as far as was seen."""
+        observer = self._calls.observer
+        leaves, asked = take_all(self._leaves), take_all(self._asked)
+        if observer is None or observer.made is None:
+            return
+        rows, lost = observer.made.read()
+        seen = rows if lost else np.concatenate([self._kept, rows])
+        if leaves:
+            asked.append(np.array(leaves, np.int64).T)
+        if asked and len(seen):
+            self._find(seen, np.concatenate(asked, axis=1))
+        if len(seen) > MOST_KEPT:
+            _, last = np.unique(seen[::-1, row.TENSOR], return_index=True)
+            seen = seen[np.sort(len(seen) - 1 - last)[-MOST_KEPT:]]
+        self._kept = seen
+
+    def _find(self, seen: Ints, asked: Ints) -> None:
+        tensor, address, data, counter, t = asked
+        found = latest(seen[:, row.TENSOR], seen[:, row.END], address, t)
+        known = found >= 0
+        for column, wanted in ((row.DATA, data), (row.COUNTER, counter)):
+            known &= seen[found, column] == wanted
+        chosen = np.flatnonzero(known)
+        if len(chosen):
+            self._write(seen[self._behind_views(seen, found[chosen])], tensor[chosen])
+
+    def _behind_views(self, seen: Ints, found: Ints) -> Ints:
+        """These results; in place of a view the one whose memory it shows."""
+        memory = seen[:, row.DATA] ^ (seen[:, row.COUNTER] << 1)
+        for _ in range(HOPS):
+            words = seen[found, row.WORD]
+            views = [word for word in np.unique(words).tolist() if self._calls.name(word) in VIEWS]
+            views_of = np.flatnonzero(np.isin(words, views))
+            if not len(views_of):
+                break
+            of = found[views_of]
+            above = latest(memory, seen[:, row.END], memory[of], seen[of, row.END] - 1)
+            same = above >= 0
+            for column in (row.DATA, row.COUNTER):
+                same &= seen[above, column] == seen[of, column]
+            found[views_of[same]] = above[same]
+            if not same.any():
+                break
+        return found
+
+    def _write(self, seen: Ints, tensors: Ints) -> None:
+        session = self._session
+        acts, intern = session.acts.acts, session.writer.intern
+        stacks = self._in_place.stacks_of(seen[:, row.LINE])
+        words = zip(seen[:, row.LINE].tolist(), seen[:, row.WORD].tolist(), strict=True)
+        by = [self._called(line) or self._calls.name(word) for line, word in words]
+        chosen = [
+            place
+            for place, stack in enumerate(stacks.tolist())
+            if stack != NONE and not acts.is_too_many(Deed.CAME_IN, stack)
+        ]
+        seen, stacks, tensors = seen[chosen], stacks[chosen], tensors[chosen]
+        idents = {ident: thread for thread, ident in session.contexts.idents().items()}
+        threads = [idents.get(ident, NONE) for ident in seen[:, row.THREAD].tolist()]
+        begin = seen[:, row.END] - session.start
+        one, none = np.ones(len(seen), np.int64), np.full(len(seen), NONE)
+        session.writer.block(Act, {
+            "id": np.array([acts.next_id() for _ in chosen], np.int64),
+            "kind": one * intern(Deed.CAME_IN.value), "of": none,
+            "tensors": Ragged.of_lengths(one, tensors), "module": none, "inside": none,
+            "facts": np.array([acts.text_of({"by": by[place]}) for place in chosen], np.int64),
+            "stack": stacks,
+            "thread": np.array(threads, np.int64), "task": none,
+            "step": session.contexts.steps_at(begin), "t": begin,
+        })  # fmt: skip
+
+    def _called(self, line: int) -> str:
+        """What the program's own line has called."""
+        users = self._in_place.users(line)
+        return "" if users is None else called_at(*users)

@@ -1,0 +1,75 @@
+"""Where leaves were made of numbers: known when they are made, and told when they are first met."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
+
+from gradscope.record.acts.notes import FRAMES
+from gradscope.record.acts.source.called import called_at
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+    from gradscope.record.acts.notes import Acts
+
+
+class _Made(NamedTuple):
+    """A leaf that the program has made, of which the trace does not tell yet."""
+
+    leaf: ref[Any]
+    stack: int
+    code: CodeType
+    offset: int
+    t: int
+    step: int
+
+
+class Leaves:
+    """Takes notes of them, of level `graph` none; and knows which get gradients."""
+
+    def __init__(self) -> None:
+        self.acts: Acts | None = None
+        self._made: dict[int, _Made] = {}  # by id()
+        self._gathering: dict[int, ref[Any]] = {}
+
+    def came(self, tensor: Any) -> None:
+        """The program has made a leaf."""
+        acts = self.acts
+        if acts is None or not acts.on:
+            return
+        frame: FrameType | None = sys._getframe(1)
+        sites, contexts = acts.session.sites, acts.session.contexts
+        while frame is not None and sites.is_machinery(frame.f_code):
+            frame = frame.f_back
+        if frame is None:
+            return
+        made, key = self._made, id(tensor)
+        made[key] = _Made(
+            ref(tensor, lambda _: made.pop(key, None)), sites.of_several(frame, FRAMES),
+            frame.f_code, frame.f_lasti, contexts.now(), contexts.step,
+        )  # fmt: skip
+
+    def met(self, tensor: Any) -> None:
+        """The trace tells of this tensor from now on."""
+        found = self._made.pop(id(tensor), None) if self._made else None
+        if found is not None and found.leaf() is tensor and self.acts is not None:
+            self.acts.guarded(self._note, tensor, found)
+
+    def _note(self, tensor: Any, made: _Made) -> None:
+        assert self.acts is not None
+        by, at = called_at(made.code, made.offset), (made.t, made.step)
+        self.acts.note(Deed.CAME_IN, None, [tensor], stack=made.stack, at=at, by=by)
+
+    def gathers(self, leaf: Any) -> None:
+        """A gradient is going to be gathered for this one."""
+        known, key = self._gathering, id(leaf)
+        if key not in known:
+            known[key] = ref(leaf, lambda _: known.pop(key, None))
+
+    def alive(self) -> list[Any]:
+        """Those that gradients have been gathered for, and that are alive."""
+        found = [weak() for weak in list(self._gathering.values())]
+        return [each for each in found if each is not None]

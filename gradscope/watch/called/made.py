@@ -1,0 +1,134 @@
+"""Results of calls that made no node, and where these were called: what no graph leads to.
+
+Data that is read, prepared, drawn at random: nodes keep it, and none of them made it. A row says
+which tensor a call returned, in which memory, when, and from where (Note [Lines from inside] in
+places.py). Only the outermost of calls one inside another is told, and none that made a node: then
+the next node has another number than when it began. That results are wanted is said as in Note
+[What a write returns] (writes.py). What a backward or an optimizer does by itself is left out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.machine_code.ring import Reader
+from gradscope.watch.called import writes
+from gradscope.watch.called.made_rows import CAPACITY, COLUMNS, STAMP
+from gradscope.watch.called.places import place_here
+from gradscope.watch.called.rows import Ints
+from gradscope.watch.called.writes import (
+    A_TENSOR,
+    ALLOWED,
+    AT_COUNTER,
+    AT_DATA,
+    AT_SEQUENCE,
+    AT_STORAGE,
+    LAST_THREAD,
+    LOW_HALF,
+    RESULTS,
+    WANTED,
+    WANTED_BIT,
+    is_writing,
+    now,
+    pthread_self,
+)
+
+_rows = np.zeros((CAPACITY, len(COLUMNS)), np.int64)
+_state = np.zeros(2 + writes.THREADS, np.int64)
+ROWS, MASK, ROW = Address(_rows.ctypes.data, "results"), CAPACITY - 1, 8 * len(COLUMNS)
+COUNT = Address(_state.ctypes.data, "state_of_results")
+IS_ON, DEEP, VALUE = COUNT + 8, COUNT + 16, 16
+PEEK = "_ZN2at15sequence_number4peekEv"
+thread: Any = None  # at::RecordFunction::currentThreadId
+
+
+def not_known() -> int:
+    """In place of the number of the next node, where that cannot be asked for."""
+    return -1
+
+
+peek: Any = not_known  # at::sequence_number::peek
+
+
+def result_begins(function: int, inside: int) -> int:
+    """A call begins, inside so many runs of the engine's."""
+    here = 8 * (thread() & LAST_THREAD)
+    deep = load(DEEP + here)
+    store(DEEP + here, deep + 1)
+    if deep == 0 and inside == load(ALLOWED + here):
+        wanted = function + load(WANTED)
+        if load(wanted) & load(WANTED_BIT) == 0:
+            store(wanted, load(wanted) ^ load(WANTED_BIT))
+    return 0
+
+
+def result_ends(function: int, schema: int, inside: int) -> int:
+    """It ended, whether by itself or by an exception, of which there is no result."""
+    here = 8 * (thread() & LAST_THREAD)
+    deep = load(DEEP + here)
+    if deep > 0:
+        store(DEEP + here, deep - 1)
+    value, end = load(function + load(RESULTS)), load(function + load(RESULTS) + 8)
+    if deep != 1 or value == end or inside != load(ALLOWED + here):
+        return 0
+    sequence = load(function + load(AT_SEQUENCE))
+    if (sequence >= 0 and peek() != sequence) or is_writing(schema):
+        return 0
+    line = place_here()
+    while value < end:
+        if load(value + 8) & LOW_HALF == A_TENSOR and load(value) != 0:
+            put_result(schema, load(value), line, here)
+        value += VALUE
+    return line
+
+
+def put_result(schema: int, tensor: int, line: int, here: int) -> int:
+    """The row of a result. Its stamp comes last: who reads sees that it is whole."""
+    storage, data = load(tensor + load(AT_STORAGE)), 0
+    if storage != 0:
+        data = load(storage + load(AT_DATA))
+    count = increase(COUNT, 1)
+    row = ROWS + (count & MASK) * ROW
+    store(row, 0)
+    store(row + 8, now(here))
+    store(row + 16, schema)
+    store(row + 24, pthread_self())
+    store(row + 32, tensor)
+    store(row + 40, data)
+    store(row + 48, load(tensor + load(AT_COUNTER)))
+    store(row + 56, line)
+    store(row, count + 1)
+    return row
+
+
+class Made:
+    """Rows of such results, from when their callbacks are there; `read` gives what is new."""
+
+    def __init__(self) -> None:
+        self._reader = Reader(_rows, _state, STAMP)
+
+    def start(self) -> None:
+        """From here on; what has begun by now is not told."""
+        _state[2:] = 0
+        _state[1] = peek is not not_known
+
+    def stop(self) -> None:
+        """No longer."""
+        _state[1] = 0
+
+    def read(self) -> tuple[Ints, int]:
+        """What was made since the last reading, and how many rows came that are lost."""
+        return self._reader.read()
+
+
+def ready() -> None:
+    """Ask PyTorch itself for the number of the next node, if that is possible."""
+    global peek  # noqa: PLW0603 -- compiled code names it
+    library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    peek = External(library, PEEK, 0) if hasattr(library, PEEK) else not_known
