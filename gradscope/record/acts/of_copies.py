@@ -152,7 +152,7 @@ class OfCopies:
         found = 0 if names is None else line_that_equates(*names, code.co_filename)
         if found and names is not None:
             stack = self._acts.session.sites.of_line(code.co_filename, found, "")
-            facts = {"what": "equated", "name": names[0]}
+            facts: dict[str, Any] = {"what": "equated", "name": names[0]}
             self._acts.note(Deed.STATEMENT, None, stack=stack, of=loaded, **facts)
 
 
