@@ -125,22 +125,24 @@ class Modules:
         return __next__
 
     def _watched_span(self, own: Any) -> Any:
-        listener, guarded = self._listener, self._faults.guarded
+        begins, ends, guarded = (
+            self._listener.loading_begins, self._listener.loading_ends, self._faults.guarded
+        )  # fmt: skip
         is_compiling, method = torch.compiler.is_compiling, own.__name__
+        when, after = f"{method} was called", f"{method} returned"
 
         @wraps(own)
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return own(self, *args, **kwargs)
-            name = f"{type(self).__name__}.{method}"
-            token = guarded(f"{method} was called", listener.loading_begins, name)
+            token = guarded(when, begins, f"{type(self).__name__}.{method}")
             try:
                 return own(self, *args, **kwargs)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
             finally:
-                guarded(f"{method} returned", listener.loading_ends, token)
+                guarded(after, ends, token)
 
         return called
 
@@ -150,9 +152,7 @@ class Modules:
         if self.writes is not None:
             self._stepping += 1
             self.writes.leave_out()
-        name = f"{type(optimizer).__name__}.step"
         self._faults.guarded("a step began", self._listener.stepping, optimizer)
-        self._faults.guarded("a step began", self._listener.phase_begins, "optimizer", name)
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not self._paused:
@@ -160,4 +160,4 @@ class Modules:
         if self._stepping and self.writes is not None:
             self._stepping -= 1
             self.writes.leave_out(over=True)
-        self._faults.guarded("a step ended", self._listener.phase_ends)
+        self._faults.guarded("a step ended", self._listener.step_is_over)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.acts.moved import Moved
@@ -111,8 +110,8 @@ class OfOptimizers:
         if self._moved is not None:
             self._moved.stepping(optimizer)
 
-    def step(self, optimizer: Any) -> None:
-        """One has stepped."""
+    def step(self, optimizer: Any, frame: FrameType) -> None:
+        """One has stepped, called from this frame."""
         moved = None if self._moved is None else self._moved.stepped(optimizer)
         far: dict[str, Any] = {} if moved is None else {"moved": moved[0], "size": moved[1]}
         self._steps += 1
@@ -121,7 +120,7 @@ class OfOptimizers:
         leaves = leaves_of(optimizer)
         none = [leaf for leaf in leaves if leaf.grad is None]
         self._acts.note(
-            Deed.STEP, sys._getframe(1), none, of=self._of(optimizer), lr=lr, none=len(none),
+            Deed.STEP, frame, none, of=self._of(optimizer), lr=lr, none=len(none),
             many=len(leaves), **far,
         )  # fmt: skip
 
@@ -194,4 +193,7 @@ def _groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _number(value: Any) -> float | None:
     """A setting as a number; a tensor's is not asked for, which could make the program wait."""
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if isinstance(value, _NUMBERS) else None
+
+
+_NUMBERS = int, float

@@ -23,6 +23,7 @@ from gradscope.trace.schema.acts import Deed
 if TYPE_CHECKING:
     import ast
     from collections.abc import Callable
+    from types import FrameType
 
     from gradscope.record.acts.notes import Look
     from gradscope.record.session import Session
@@ -39,7 +40,7 @@ class WatchedActs:
         self._optimizers: OfOptimizers | None = None
         self._functions: OfFunctions | None = None
         self._backward_ended: Callable[[Any], None] = _nobody
-        self.checks_functions = session.level in ("values", "full")
+        self.checks_functions = self.looks_at_steps = session.level in ("values", "full")
 
     def start(self, torch: Any, look: Look) -> None:
         """Stand in for functions of this `torch`, or its like."""
@@ -74,15 +75,19 @@ class WatchedActs:
 
     def stepping(self, optimizer: Any) -> None:
         """An optimizer is about to write its parameters."""
-        if self._optimizers is not None and self.acts.on:
+        if self.looks_at_steps and self._optimizers is not None and self.acts.on:
             self.acts.guarded(self._optimizers.stepping, optimizer)
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has written its parameters."""
         if self._optimizers is not None and self.acts.on:
-            self.acts.guarded(self._optimizers.step, optimizer)
-            if self.acts.kept is not None:
-                self.acts.guarded(self.acts.kept.step_ended, sys._getframe(1))
+            self.acts.guarded(self._stepped, optimizer, sys._getframe(1))
+
+    def _stepped(self, optimizer: Any, frame: FrameType) -> None:
+        assert self._optimizers is not None
+        self._optimizers.step(optimizer, frame)
+        if self.acts.kept is not None:
+            self.acts.kept.step_ended(frame)
 
     def backward_ended(self) -> None:
         """One that ran in no other is over: where no optimizer steps, it tells of steps."""

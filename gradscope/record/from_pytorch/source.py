@@ -306,6 +306,7 @@ class PyTorchSource:
     def stepping(self, optimizer: Any) -> None:
         """An optimizer is about to write its parameters."""
         self.session.acts.stepping(optimizer)
+        self.session.contexts.enter_phase("optimizer", f"{type(optimizer).__name__}.step")
 
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer has made of leaves and their gradients."""
@@ -318,8 +319,10 @@ class PyTorchSource:
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
         contexts, state = self.session.contexts, self.local.state
-        around = contexts.place(state).modules
-        number = self.modules.id(module, around[-1] if around else NONE)
+        number = self.modules.known(module)
+        if number is None:
+            around = contexts.place(state).modules
+            number = self.modules.id(module, around[-1] if around else NONE)
         self.session.acts.called(module, number)
         contexts.enter(state, number)
 
@@ -327,12 +330,8 @@ class PyTorchSource:
         """It ended."""
         self.session.contexts.leave(self.local.state)
 
-    def phase_begins(self, phase: str, name: str) -> None:
-        """A step of an optimizer begins."""
-        self.session.contexts.enter_phase(phase, name)
-
-    def phase_ends(self) -> None:
-        """It ended."""
+    def step_is_over(self) -> None:
+        """A step of the training ends here, watched or in a pause."""
         contexts = self.session.contexts
         if contexts.place().phases:
             contexts.leave_phase()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.notes.log import take_all
+from gradscope.record.notes.log import Log, take_all
 from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
 from gradscope.trace.shorthand.tables import Context
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
 
 _NOWHERE = [NONE]  # in no module
+SPAN = "id", "name", "phase", "parent", "thread", "step", "begin", "end"
+ENDED = "id", "end"
 PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
 
 
@@ -57,8 +59,7 @@ class Contexts:
         self._thread_ids = count()
         self._placing = threading.Lock()
         self._new_threads: list[tuple[int, int, int, int]] = []
-        self._spans: list[tuple[int, ...]] = []
-        self._ended_spans: list[tuple[int, int]] = []
+        self._spans, self._ended_spans = Log(len(SPAN)), Log(2)
         self.span_ids = count()
         self._steps = count()
         self.step = self._named_step = NONE
@@ -66,8 +67,7 @@ class Contexts:
         self.on_step: Callable[[int], None] | None = None
         self.moved: Callable[[ThreadState], None] | None = None
         self.met: Callable[[], object] | None = None  # called in a thread that was not known before
-        self._new_steps: list[tuple[int, int, int]] = []
-        self._ended_steps: list[tuple[int, int]] = []
+        self._new_steps, self._ended_steps = Log(3), Log(2)
         self.begin_step(0)
 
     def now(self) -> int:
@@ -156,10 +156,10 @@ class Contexts:
     def changed(self, state: ThreadState | None = None) -> None:
         """A thread has moved; the calling thread, if none is named."""
         state = state or self._local.state
-        place = self._places.get(state)
-        if place is None or state.task is not None or place.phases:
-            state.context = 0
-        elif place.step == self._named_step:
+        self._changed(state, self.place(state))
+
+    def _changed(self, state: ThreadState, place: ThreadPlace) -> None:
+        if state.task is None and not place.phases and place.step == self._named_step:
             state.context = place.forwards.get((place.modules or _NOWHERE)[-1], 0)
         else:
             state.context = 0
@@ -168,15 +168,16 @@ class Contexts:
 
     def enter(self, state: ThreadState, module: int) -> None:
         """A thread has entered a module."""
-        self.place(state).modules.append(module)
-        self.changed(state)
+        place = self._places.get(state) or self._new_place(state)
+        place.modules.append(module)
+        self._changed(state, place)
 
     def leave(self, state: ThreadState) -> None:
         """It has left the module that it entered last, if it has not been told that before."""
-        modules = self.place(state).modules
-        if modules:
-            modules.pop()
-        self.changed(state)
+        place = self._places.get(state) or self._new_place(state)
+        if place.modules:
+            place.modules.pop()
+        self._changed(state, place)
 
     def enter_module(self, module: int) -> None:
         self.enter(self._local.state, module)
@@ -185,17 +186,19 @@ class Contexts:
         self.leave(self._local.state)
 
     def enter_phase(self, phase: str, name: str) -> None:
-        kind = PHASES[phase]
-        self.place().phases.append((kind, self.begin_span(name, kind)))
-        self.changed()
+        kind, state = PHASES[phase], self._local.state
+        place = self.place(state)
+        place.phases.append((kind, self.begin_span(name, kind)))
+        self._changed(state, place)
 
     def leave_phase(self) -> None:
-        phases = self.place().phases
-        if not phases:
+        state = self._local.state
+        place = self.place(state)
+        if not place.phases:
             return
-        kind, span = phases.pop()
+        kind, span = place.phases.pop()
         self.end_span(span)
-        self.changed()
+        self._changed(state, place)
         if kind is Phase.OPTIMIZER:
             self.begin_step(self.step_number + 1)
 
@@ -205,8 +208,10 @@ class Contexts:
         place = self.place()
         number = next(self.span_ids)
         parent = place.spans[-1] if place.spans else NONE
-        name_nr, kind = self._writer.intern(name), int(phase)
-        self._spans.append((number, name_nr, kind, parent, place.id, self.step, self.now(), NONE))
+        now = perf_counter_ns() - self._start
+        self._spans.note(
+            number, self._writer.intern(name), phase, parent, place.id, self.step, now, NONE
+        )
         place.spans.append(number)
         return number
 
@@ -215,19 +220,19 @@ class Contexts:
         return self.begin_span(name, Phase.OWN_WORK)
 
     def end_span(self, number: int) -> None:
-        place = self.place()
-        if number in place.spans:
-            place.spans.remove(number)
-        self._ended_spans.append((number, self.now()))
+        spans = self.place().spans
+        if number in spans:
+            spans.remove(number)
+        self._ended_spans.note(number, perf_counter_ns() - self._start)
 
     def begin_step(self, number: int) -> None:
         """Close the running step and open the next."""
         now = self.now()
         if self.step != NONE:
-            self._ended_steps.append((self.step, now))
+            self._ended_steps.note(self.step, now)
         self.step = next(self._steps)
         self.step_number = number
-        self._new_steps.append((self.step, number, now))
+        self._new_steps.note(self.step, number, now)
         if self._names_steps:
             self._named_step = self.step
             for state in list(self._places):
@@ -242,11 +247,11 @@ class Contexts:
         """Close what is still open, at the end of the recording."""
         now = self.now()
         if self.step != NONE:
-            self._ended_steps.append((self.step, now))
+            self._ended_steps.note(self.step, now)
             self.step = NONE
         for place in list(self._places.values()):
             for span in place.spans:
-                self._ended_spans.append((span, now))
+                self._ended_spans.note(span, now)
             place.spans.clear()
 
     def flush(self) -> None:
@@ -260,19 +265,16 @@ class Contexts:
         threads = take_all(self._new_threads)
         if threads:
             block(Thread, _columns(("id", "name", "native", "rank"), threads))
-        steps = take_all(self._new_steps)
-        if steps:
-            block(Step, _columns(("id", "number", "begin"), steps))
-        spans = take_all(self._spans)
-        if spans:
-            described = ("id", "name", "phase", "parent", "thread", "step", "begin", "end")
-            block(Span, _columns(described, spans))
-        ended = take_all(self._ended_steps)
-        if ended:
-            block(Step, _columns(("id", "end"), ended), amend=True)
-        closed = take_all(self._ended_spans)
-        if closed:
-            block(Span, _columns(("id", "end"), closed), amend=True)
+        for log, row, names in (
+            (self._new_steps, Step, ("id", "number", "begin")),
+            (self._spans, Span, SPAN),
+            (self._ended_steps, Step, ENDED),
+            (self._ended_spans, Span, ENDED),
+        ):
+            table = log.take()
+            if table.size:
+                columns = dict(zip(names, table, strict=True))
+                block(row, columns, amend=names is ENDED)
 
 
 def _thread(ident: int) -> threading.Thread | None:

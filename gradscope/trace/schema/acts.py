@@ -27,6 +27,8 @@ class Deed(StrEnum):
     that programs may do for each number, as `cut`, the first 1,000 of each line are told.
     """
 
+    __hash__ = str.__hash__  # an enumeration's own is Python's, and each note of an act asks
+
     REQUIRES_GRAD = "requires_grad"  # to
     GRAD_SET = "grad_set"  # to: "None", "tensor"
     GRAD_ZEROED = "grad_zeroed"  # by: the operation that wrote into a gradient; no tensors:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import chain
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from torch.nn.modules import module as modules
 from torch.optim import optimizer as optimizers
@@ -33,6 +33,7 @@ class Before:
         self._calls = calls
         self._leaves: set[int] = set()
         self._optimizers: WeakSet[Any] = WeakSet()
+        self._last: ref[Any] | None = None  # optimizer
         self._hooks = self._distributed = 0
 
     @property
@@ -64,9 +65,11 @@ class Before:
 
     def optimizer(self, optimizer: Any) -> None:
         """An optimizer has made a step."""
-        if optimizer not in self._optimizers:
-            self._optimizers.add(optimizer)
-            self._look(optimizer, OF_OPTIMIZERS)
+        if self._last is None or self._last() is not optimizer:
+            self._last = ref(optimizer)
+            if optimizer not in self._optimizers:
+                self._optimizers.add(optimizer)
+                self._look(optimizer, OF_OPTIMIZERS)
 
     def _look(self, owner: Any, names: tuple[str, ...]) -> None:
         for name in names:
