@@ -91,6 +91,8 @@ class Graph:
         except RuntimeError:  # asking for the history of such a view is refused
             raise NotDifferentiable from None
         met = self._walk([node for node, _ in edges])
+        if len(met) == 1:  # as nearly always
+            return ((met[0][1], edges[0][1]),), 1 + met[0][0]
         above = 1 + max((longest for longest, _ in met), default=-1)
         return tuple((number, nr) for (_, number), (_, nr) in zip(met, edges, strict=True)), above
 
@@ -302,7 +304,7 @@ def in_numbers(sizes: Any) -> tuple[int, ...]:
 
 def _edge_of(end: Any) -> tuple[Any, int] | None:
     """Where the gradient of what is no leaf goes: a tensor's history, or an edge itself."""
-    if isinstance(end, GradientEdge):
+    if type(end) is not torch.Tensor and isinstance(end, GradientEdge):
         return end.node, end.output_nr
     node = end.grad_fn
     return None if node is None else (node, end.output_nr)

@@ -61,16 +61,18 @@ class OfCopies:
         """
         acts, plain, getframe = self._acts, self._plain, sys._getframe
         is_compiling, tell = self._torch.compiler.is_compiling, self._added
-        calls = count()
+        calls, sites = count(), acts.session.sites
+        engines = sites.engines
 
         def add(self_: Any, *given: Any, **more: Any) -> Any:
             if next(calls) == LOOKED_AT:
                 self._stand_ins.leave(self._torch.Tensor, name)
+            frame = getframe(1)
+            if id(frame.f_code) in engines or sites.is_machinery(frame.f_code):
+                return own(self_, *given, **more)
             plainly = acts.on and given and type(given[0]) in plain and type(self_) in plain
             if plainly and not is_compiling() and _is_same(self_, given[0]):
-                frame = acts.caller(getframe(1))
-                if frame is not None:
-                    acts.guarded(tell, frame, name, given[0], more)
+                acts.guarded(tell, frame, name, given[0], more)
             return own(self_, *given, **more)
 
         add.__doc__, add.__qualname__ = own.__doc__, getattr(own, "__qualname__", name)

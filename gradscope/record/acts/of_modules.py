@@ -64,7 +64,7 @@ class OfModules:
 
     def called(self, module: Any, number: int) -> None:
         """A module of this id is called; how it is, is told when that is new."""
-        how = 2 * self._is_grad_enabled() + bool(vars(module).get("training", True))
+        how = 2 * self._is_grad_enabled() + bool(module.__dict__.get("training", True))
         if number not in self._ran[how]:
             self._ran[how].add(number)
             facts = {"grad": how >= 2, "training": bool(how & 1)}

@@ -24,7 +24,7 @@ from gradscope.record.from_pytorch.values import Values
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.modules import Modules
-from gradscope.record.notes.own_time import GRAPHS, STARTING
+from gradscope.record.notes.own_time import STARTING
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.trace.shorthand.tables import ARRIVED
@@ -49,7 +49,8 @@ class PyTorchSource:
         self.numbers = count(2, 2)  # of what is no node
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
         self._maker: Maker | None = None
-        self.local = session.contexts._local
+        self._contexts, self.local = session.contexts, session.contexts._local
+        self._acts = session.acts if session.level != "graph" else None
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensor)
         self.calls = Calls()
@@ -247,7 +248,7 @@ class PyTorchSource:
             number = int(ran.sequence[0]) if ran is not None and len(ran.sequence) else NONE
             self.graphs.root(task, number)
         self.tasks.end(task, error, stretch)
-        self.session.own_time.add(GRAPHS, perf_counter_ns() - began + task.own)
+        task.own += perf_counter_ns() - began
         if task.parent is None:
             self.session.backward_ended()
 
@@ -318,17 +319,18 @@ class PyTorchSource:
 
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
-        contexts, state = self.session.contexts, self.local.state
+        contexts, state = self._contexts, self.local.state
         number = self.modules.known(module)
         if number is None:
             around = contexts.place(state).modules
             number = self.modules.id(module, around[-1] if around else NONE)
-        self.session.acts.called(module, number)
+        if self._acts is not None:
+            self._acts.called(module, number)
         contexts.enter(state, number)
 
     def module_ends(self) -> None:
         """It ended."""
-        self.session.contexts.leave(self.local.state)
+        self._contexts.leave(self.local.state)
 
     def step_is_over(self) -> None:
         """A step of the training ends here, watched or in a pause."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradscope.record.from_pytorch.called.nesting import OPEN
 from gradscope.record.notes.log import Ints, Log, take_all
+from gradscope.record.notes.own_time import GRAPHS
 from gradscope.record.notes.user_functions import name_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace import schema
@@ -159,6 +160,7 @@ class Tasks:
     def flush(self) -> None:
         """Hand new rows to the writer."""
         begun, ended = take_all(self._begun), take_all(self._ended)
+        self._session.own_time.add(GRAPHS, sum([task.own for task in ended]))
         self.unfinished += len(begun) - len(ended)
         self._write_begun(begun)
         singles = self._singles.take()

@@ -188,7 +188,7 @@ class Contexts:
     def enter_phase(self, phase: str, name: str) -> None:
         kind, state = PHASES[phase], self._local.state
         place = self.place(state)
-        place.phases.append((kind, self.begin_span(name, kind)))
+        place.phases.append((kind, self._begin_span(place, name, kind)))
         self._changed(state, place)
 
     def leave_phase(self) -> None:
@@ -197,7 +197,7 @@ class Contexts:
         if not place.phases:
             return
         kind, span = place.phases.pop()
-        self.end_span(span)
+        self._end_span(place, span)
         self._changed(state, place)
         if kind is Phase.OPTIMIZER:
             self.begin_step(self.step_number + 1)
@@ -205,7 +205,9 @@ class Contexts:
     # -- spans and steps ------------------------------------------------------------------------
 
     def begin_span(self, name: str, phase: Phase = Phase.USER) -> int:
-        place = self.place()
+        return self._begin_span(self.place(), name, phase)
+
+    def _begin_span(self, place: ThreadPlace, name: str, phase: Phase) -> int:
         number = next(self.span_ids)
         parent = place.spans[-1] if place.spans else NONE
         now = perf_counter_ns() - self._start
@@ -220,9 +222,11 @@ class Contexts:
         return self.begin_span(name, Phase.OWN_WORK)
 
     def end_span(self, number: int) -> None:
-        spans = self.place().spans
-        if number in spans:
-            spans.remove(number)
+        self._end_span(self.place(), number)
+
+    def _end_span(self, place: ThreadPlace, number: int) -> None:
+        if number in place.spans:
+            place.spans.remove(number)
         self._ended_spans.note(number, perf_counter_ns() - self._start)
 
     def begin_step(self, number: int) -> None:

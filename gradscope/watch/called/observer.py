@@ -232,10 +232,10 @@ class CallObserver:
         found: Ints = _lines[(rows[:, STAMP] - 1) & MASK]
         return found
 
-    def ended(self, rows: Ints) -> tuple[Ints, Any]:
+    def ended(self, stamps: Ints) -> tuple[Ints, Any]:
         """Rows of calls that were under way, as they are now; and which are still kept."""
-        now = self._reader.again(rows[:, STAMP])
-        kept = now[:, STAMP] == rows[:, STAMP]
+        now = self._reader.again(stamps)
+        kept = now[:, STAMP] == stamps
         return now[kept], kept
 
 

@@ -107,7 +107,10 @@ class NativeGraph(Graph):
         self._looked_at = 0, 0
         self.words = self._words(self._layout)
         self.words[: places.ROWS] = first.words
+        self._view = memoryview(self.words.data)  # it is quicker to read
+        self._at = self.words.ctypes.data
         self._walk_from = functions.over(walk.walk, self)
+        self._walk_behind = functions.over(walk.walk_behind, self)
         self._exchange = functions.over(walk.exchange, self)
 
     def _words(self, found: Layout) -> Ints:
@@ -139,7 +142,7 @@ class NativeGraph(Graph):
 
     def stop(self) -> None:
         """Nothing is found any more."""
-        self._walk_from = _nothing  # it held this
+        self._walk_from = self._walk_behind = _nothing  # they held this
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -163,12 +166,20 @@ class NativeGraph(Graph):
     # -- walking ----------------------------------------------------------------------------------
 
     def _walk(self, roots: list[Any]) -> list[tuple[int, int]]:
-        self.words[places.WALK // 8] = perf_counter_ns()
-        met = [divmod(self._walk_from(_address(root)), places.ABOVE) for root in roots]
+        words = self._view
+        words[places.WALK // 8] = perf_counter_ns()
+        met = [
+            divmod(
+                self._walk_from(_address(root))
+                if isinstance(root, torch._C._FunctionBase)
+                else self._walk_behind(root),
+                places.ABOVE,
+            )
+            for root in roots
+        ]
         if self.look is not None:
-            self.look(self.words.ctypes.data, *self._looked_at)
-            used = self.words[[places.NODES_USED // 8, places.SAVED_USED // 8]].tolist()
-            self._looked_at = used[0], used[1]
+            self.look(self._at, *self._looked_at)
+            self._looked_at = words[places.NODES_USED // 8], words[places.SAVED_USED // 8]
         if self._saving:
             self._look_at_saved()
         if self._reading:
@@ -194,7 +205,7 @@ class NativeGraph(Graph):
             if made is not None and saved:
                 kept.append(Kept(made, saved, partial(_shape, node)))
         if kept:
-            self._listener.kept(kept, int(self.words[places.WALK // 8]))
+            self._listener.kept(kept, self._view[places.WALK // 8])
 
     def _read_arguments(self) -> None:
         nodes = self._reading[:]
@@ -262,7 +273,7 @@ class NativeGraph(Graph):
     def _is_full(self) -> None:
         """Put the rows so far aside. The walk goes on in other arrays."""
         if self.look is not None:
-            self.look(self.words.ctypes.data, *self._looked_at)
+            self.look(self._at, *self._looked_at)
             self._looked_at = 0, 0
         needed = (places.NEED_EDGES, places.NEED_INPUTS)
         arrays = _Arrays(*(int(self.words[place // 8]) for place in needed))
@@ -294,7 +305,7 @@ def _shape(node: Any, nr: int) -> tuple[int, ...]:
     return described(node._input_metadata[nr])[0]
 
 
-def _nothing(address: int) -> None:
+def _nothing(root: Any) -> None:
     """What is called when nobody watches any more."""
 
 
@@ -348,7 +359,7 @@ def _ready(frees: int) -> tuple[Callables, Layout]:
                 raise NotFound(str(error)) from None
     known.own_frees = own_function("own_frees", frees, 1)
     _in_custom()
-    return Callables({walk.walk: ONE, walk.exchange: ONE}), found
+    return Callables({walk.walk: ONE, walk.walk_behind: ONE, walk.exchange: ONE}), found
 
 
 _SUFFIXES = (".so", ".dylib")

@@ -28,6 +28,7 @@ from gradscope.watch.native.known import (
     made_of,
     python_object,
 )
+from gradscope.watch.native.layout import IN_WRAPPER
 from gradscope.watch.native.records import (
     CONTEXT,
     FIRST,
@@ -265,15 +266,24 @@ def push_unknown(graph: int, node: int, place: int) -> int:
 
 
 def walk(self: int, root: int) -> int:
+    """Look at all that the node at an address leads to and is not known, and then at itself."""
+    return walk_from(as_int(self), as_int(root))
+
+
+def walk_behind(self: int, root: int) -> int:
+    """The same of the node that an object of Python's stands for."""
+    return walk_from(as_int(self), load(root + IN_WRAPPER))
+
+
+def walk_from(graph: int, root: int) -> int:
     """Look at all that a node leads to and is not known, and then at itself. Say which it is.
 
     A stack has two words for each node: its address, and whether what it leads to has been looked
     at. Above it is room for what a single look needs.
     """
-    graph, node = as_int(self), as_int(root)
     room, used = 256, 1
     stack = malloc(16 * room)
-    store(stack, node)
+    store(stack, root)
     store(stack + 8, 0)
     while used > 0:
         cell = stack + 16 * (used - 1)
@@ -308,7 +318,7 @@ def walk(self: int, root: int) -> int:
                 used += (end - cell - 16) >> 4
     free(stack)
     settle(graph)
-    made = made_of(graph, as_int(root))
+    made = made_of(graph, root)
     return from_int(ABOVE * load(made + TOPOLOGICAL) + load(made + NUMBER))
 
 

@@ -65,7 +65,7 @@ class Calls:
         self.observer: CallObserver | None = None
         self._reading = Lock()
         self._unread: list[Ints] = []
-        self._begun = np.zeros((0, 9), np.int64)  # rows of calls that have not ended
+        self._begun = np.zeros((9, 0), np.int64)  # those that have not ended, as they were read
         self._kept = _Table(np.zeros((9, 0), np.int64))
         self._lost_until = 0  # calls that began before were not read
         self._dropped_until = 0  # and those were let go of, unless a backward asks for them
@@ -89,10 +89,11 @@ class Calls:
             with self._reading:
                 rows, lost = self.observer.read()
                 if len(rows):
-                    lines = (
-                        self.observer.lines(rows) if self.whole else np.zeros(len(rows), np.int64)
-                    )
-                    self._unread.append(np.concatenate([rows, lines[:, None]], axis=1))
+                    columns = np.zeros((9, len(rows)), np.int64)
+                    columns[:LINE] = rows.T
+                    if self.whole:
+                        columns[LINE] = self.observer.lines(rows)
+                    self._unread.append(columns)
                     if lost:
                         self.lost += lost
                         self._lost_until = int(rows[0, observed.BEGIN])
@@ -110,27 +111,28 @@ class Calls:
             return
         under_way, dropped = self._under_way_then()
         self.lost += dropped
-        rows = np.concatenate([under_way, *unread])
-        ended = (rows[:, observed.END] != 0) & (rows[:, observed.NANOSECONDS] != 0)
-        self._begun = rows[~ended]
-        end = rows[:, observed.END] * 1_000_000_000 + rows[:, observed.NANOSECONDS]
+        parts = [under_way, *unread] if under_way.shape[1] else unread
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        ended = (rows[observed.END] != 0) & (rows[observed.NANOSECONDS] != 0)
+        self._begun = rows[:, ~ended]
+        end = rows[observed.END] * 1_000_000_000 + rows[observed.NANOSECONDS]
         kept = self._kept.where(self._kept.end != OPEN).columns
-        both = np.empty((9, kept.shape[1] + len(rows)), np.int64)
+        both = np.empty((9, kept.shape[1] + rows.shape[1]), np.int64)
         both[:, : kept.shape[1]], new = kept, both[:, kept.shape[1] :]
-        new[0], new[1] = rows[:, observed.BEGIN], np.where(ended, end, OPEN)
-        new[2], new[3] = rows[:, observed.SEQUENCE], rows[:, observed.THREAD]
-        new[4], new[5] = rows[:, observed.WORD], rows[:, observed.WORD] < 0
-        new[6], new[7], new[8] = 0, rows[:, observed.STAMP], rows[:, LINE]
+        new[0], new[1] = rows[observed.BEGIN], np.where(ended, end, OPEN)
+        new[2], new[3] = rows[observed.SEQUENCE], rows[observed.THREAD]
+        new[4], new[5] = rows[observed.WORD], rows[observed.WORD] < 0
+        new[6], new[7], new[8] = 0, rows[observed.STAMP], rows[LINE]
         is_sorted = bool((both[0, 1:] >= both[0, :-1]).all())
         self._kept = _Table(both if is_sorted else both[:, np.argsort(both[0], kind="stable")])
         self._names.clear()  # a schema that is gone may have left its place to another
 
     def _under_way_then(self) -> tuple[Ints, int]:
-        """Rows of calls that had not ended when they were read; how many are no longer there."""
-        if self.observer is None or not len(self._begun):
+        """Calls that had not ended when they were read; how many are no longer there."""
+        if self.observer is None or not self._begun.shape[1]:
             return self._begun, 0
-        now, kept = self.observer.ended(self._begun)
-        both = np.concatenate([now, self._begun[kept][:, LINE:]], axis=1)
+        now, kept = self.observer.ended(self._begun[observed.STAMP])
+        both = np.concatenate([now.T, self._begun[LINE:, kept]])
         return both, int(np.count_nonzero(~kept))
 
     def of(self, thread: Ints, sequence: Ints, t: Ints) -> Ints:
@@ -217,7 +219,7 @@ class Calls:
 
     def since(self) -> int:
         """When the first of the calls began that are still to be told."""
-        begun = [self._kept.begin, self._begun[:, observed.BEGIN]]
+        begun = [self._kept.begin, self._begun[observed.BEGIN]]
         return int(np.concatenate(begun).min(initial=perf_counter_ns()))
 
     # -- inside backwards -----------------------------------------------------------------------
@@ -246,37 +248,37 @@ class Calls:
         place = within(many)
         leaf = ran.sequence == -1
         kinds = self.observer.gradients
-        wanted = calls.where(np.isin(calls.word, list(kinds)) & (calls.text == 0))
-        kind = np.array([kinds[word] for word in wanted.word.tolist()], np.int64)
+        kind_of = np.full(len(calls.word), -1)
+        for word, each in kinds.items():
+            kind_of[calls.word == word] = each
+        at = np.flatnonzero((kind_of >= 0) & (calls.text == 0))
+        kind, wanted_begin = kind_of[at], calls.begin[at]
         runs = np.flatnonzero(leaf)
-        first = np.searchsorted(wanted.begin, begin[runs])
-        taken_over = np.append(wanted.begin, OPEN)[first] <= end[runs]
+        first = np.searchsorted(wanted_begin, begin[runs])
+        taken_over = np.append(wanted_begin, OPEN)[first] <= end[runs]
         runs, how = runs[taken_over], HOW[kind[first[taken_over]]]
         adds = np.flatnonzero(kind <= observed.ADD_IN_PLACE)
-        attended = calls.where((calls.text != 0) & (calls.word == observed.EVALUATE))
-        nesting = Nesting(attended.begin, attended.end)
-        run_of = np.full(len(attended.begin) + 1, -1)
+        attended = np.flatnonzero((calls.text != 0) & (calls.word == observed.EVALUATE))
+        nesting = Nesting(calls.begin[attended], calls.end[attended])
+        run_of = np.full(len(attended) + 1, -1)
         around = nesting.around(begin)
         run_of[around[around >= 0]] = np.flatnonzero(around >= 0)
-        behind = run_of[nesting.around(wanted.begin[adds])]
+        behind = run_of[nesting.around(wanted_begin[adds])]
         right = behind >= 0
-        right[right] = wanted.begin[adds[right]] >= end[behind[right]]
+        right[right] = wanted_begin[adds[right]] >= end[behind[right]]
         adds, behind = adds[right], behind[right]
-        self._sum(wanted, first[taken_over], task[runs], place[runs], np.full(len(runs), NONE))
-        self._sum(wanted, adds, task[behind], place[behind], _rank(behind))
+        if self.keeps_sums:
+            rows = calls.row[at]
+            sums = np.isin(kind[first[taken_over]], ADDS)
+            leafs = rows[first[taken_over]], task[runs], place[runs], np.full(len(runs), NONE)
+            self.sums.append(np.stack(leafs)[:, sums])
+            self.sums.append(np.stack([rows[adds], task[behind], place[behind], _rank(behind)]))
         what = np.where(kind[adds] == observed.ADD_IN_PLACE, ADDED_IN_PLACE, ADDED)
         return [
             np.stack([ids, np.full(len(ids), -1), np.full(len(ids), SEEN)]),
             np.stack([task[runs], place[runs], how]),
             np.stack([task[behind], place[behind], what]),
         ]
-
-    def _sum(self, calls: _Table, at: Ints, *about: Ints) -> None:
-        if not self.keeps_sums or self.observer is None:
-            return
-        added = [word for word, kind in self.observer.gradients.items() if kind in ADDS]
-        adds = np.isin(calls.word[at], added)
-        self.sums.append(np.stack([calls.row[at], *about])[:, adds])
 
 
 def _rank(keys: Ints) -> Ints:
