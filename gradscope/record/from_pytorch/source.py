@@ -50,7 +50,6 @@ class PyTorchSource:
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
         self._maker: Maker | None = None
         self._contexts, self.local = session.contexts, session.contexts._local
-        self._acts = session.acts if session.level != "graph" else None
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensor)
         self.calls = Calls()
@@ -324,8 +323,7 @@ class PyTorchSource:
         if number is None:
             around = contexts.place(state).modules
             number = self.modules.id(module, around[-1] if around else NONE)
-        if self._acts is not None:
-            self._acts.called(module, number)
+        self.session.acts.called(module, number)
         contexts.enter(state, number)
 
     def module_ends(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NOWHERE = [NONE]  # in no module
 SPAN = "id", "name", "phase", "parent", "thread", "step", "begin", "end"
-ENDED = "id", "end"
+STEP, ENDED = ("id", "number", "begin"), ("id", "end")
 PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
 
 
@@ -269,16 +269,15 @@ class Contexts:
         threads = take_all(self._new_threads)
         if threads:
             block(Thread, _columns(("id", "name", "native", "rank"), threads))
-        for log, row, names in (
-            (self._new_steps, Step, ("id", "number", "begin")),
-            (self._spans, Span, SPAN),
-            (self._ended_steps, Step, ENDED),
-            (self._ended_spans, Span, ENDED),
-        ):
-            table = log.take()
-            if table.size:
-                columns = dict(zip(names, table, strict=True))
-                block(row, columns, amend=names is ENDED)
+        self._put(self._new_steps, Step, STEP)
+        self._put(self._spans, Span, SPAN)
+        self._put(self._ended_steps, Step, ENDED, amend=True)
+        self._put(self._ended_spans, Span, ENDED, amend=True)
+
+    def _put(self, log: Log, row: Any, names: tuple[str, ...], *, amend: bool = False) -> None:
+        table = log.take()
+        if table.size:
+            self._writer.block(row, dict(zip(names, table, strict=True)), amend=amend)
 
 
 def _thread(ident: int) -> threading.Thread | None:
