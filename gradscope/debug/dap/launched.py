@@ -143,7 +143,7 @@ def _started(asked: dict[str, Any]) -> subprocess.Popen[str]:
 def _hand_on(stream: IO[str], category: str, tell: Callable[[str, str], None]) -> None:
     with suppress(OSError, ValueError):
         for line in stream:
-            tell(category, line)
+            tell("console" if line.startswith("gradscope: ") else category, line)
 
 
 def _next(wire: Wire) -> dict[str, Any] | None:

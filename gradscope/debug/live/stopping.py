@@ -181,7 +181,7 @@ class Live:
         if not self.places.are_ours:
             return
         for number, stop in self.stops.items():
-            if not stop.times and not self.detached:
+            if not stop.times and not self.detached and stop.what.kind != "error":
                 why = NO_CALL if stop.what.kind == "line" else ""
                 self.front.words(f"breakpoint {number} ({stop.text}) stopped nowhere{why}")
         self.front.leave()

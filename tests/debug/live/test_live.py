@@ -13,6 +13,7 @@ import pytest
 from gradscope.errors import ExitCode
 from gradscope.trace.load_save import load
 
+HOUSE = Path(__file__).parents[3]
 ENGINES = [
     pytest.param("gradscope", id="gradscope"),
     pytest.param("torch", id="torch", marks=pytest.mark.torch),
@@ -48,7 +49,12 @@ print("ended", w.grad.tolist())
 
 
 def live(
-    folder: Path, engine: str, *options: str, then: tuple[str, ...], script: str = SCRIPT
+    folder: Path,
+    engine: str,
+    *options: str,
+    then: tuple[str, ...],
+    script: str = SCRIPT,
+    runs: str = "train.py",
 ) -> subprocess.CompletedProcess[str]:
     """What a script says that is stopped at these, where this is done then."""
     if engine == "torch":
@@ -56,7 +62,7 @@ def live(
     (folder / "train.py").write_text(script)
     typed = [word for text in then for word in ("-x", text)]
     return subprocess.run(
-        [sys.executable, "-m", "gradscope", "trace", "--on", engine, *options, *typed, "train.py"],
+        [sys.executable, "-m", "gradscope", "trace", "--on", engine, *options, *typed, runs],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -344,3 +350,22 @@ def test_what_cannot_be_stopped_at_is_said_before_the_script_runs(tmp_path: Path
         assert said in ran.stderr
     ran = live(tmp_path, "gradscope", then=("c",))
     assert "add --break, or --pm" in ran.stderr
+
+
+@pytest.mark.torch
+def test_the_session_in_the_docs_is_what_a_program_gives(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    page = (HOUSE / "docs/debugger.md").read_text()
+    shown = re.search(r"\$ gradscope trace -q --break nan samples/\S+\n\n(.*?)```", page, re.DOTALL)
+    assert shown is not None
+    asked = re.findall(r"^\(gradscope\) (.*)$", shown[1], re.MULTILINE)
+    (tmp_path / "samples").mkdir()
+    sample = "samples/nan_in_backward.py"
+    (tmp_path / sample).write_text((HOUSE / sample).read_text())
+
+    ran = live(tmp_path, "torch", "-q", "--break", "nan", then=tuple(asked), script="", runs=sample)
+
+    def timeless(text: str) -> str:
+        return re.sub(r"at [\d.]+ m?s:", "at …:", text)
+
+    assert timeless(ran.stderr) == timeless(shown[1])
