@@ -20,8 +20,8 @@ stops the recording. A function of the runtime that looks into arrays outside of
 named in `recording/reviewed.py`, where somebody has read it; a function in C that the program
 calls must be known to depend on its arguments alone. What a step changes in the program's own
 objects (a counter, a list that grows) is seen because the guards do not hold any more when it is
-over. Whatever stops a recording is said once, with its line, and the step runs as if it were not
-captured.
+over. Whatever stops a recording is said once, with its line; the step is cut there into pieces
+(`pieces.py`), or runs as if it were not captured.
 
 A plan makes the same calls on arrays in the same order as the step: so aliases, views and writes
 in place are true without being known, and numbers are the same to the bit. Options of optimizers

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradscope.runtime.capture.making import MORE_CODE, Making
+from gradscope.runtime.capture.pieces import Pieces, cut
 from gradscope.runtime.capture.plan.plan import Plan
 from gradscope.runtime.capture.proving import proved
 from gradscope.runtime.capture.recording.recording import Stop
@@ -32,6 +33,7 @@ class Captured:
         self.plans: list[Plan] = []
         self.stops: list[Stop] = []
         self.recaptured: list[str] = []  # why a plan did not fit
+        self.pieces: Pieces | None = None
         self.eager = 0  # calls that ran as if nothing were captured
         self._program = Program()
         self._watched = False
@@ -43,6 +45,8 @@ class Captured:
         state = local.state
         if probe.here is not None or _is_special(state):
             return self._as_ever(args, kwargs)
+        if self.pieces is not None:
+            return self.pieces.run(args, kwargs)
         for place, plan in enumerate(self.plans):
             if plan.guards.hold(args, kwargs):
                 if place:
@@ -62,7 +66,8 @@ class Captured:
         """What was captured, how often it was replayed, and why not, in words."""
         count = len(self.plans)
         lines = [f"{self._name()}: {count} plan{'' if count == 1 else 's'}"]
-        lines += [f"not replayed: {stop}" for stop in self.stops[:1]]
+        how = "in pieces" if self.pieces else "not replayed"
+        lines += [f"{how}: {stop}" for stop in self.stops[:1]]
         for plan in self.plans:
             parts = [call.part for call in plan.calls]
             told = ", ".join(f"{parts.count(p)} {p}" for p in dict.fromkeys(parts))
@@ -71,8 +76,20 @@ class Captured:
                 f"{len(parts)} calls on arrays ({told}); replayed {plan.replays} times; "
                 f"guards look at {looked} values"
             )
+        if self.pieces is not None:
+            lines += self._pieces_told(self.pieces)
         lines += [f"recorded anew: {reason}" for reason in self.recaptured]
         return "\n".join([*lines, f"{self.eager} calls ran as ever"])
+
+    def _pieces_told(self, pieces: Pieces) -> Iterator[str]:
+        for part in pieces.parts:
+            first, last = part.lines
+            lines = f"line {first}" if first == last else f"lines {first} to {last}"
+            if isinstance(part.function, Captured):
+                yield f"{lines}:"
+                yield from (f"  {line}" for line in part.function.report().splitlines()[1:])
+            else:
+                yield f"{lines}: as ever"
 
     def _as_ever(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.eager += 1
@@ -116,8 +133,12 @@ class Captured:
         return result
 
     def _give_up(self, stops: list[Stop]) -> None:
+        """Go on in pieces, if the step can be cut where it cannot be replayed, else as ever."""
         self.stops = list(stops)
-        self._say(f"{self._name()} is not replayed: {stops[0]}")
+        self.plans.clear()
+        self.pieces = cut(self.function, stops[0].place, Captured) if stops[0].place else None
+        how = "replayed in pieces" if self.pieces else "not replayed"
+        self._say(f"{self._name()} is {how}: {stops[0]}")
 
     def _say(self, text: str) -> None:
         if text not in self._said:

@@ -27,7 +27,8 @@ class Making:
     ) -> None:
         self.function = function
         self.program = program
-        self.recording = Recording(records=records)
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        self.recording = Recording(code, records=records)
         self.plan: Plan | None = None
 
     @property
@@ -121,12 +122,13 @@ class Making:
         recording = self.recording
         used = {nr for call in recording.calls for v in (*call.given, *call.named.values())
                 for nr in refs(v)}  # fmt: skip
-        for state in states:
-            self._check(state, used)
         given = {id(leaf.value): n for n, leaf in enumerate(guards.arguments.tensors)}
         outside = frozenset(inputs)
         results = Results(result, recording, given, outside)
         effects = self._effects(states, used)
+        histories = results.with_history or any(c.part == "backward" for c in recording.calls)
+        for state in states:
+            self._check(state, used if histories else set())
         changed = self._changed(guards, args, kwargs)
         if changed:
             recording.stop(f"the step changes what it reads: {changed}", "")

@@ -26,6 +26,7 @@ class Results:
         self.outside = outside  # the arrays that were there before
         self.given = given  # the places of tensors that are arguments, by id
         self.wanted: list[int] = []
+        self.with_history = False
         self.make: Maker = self._maker(result)
 
     def _maker(self, value: Any) -> Maker:
@@ -63,6 +64,7 @@ class Results:
         self.wanted.append(nr)
         version = 0 if tensor._versions is None else tensor._versions.value
         node = tensor.grad_fn
+        self.with_history = self.with_history or node is not None
         edge = None if node is None else (replayed(node), tensor.output_nr)
         needs_grad = edge is None and tensor.requires_grad
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 from weakref import ref
 
@@ -36,6 +37,7 @@ class Stop:
 
     reason: str
     line: str = ""
+    place: int = 0  # the line of the step itself that led there; 0: none
 
     def __str__(self) -> str:
         return f"{self.reason} at {self.line}" if self.line else self.reason
@@ -44,7 +46,8 @@ class Stop:
 class Recording:
     """What one step did with arrays, so far."""
 
-    def __init__(self, *, records: bool = True) -> None:
+    def __init__(self, code: CodeType | None = None, *, records: bool = True) -> None:
+        self.code = code  # that of the step
         self.records = records  # else only the code that runs is watched
         self.thread = threading.get_ident()
         self.calls: list[Call] = []
@@ -173,7 +176,15 @@ class Recording:
 
     def stop(self, reason: str, line: str | None = None) -> None:
         """Say why this cannot be replayed; the step runs on as ever."""
-        self.stops.append(Stop(reason, line_now() if line is None else line))
+        place = 0 if line == "" else self._place()
+        self.stops.append(Stop(reason, line_now() if line is None else line, place))
+
+    def _place(self) -> int:
+        """The line of the step that is being run."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code is not self.code:
+            frame = frame.f_back
+        return frame.f_lineno if frame.f_code is self.code else 0
 
 
 def _is_number(array: Any) -> bool:
@@ -197,7 +208,5 @@ def _as_arrays(result: Any) -> tuple[Any, bool]:
 
 def line_now() -> str:
     """The line of the program that is being run, as file:line."""
-    import sys
-
     frame = outside(sys._getframe(1))
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,169 @@
+"""A step that cannot be replayed as a whole is replayed in pieces around what stopped it."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import gradscope.runtime as torch
+from gradscope.runtime.capture.captured import Captured
+from gradscope.runtime.capture.pieces import cut
+from tests.runtime.capture.test_replayed_steps import bits, left
+
+F = torch.nn.functional
+counted = types.SimpleNamespace(steps=0)
+
+
+def program() -> tuple[Any, Any, list[Any]]:
+    """A model, an optimizer, and a list for what steps note."""
+    torch.manual_seed(0)
+    counted.steps = 0
+    model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
+    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), []
+
+
+def logging(model: Any, optimizer: Any, noted: list[Any]) -> Callable[..., Any]:
+    def step(nr: int, x: Any, weight: float = 1.0) -> Any:
+        """Learn, and note the loss now and then."""
+        optimizer.zero_grad()
+        with torch.no_grad():
+            x = x * 2
+        loss = model(x).pow(2).mean() * weight
+        loss.backward()
+        optimizer.step()
+        if nr % 2 == 0:
+            noted.append((nr, loss.item()))
+        return loss.detach()
+
+    return step
+
+
+def stopping(model: Any, optimizer: Any, noted: list[Any]) -> Callable[..., Any]:
+    def norm() -> float:
+        return sum(float(p.grad.norm()) for p in model.parameters())
+
+    def step(nr: int, x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        big = norm() > 0.5
+        if big:
+            noted.append(nr)
+        with torch.no_grad():
+            for p in model.parameters():
+                p.sub_(p.grad, alpha=0.1)
+        shown = loss.detach() * 2
+        print(f"{float(shown):.3f}")
+        return shown + 1
+
+    return step
+
+
+def counting(model: Any, optimizer: Any, noted: list[Any]) -> Callable[..., Any]:
+    def step(nr: int, x: Any) -> Any:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+        counted.steps += int(model[0].weight.detach().sum() > 0)
+        optimizer.zero_grad()
+        model(x * 2).sum().backward()
+        optimizer.step()
+        return counted.steps
+
+    return step
+
+
+@pytest.mark.parametrize("make", [logging, stopping, counting])
+def test_pieces_leave_the_same_bits(
+    make: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, replayed = [], []
+    for captured in (False, True):
+        model, optimizer, noted = program()
+        step = make(model, optimizer, noted)
+        run = Captured(step) if captured else step
+        given = [torch.linspace(-1, 1, 8).view(2, 4) * (1 + nr / 9) for nr in range(9)]
+        found = [(bits(run(nr, x)), left(model)) for nr, x in enumerate(given)]
+        results.append((found, list(noted), capsys.readouterr().out))
+        if captured:
+            parts = run.pieces.parts
+            replayed = [p.function.plans[0].replays for p in parts if whole(p.function)]
+
+    assert results[0] == results[1]
+    assert min(replayed) >= 5
+
+
+def whole(function: Any) -> bool:
+    return isinstance(function, Captured) and bool(function.plans)
+
+
+def test_the_cut_is_told_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    step = logging(*program())
+    first = step.__code__.co_firstlineno
+    run = Captured(step)
+    for nr in range(6):
+        run(nr, torch.ones(2, 4))
+    said = capsys.readouterr().err
+    line = f"{__file__}:{first + 9}"
+
+    assert (
+        f"is replayed in pieces: Values.item (tensors.tensor.values) looks at numbers at {line}\n"
+        in said
+    )
+    assert f"lines {first + 8} to {first + 9}: as ever" in run.report()
+
+
+def test_what_cannot_be_cut_is_left_whole() -> None:
+    def early(x: Any) -> Any:
+        if x is None:
+            return 0
+        print(x)
+        return x + 1
+
+    def generates(x: Any) -> Any:
+        y = x + 1
+        yield y
+
+    def enclosed(x: Any) -> Any:
+        y = x + 1
+        return [lambda: y]
+
+    def perhaps(x: Any) -> Any:
+        if x.sum() > 0:
+            y = x
+        z = x * 2
+        return y + z
+
+    def one(x: Any) -> Any:
+        return x
+
+    for step in (early, generates, enclosed, perhaps, one, functools.partial(one), len):
+        first = getattr(step, "__code__", one.__code__).co_firstlineno
+        for line in range(first + 1, first + 5):
+            assert cut(step, line, lambda f: f) is None, step
+
+
+def test_pieces_of_a_method_take_its_object() -> None:
+    class Loop:
+        scale = 3
+
+        def step(self, x: Any, *, by: int = 2) -> Any:
+            y = x * by
+            z = y + self.scale
+            return +z
+
+    loop = Loop()
+    first = Loop.step.__code__.co_firstlineno
+    pieces = cut(loop.step, first + 2, lambda f: f)
+
+    assert pieces is not None
+    assert [(p.given, p.left, p.cut) for p in pieces.parts] == [
+        (("by", "x"), ("y",), False),
+        (("self", "y"), ("z",), True),
+        (("z",), (), False),
+    ]
+    assert (pieces.run((4,), {}), pieces.run((4,), {"by": 5})) == (11, 23)
