@@ -1,8 +1,8 @@
 """`@compiled`: how a kernel asks to be compiled by Numba, once, and kept on disk.
 
-Import it in files called fast*.py only, which are loaded when the first large array comes. Every
-such file also has a function `warm()` that calls each of its kernels once for each dtype it is for;
-`gradscope warmup` finds the files by their name (see warmup.py).
+Import it in files called fast*.py only (and in tiles/, for them), which are loaded when the first
+large array comes. Every such file also has a function `warm()` that calls each of its kernels once
+for each dtype it is for; `gradscope warmup` finds the files by their name (see warmup.py).
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ def source_stamp(function: Callable[..., Any]) -> str:
         if one in made_of:
             continue
         made_of.add(one)
-        used = (one.__globals__.get(name) for name in one.__code__.co_names)
-        waiting += [part.py_func for part in used if hasattr(part, "py_func")]
+        used = [one.__globals__.get(name) for name in one.__code__.co_names]
+        for way in ("py_func", "_defn"):  # of a part that is compiled, and of one that is written
+            waiting += [getattr(part, way) for part in used if hasattr(part, way)]
     files = {one.__code__.co_filename for one in made_of}
     return sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()
 

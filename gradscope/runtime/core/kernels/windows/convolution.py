@@ -1,5 +1,7 @@
 """Convolution and its gradients: windows as columns of a matrix, and one product for all.
 
+Where images are large enough to compile for, tiles do without the columns (see direct.py).
+
 Images are (images, channels, *size), weights (out channels, channels of one group, *kernel). Each
 function takes what the windows are (see windows.py). A transposed convolution is the gradient of
 an ordinary one, and the other way round: the same three functions are all there is.
@@ -17,6 +19,7 @@ import numpy as np
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import BFLOAT16, HALVES, Array
+from gradscope.runtime.core.kernels.windows import direct
 from gradscope.runtime.core.kernels.windows.windows import (
     Block,
     Windows,
@@ -44,6 +47,8 @@ def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
         many = len(weight) // groups
         _each_channel("", (x, weight, made), x.shape, many, w)
         return made
+    if direct.wins(x, w, len(weight) // groups):
+        return direct.forward(x, weight, w, groups)
     rows = _rows(weight, groups)
     made = np.empty((len(x), groups, rows.shape[1], w.count), x.dtype)
     if not (made.size and rows.size):
@@ -66,6 +71,10 @@ def to_input(grad: Array, weight: Array, w: Windows, groups: int) -> Array:
         return _halves_to_input(grad, weight, w, groups)
     channels = weight.shape[1] * groups
     made = np.zeros((len(grad), channels, *w.size), grad.dtype)
+    if direct.wins(made, w, weight.shape[1]):
+        if direct.to_input(grad, weight, made, w, groups):
+            return made
+        made[...] = 0
     if _is_channel_by_channel(made, weight, w, groups):
         many = len(weight) // groups
         _each_channel("_to_input", (grad, weight, made), made.shape, many, w)
@@ -109,6 +118,9 @@ def to_weight(grad: Array, x: Array, w: Windows, groups: int) -> Array:
     if _is_channel_by_channel(x, weight, w, groups):
         many = len(weight) // groups
         _each_channel("_to_weight", (grad, x, weight), x.shape, many, w)
+        return weight
+    if direct.wins(x, w, len(weight) // groups):
+        direct.to_weight(grad, x, weight, w, groups)
         return weight
     grads = np.ascontiguousarray(grad).reshape(len(grad), groups, grad.shape[1] // groups, w.count)
     made = weight.reshape(groups, grad.shape[1] // groups, of_group * w.taps)

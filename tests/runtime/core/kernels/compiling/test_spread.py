@@ -252,7 +252,7 @@ def of_windows(kind: Any) -> Iterator[Callable[[], Any]]:
     yield lambda: pool.avg_pool_backward(values, x.shape, pooled[1])
     for stride, out in ((1, (57, 71)), (2, (29, 36))):
         w = windows((57, 71), (3, 3), out, (stride,) * 2, (1, 1), (1, 1))
-        for groups, weight in ((1, (8, 6, 3, 3)), (6, (12, 1, 3, 3))):
+        for groups, weight in ((1, (24, 6, 3, 3)), (6, (12, 1, 3, 3))):
             arrays = numbers(*weight, dtype=kind), numbers(3, weight[0], *out, dtype=kind)
             yield from of_convolutions(x, *arrays, w, groups)
 

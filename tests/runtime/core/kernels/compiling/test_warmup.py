@@ -157,19 +157,24 @@ def test_a_terminal_sees_what_the_wait_is_for(tmp_path: Path) -> None:
 def test_a_kernel_is_known_by_all_files_its_parts_are_in(tmp_path: Path) -> None:
     from gradscope.runtime.core.kernels.compiling.compiled import source_stamp
 
-    part, whole = tmp_path / "part.py", tmp_path / "whole.py"
-    part.write_text("def part(x):\n    return x + 1\n")
+    part, whole, written = (tmp_path / f"{name}.py" for name in ("part", "whole", "written"))
+    part.write_text("def part(x):\n    return written(x) + 1\n")
     whole.write_text("def near(x):\n    return part(x)\ndef whole(x):\n    return near(x)\n")
+    written.write_text("def written(typing, x):\n    return x\n")
 
     def stamp() -> str:
         scope: dict[str, object] = {}
-        for file in (part, whole):
+        for file in (part, whole, written):
             exec(compile(file.read_text(), str(file), "exec"), scope)
         for name in ("part", "near"):
             scope[name] = SimpleNamespace(py_func=scope[name])
+        scope["written"] = SimpleNamespace(_defn=scope["written"])  # what @intrinsic makes
         return source_stamp(scope["whole"])  # type: ignore[arg-type]
 
     before = stamp()
     assert stamp() == before
-    part.write_text("def part(x):\n    return x + 2\n")
-    assert stamp() != before
+    part.write_text("def part(x):\n    return written(x) + 2\n")
+    changed = stamp()
+    assert changed != before
+    written.write_text("def written(typing, x):\n    return typing\n")
+    assert stamp() not in {before, changed}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels.windows import convolution, windows as w
+from gradscope.runtime.core.kernels.windows import convolution, direct, windows as w
 from gradscope.runtime.core.kernels.windows.convolution import forward, to_bias, to_input, to_weight
 
 GEOMETRIES = [
@@ -108,6 +108,7 @@ def test_the_columns_of_small_images_never_need_numba(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(w, "fast", cache(refuse))
     monkeypatch.setattr(convolution, "depthwise", refuse)
+    monkeypatch.setattr(direct, "tiles", refuse)
 
     assert len(Case(GEOMETRIES[3], np.float32).results()) == 3
 

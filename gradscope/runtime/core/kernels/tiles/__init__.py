@@ -1,0 +1,1 @@
+"""Products of matrices by pieces that fit into a processor's registers."""
