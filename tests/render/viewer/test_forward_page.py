@@ -24,7 +24,7 @@ from gradscope.trace.schema import (
     Why,
 )
 from gradscope.trace.trace import Trace
-from tests.render.viewer.test_in_browser import OVERLAPS
+from tests.render.viewer.test_in_browser import AXE, OVERLAPS
 
 pytestmark = pytest.mark.browser
 
@@ -169,3 +169,16 @@ def test_without_calls_there_is_no_switch_and_it_is_said_why(opened: Opens) -> N
 
     assert page.locator("#which").is_hidden()
     assert "The forward graph this trace holds no forward calls" in details(page)
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: tools/axe.sh fetches it")
+@pytest.mark.parametrize("dark", [False, True])
+def test_nobody_is_barred_from_the_forward_graph(opened: Opens, *, dark: bool) -> None:
+    page = opened(program(), "#v=forward&n=ReluBackward0", dark=dark)
+    page.wait_for_timeout(60)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+
+    found = page.evaluate(
+        "axe.run().then(found => found.violations.map(each => [each.id, each.nodes[0].html]))"
+    )
+    assert found == []
