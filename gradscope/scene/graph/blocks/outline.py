@@ -24,6 +24,9 @@ from gradscope.trace.trace import Trace
 
 FEWEST_PARTS = 9
 """What repeats in fewer parts than these is drawn part by part."""
+LONGEST = 40
+"""A block with more parts than this is cut into stretches."""
+STRETCHES = 12
 MOST_TURNS = 6
 """So many turns of a loop are shown one by one, when it is opened."""
 
@@ -38,6 +41,7 @@ class Made(Enum):
     LOOP = "a loop"
     TURN = "one turn of a loop"
     TURNS = "turns of a loop that are not shown one by one"
+    STRETCH = "some of the parts of a block that has too many"
 
 
 @dataclass(slots=True, eq=False)
@@ -50,11 +54,12 @@ class Block:
     first: int  # among the nodes in the order in which they were made, without leaves beside them
     end: int
     path: str = ""  # of a module
-    number: int = 0  # of a step; of a call, among those of its module; of a backward or a turn
+    number: int = 0  # of a step; of a call, among those of its module; of a backward or a turn;
+    # of a stretch, that of its first part
     step: int = NONE  # the number of the step it is in, where steps are told apart
     turn: int = 0  # which turn of the loop around it begins with it, or has it in it; from 1
-    count: int = 1  # of turns
-    period: int = 0  # how many parts a turn has
+    count: int = 1  # of turns; of the parts of a stretch
+    period: int = 0  # how many parts a turn has; or of how many a stretch is one
     parts: list[Part] = field(default_factory=list)  # of a loop, those of all its turns
 
 
@@ -82,6 +87,7 @@ class Outline:
             names[each.id]: each.type if each.path else "model" for each in trace.rows(Module)
         }
         self._loops = loops
+        self._steps = steps
         self._keys = _node_keys(columns, self.order)
         self._known: dict[tuple[str | int, ...], int] = {}
         self._shown: dict[Block, list[Part]] = {}
@@ -216,11 +222,38 @@ class Outline:
 
         Turns in which something is to be seen are shown, too.
         """
-        if block.made is not Made.LOOP:
-            return block.parts
         if block not in self._shown:
-            self._shown[block] = list(self._chosen(block, wanted))
+            is_loop = block.made is Made.LOOP
+            parts = list(self._chosen(block, wanted)) if is_loop else block.parts
+            self._shown[block] = list(self._stretches(block, parts))
         return self._shown[block]
+
+    def _stretches(self, block: Block, parts: list[Part]) -> Iterable[Part]:
+        """The parts; of too many, stretches of them, which are cut in turn when they are opened.
+
+        Where steps are not told apart, only those of blocks: nodes are chosen one by one.
+        """
+        total = len(parts)
+        of_blocks = all(isinstance(part, Block) for part in parts)
+        if total <= LONGEST or not self._loops or not (of_blocks or self._steps):
+            return parts
+        is_stretch = block.made is Made.STRETCH
+        before, whole = (block.number - 1, block.period) if is_stretch else (0, total)
+        return [
+            self._stretch(block, parts[at : at + size], before + at + 1, whole)
+            for size in (stretch_size(total),)
+            for at in range(0, total, size)
+        ]
+
+    def _stretch(self, block: Block, parts: list[Part], number: int, total: int) -> Block:
+        stretch = Block(
+            f"{block.id}…{number}", Made.STRETCH, block, _first(parts[0]), _end(parts[-1]),
+            number=number, count=len(parts), period=total, parts=parts, step=block.step,
+        )  # fmt: skip
+        for part in parts:
+            if isinstance(part, Block):
+                part.parent = stretch
+        return stretch
 
     def _chosen(self, loop: Block, wanted: Wanted) -> Iterable[Part]:
         starts = turn_starts(loop)
@@ -260,6 +293,14 @@ class Outline:
             id, Made.TURNS, loop, first, last, number=begin + 1, count=end - begin,
             period=loop.period,
         )  # fmt: skip
+
+
+def stretch_size(length: int) -> int:
+    """So long is a stretch that there are at most so many, at every depth."""
+    size = 1
+    while size * STRETCHES < length:
+        size *= STRETCHES
+    return size
 
 
 def turn_starts(loop: Block) -> Ids:

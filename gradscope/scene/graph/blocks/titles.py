@@ -44,12 +44,19 @@ class Titles:
             case Made.BACKWARD:
                 usual = f"made during backward {block.number} (create_graph)"
                 return self._backwards.get(block.number, usual)
+            case Made.STRETCH:
+                last = block.number + block.count - 1
+                where = f"{count(block.number)} to {count(last)} of {count(block.period)}"
+                return f"{where} · {self._part(block.parts[0])} … {self._part(block.parts[-1])}"
             case Made.LOOP:
                 return f"×{count(block.count)} · {self._turned(block)}"
             case Made.TURN | Made.TURNS:
                 return self._turns(block)
             case _:
                 return " · ".join([*self._call(block), *self._which(block)])
+
+    def _part(self, part: Part) -> str:
+        return self._name(part) if isinstance(part, int) else part.path or self.title(part)
 
     def facts(self, block: Block) -> list[Line]:
         """What else there is to say of a folded block, besides what is in it."""

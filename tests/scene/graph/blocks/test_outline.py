@@ -22,6 +22,20 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 
+def test_many_modules_in_a_row_that_differ_are_cut_into_stretches_of_stretches() -> None:
+    rows = [Module(0, "", "Net"), *(Module(id, f"m{id}", f"Kind{id}") for id in range(1, 501))]
+    nodes = [Node(id, f"Op{id}Backward0", module=id) for id in range(1, 501)]
+    scene = graph_scene(trace_of(*rows, *nodes), GraphOptions(limit=30))
+
+    assert 12 < len(scene.boxes) <= 30
+    stretches = {each.title for each in (*scene.boxes, *scene.groups)}
+    assert "1 to 144 of 500 · m1 … m144" in stretches
+    drawn = {node for box in scene.boxes for node in box.nodes}
+    assert drawn == set(range(1, 501))
+    opened = graph_scene(trace_of(*rows, *nodes), GraphOptions(limit=60, expand=("m333",)))
+    assert "Op333Backward0" in {box.title for box in opened.boxes}
+
+
 def test_modules_of_one_path_in_two_models_are_framed_apart_each_with_its_own_type() -> None:
     scene = graph_scene(
         trace_of(

@@ -50,34 +50,33 @@ export class Search {
   find() {
     const wanted = this.input.value.trim().toLowerCase();
     this.at = -1;
-    this.hits = wanted ? [...this.modulesWith(wanted), ...this.nodesWith(wanted)] : [];
+    this.hits = wanted ? this.found(wanted) : [];
     this.say();
   }
 
-  /** Modules by path: first the one that is called so, then those whose last part is, those inside, and others; of equals, those shown. @param {string} wanted @returns {number[]} */
-  modulesWith(wanted) {
+  /** Modules by path: first the one that is called so, then those whose last part is, those inside, and others; of equals, those shown. @param {string} wanted @param {Uint8Array} texts which hold it @returns {number[]} */
+  modulesWith(wanted, texts) {
     const { tree, model, root } = this.app;
     const place = model.groups.get("path");
-    const paths = model.groups.texts;
     /** @type {[number, number][]} */
     const found = [];
     for (let group = 1; group < tree.size; group += 1) {
-      if (tree.form[group] !== MODULE) continue;
-      const path = paths[place[group]].toLowerCase();
-      if (!path.includes(wanted)) continue;
+      if (!texts[place[group]] || tree.form[group] !== MODULE) continue;
+      const path = this.texts[place[group]];
       const rank = path === wanted ? 0 : path.endsWith(`.${wanted}`) ? 1 : path.startsWith(wanted) ? 2 : 3;
       found.push([2 * rank + (tree.contains(root, group) ? 0 : 1), -1 - group]);
     }
     return found.sort(([one], [other]) => one - other).map(([, hit]) => hit);
   }
 
-  /** The nodes found: what is called so before what contains it, and those of what is shown before the others. @param {string} wanted */
-  nodesWith(wanted) {
+  /** The modules and nodes found: what is called so before what contains it, and those of what is shown before the others. @param {string} wanted */
+  found(wanted) {
     const { app } = this;
     const { name, leaf, module, stack, ordinal } = app.model.nodes.columns;
     const [plain, number] = wanted.split("#", 2);
     const { texts, stacks } = this.matching(plain);
-    const called = [];
+    const exact = this.texts.indexOf(wanted);
+    const called = number === undefined ? this.modulesWith(wanted, texts) : [];
     const here = [];
     const elsewhere = [];
     for (let node = 0; node < name.length; node += 1) {
@@ -85,7 +84,7 @@ export class Search {
         ? texts[name[node]] || texts[leaf[node]] || texts[module[node]] || stacks.has(stack[node])
         : texts[name[node]] && String(ordinal[node]).startsWith(number);
       if (!found) continue;
-      if (this.texts[leaf[node]] === wanted) called.push(node);
+      if (leaf[node] === exact) called.push(node);
       else (app.picture.boxOf[node] === -1 ? elsewhere : here).push(node);
     }
     return called.concat(here, elsewhere);
@@ -98,8 +97,9 @@ export class Search {
     const { model } = this.app;
     const what = !found ? "" : hit < 0 ? `module ${model.groups.text("path", -1 - hit)}` : model.title(hit);
     const number = this.at < 0 ? `${count(found)} · Enter:` : `${count(this.at + 1)} of ${count(found)}:`;
-    this.said.textContent = !this.input.value.trim() ? "" : found ? `${number} ${what}` : "nothing found";
-    this.said.title = this.said.textContent;
+    const said = !this.input.value.trim() ? "" : found ? `${number} ${what}` : "nothing found";
+    this.said.textContent = said;
+    this.said.title = said;
   }
 
   /** @param {number} step */
