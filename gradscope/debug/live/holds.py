@@ -16,10 +16,10 @@ from gradscope.analysis.state.breakpoints.language import Breakpoint, is_line
 from gradscope.analysis.state.breakpoints.names import is_pattern
 from gradscope.debug.live.numbers import STATISTICS
 from gradscope.errors import UsageError
+from gradscope.record.notes.local_names import names_of
 from gradscope.trace.schema.declare import EVENTS
 
 if TYPE_CHECKING:
-    from gradscope.debug.live.named import Named
     from gradscope.debug.live.numbers import Numbers
     from gradscope.record.stops.places import Place
 
@@ -32,9 +32,8 @@ HOOKS = ("hook", "hook after")
 class Holds:
     """Tells at which places breakpoints stop."""
 
-    def __init__(self, numbers: Numbers, named: Named) -> None:
+    def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
-        self._named = named
         self._kinds: dict[str, Callable[[Place, str], bool]] = {
             "node": self._node, "op": self._op, "module": self._module, "line": self._line,
             "grad": self._grad, "write": self._write, "error": self._error,
@@ -125,7 +124,7 @@ class Holds:
         return place.kind == "backward"
 
     def _is_called(self, tensor: Any, wanted: str, place: Place) -> bool:
-        names = self._named.of(tensor, place.frame)
+        names = names_of(tensor, place.frame)
         return any(fnmatchcase(name, wanted) for name in names)
 
 

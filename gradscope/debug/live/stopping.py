@@ -18,7 +18,6 @@ from gradscope.analysis.state.moments import Moments
 from gradscope.debug.live.ends import Ends, Looks
 from gradscope.debug.live.front import Front, interruptible
 from gradscope.debug.live.holds import FORWARD, Holds, short
-from gradscope.debug.live.named import Named
 from gradscope.debug.live.numbers import Numbers
 from gradscope.debug.live.walk import BY_HAND, GoesOn, LiveWalk, Until
 from gradscope.errors import EmptyTraceError, GradscopeError
@@ -79,7 +78,7 @@ class Live:
         self.stops: dict[int, Wanted] = {}
         self.replaced: dict[int, Any] = {}  # gradients, by their places, that the node is to get
         self._numbers = count(1)
-        self._holds = Holds(Numbers(self.places), Named())
+        self._holds = Holds(Numbers(self.places))
         self._until: Until | None = None
         self._once: int | None = None  # a breakpoint that is not kept
         self._there: dict[tuple[int, bool], bool] = {}  # breakpoints whose line was the last one

@@ -62,7 +62,7 @@ def trial(walk: LiveWalk, values: Mapping[int, Any]) -> Answer:
     before = place.kind == "begins"
     grads = list(place.given if before else place.made)
     edges = [(place.node, nr) for nr in range(len(grads))] if before else place.node.next_functions
-    leaves, _ = leaves_behind([place.node], FAR)
+    leaves, all_ = leaves_behind([place.node], FAR)
     if not leaves:
         raise UsageError("no leaf gets a gradient from this node: there is nothing to compare")
     other = [values.get(nr, grad) for nr, grad in enumerate(grads)]
@@ -72,7 +72,7 @@ def trial(walk: LiveWalk, values: Mapping[int, Any]) -> Answer:
         Change(walk.named(leaf), *(None if g is None else places.numbers(g) for g in pair))
         for leaf, *pair in zip(leaves, *both, strict=True)
     ]
-    return _answer(sorted(changes, key=lambda each: _rank(each.differs)))
+    return _answer(sorted(changes, key=lambda each: _rank(each.differs)), all_=all_)
 
 
 def _run(torch: Any, edges: Any, grads: list[Any], leaves: list[Any]) -> Any:
@@ -97,14 +97,17 @@ def _rank(differs: float) -> tuple[bool, float]:
     return differs == differs, -differs  # noqa: PLR0124 -- a NaN comes first
 
 
-def _answer(changes: list[Change]) -> Answer:
+def _answer(changes: list[Change], *, all_: bool) -> Answer:
     lines = tuple(each.said for each in changes if each.differs != 0)
     same = [each.name for each in changes if each.differs == 0]
     of = plural(len(changes), "leaf", "leaves")
     return Answer(
         f"{len(lines):,} of {of} behind this node would get another gradient",
         sections=filled(Section("most changed first", lines), Section("the same", tuple(same))),
-        notes=("nothing was written: replace does it when the program goes on",),
+        notes=(
+            *([] if all_ else [f"leaves were looked for behind {FAR:,} nodes; there are more"]),
+            "nothing was written: replace does it when the program goes on",
+        ),
     )
 
 

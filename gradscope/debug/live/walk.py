@@ -13,9 +13,9 @@ from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.language import read
 from gradscope.debug.live.console import run, scope_of
 from gradscope.debug.live.holds import short
-from gradscope.debug.live.named import Named
 from gradscope.debug.walk import Arrival, Stop, Walk
 from gradscope.errors import UnknownNameError, UsageError
+from gradscope.record.notes.local_names import names_of
 from gradscope.record.stops.places import Place
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class LiveWalk(Walk):
 
     def named(self, tensor: Any) -> str:
         """What the program calls a tensor, as its modules say, else its variables."""
-        names = Named().of(tensor, self.place_now.frame)
+        names = names_of(tensor, self.place_now.frame)
         return max(names, key=lambda name: (name.count("."), -len(name), name), default="a leaf")
 
     def set(self, text: str) -> Stop:

@@ -14,7 +14,7 @@ from gradscope.record.notes.sites import is_ours
 from gradscope.trace.schema import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterator
     from types import CodeType
 
     from gradscope.trace.writer import Writer
@@ -30,6 +30,9 @@ def _held_once() -> int:
 
 
 NOBODYS = _held_once()
+
+MANY = 1 << 16
+"""More frames than there are."""
 
 
 def local_name(tensor: Any, frame: FrameType | None) -> str:
@@ -57,16 +60,40 @@ def names_around(
     frame: FrameType | None, is_machinery: Callable[[CodeType], bool], most: int
 ) -> dict[int, str]:
     """The same of so many of the program's frames, from this one outwards; inner names first."""
-    scopes: list[dict[str, Any]] = []
-    while frame is not None and len(scopes) < 2 * most:
-        if not is_machinery(frame.f_code):
-            scopes += [_locals_of(frame), frame.f_globals]
-        frame = frame.f_back
     found: dict[int, str] = {}
-    for scope in scopes:
-        for name, value in list(scope.items()):
-            found.setdefault(id(value), name)
+    for name, value in _variables(frame, is_machinery, most):
+        found.setdefault(id(value), name)
     return found
+
+
+def names_of(tensor: Any, frame: FrameType | None) -> set[str]:
+    """All that one is called in all frames from this one outwards: `w`, `0.weight`, `net.0.weight`.
+
+    The second kind is what modules that a variable holds call it.
+    """
+    names: set[str] = set()
+    for name, value in _variables(frame):
+        if value is tensor:
+            names.add(name)
+        elif hasattr(type(value), "named_parameters") and hasattr(type(value), "named_modules"):
+            paths = [path for path, each in value.named_parameters() if each is tensor]
+            names.update(paths, (f"{name}.{path}" for path in paths))
+    return names
+
+
+def _variables(
+    frame: FrameType | None, is_machinery: Callable[[CodeType], bool] = is_ours, most: int = MANY
+) -> Iterator[tuple[str, Any]]:
+    """Those of so many of the program's frames, from this one outwards, each with its globals."""
+    known: set[int] = set()  # globals that were told
+    while frame is not None and most:
+        if not is_machinery(frame.f_code):
+            most -= 1
+            yield from list(_locals_of(frame).items())
+            if id(frame.f_globals) not in known:
+                known.add(id(frame.f_globals))
+                yield from list(frame.f_globals.items())
+        frame = frame.f_back
 
 
 def _of_user(frame: FrameType | None) -> FrameType | None:

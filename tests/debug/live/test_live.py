@@ -6,10 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+import gradscope.runtime as torch_of_ours
+from gradscope.debug.live import trial
+from gradscope.debug.live.api import record
 from gradscope.errors import ExitCode
 from gradscope.trace.load_save import load
 
@@ -366,6 +370,20 @@ def test_the_session_in_the_docs_is_what_a_program_gives(tmp_path: Path) -> None
     ran = live(tmp_path, "torch", "-q", "--break", "nan", then=tuple(asked), script="", runs=sample)
 
     def timeless(text: str) -> str:
-        return re.sub(r"at [\d.]+ m?s:", "at …:", text)
+        return re.sub(r"moment \d+ of \d+, at [\d.]+ m?s:", "moment … of …, at …:", text)
 
     assert timeless(ran.stderr) == timeless(shown[1])
+
+
+def test_that_not_all_leaves_were_looked_for_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(trial, "FAR", 4)
+    monkeypatch.setattr(sys, "stdin", StringIO("try 0 gs.grads[0] * 2\nc\n"))
+    path = tmp_path / "t.json"
+    with record(path, on="gradscope", break_on="MulBackward0 nth 1"):
+        w, v = (torch_of_ours.ones(2, requires_grad=True) for _ in "wv")
+        (w.exp() * v).sum().backward()
+
+    said = capsys.readouterr().err
+    assert "leaves were looked for behind 4 nodes; there are more" in said
