@@ -51,6 +51,7 @@ def forward_tables(
     }, {
         "notes": [shown(note) for note in notes_of(trace, selected, options)],
         "lanes": [shown(title) for title in lanes.titles],
+        "in_order": not columns.flows,
     }
 
 
@@ -104,6 +105,8 @@ def _flow_table(trace: Trace, columns: ForwardColumns, texts: Texts) -> Table:
         if source != NONE
     }
     flows = list(pairs.values())
+    if not flows:
+        return _order_table(columns, texts)
     return {
         "tail": ints(user for user, _ in pairs),
         "head": ints(source for _, source in pairs),
@@ -114,6 +117,20 @@ def _flow_table(trace: Trace, columns: ForwardColumns, texts: Texts) -> Table:
             kept_as(flow.kept) if flow.kept else "shares memory" if flow.shared else ""
             for flow in flows
         ),
+    }
+
+
+def _order_table(columns: ForwardColumns, texts: Texts) -> Table:
+    """Where nobody knows what any call was given: each takes the place of the one before it."""
+    rows = np.arange(len(columns.graph.id))
+    nothing = np.zeros(max(len(rows) - 1, 0), np.int64)
+    return {
+        "tail": rows[1:],
+        "head": rows[:-1],
+        "output": nothing - 1,
+        "input": nothing,
+        "shape": texts.column("" for _ in nothing),
+        "how": texts.column("" for _ in nothing),
     }
 
 

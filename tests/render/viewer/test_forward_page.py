@@ -182,3 +182,16 @@ def test_nobody_is_barred_from_the_forward_graph(opened: Opens, *, dark: bool) -
         "axe.run().then(found => found.violations.map(each => [each.id, each.nodes[0].html]))"
     )
     assert found == []
+
+
+def test_where_operands_are_not_recorded_arrows_are_the_order_of_calls_and_say_so(
+    opened: Opens,
+) -> None:
+    page = opened(trace_of(*(Op(n, name, begin=n) for n, name in enumerate(("exp", "log", "sin")))))
+    page.evaluate("gradscope.graphs.forward.selectNode(1)")
+
+    text = details(page)
+    assert "Which tensor goes where is not recorded began after exp and before sin" in text
+    assert "given" not in text.split("Source")[0]
+    edges = shown(page, "app.picture.edges.map(({tail, head}) => `${tail} ${head}`)")
+    assert edges == ["n0 n1", "n1 n2"]

@@ -20,6 +20,12 @@ export class CallFacts extends GradientFacts {
     this.facts(this.aboutCall(call));
     const given = app.edgesOf(call, "gives");
     const used = app.edgesOf(call, "takes");
+    if (model.facts.forward.in_order) {
+      this.section("Which tensor goes where is not recorded");
+      this.list(given, (edge) => ["began after ", ...this.flow(edge, "head")]);
+      this.list(used, (edge) => ["and before ", ...this.flow(edge, "tail")]);
+      return;
+    }
     if (!data) {
       this.section(given.length ? `Was given ${plural(given.length, "tensor")}` : "What it was given is not recorded, or it was given nothing");
       this.list(given, (edge) => this.flow(edge, "head"));
@@ -87,7 +93,8 @@ export class CallFacts extends GradientFacts {
     this.section("The forward graph");
     const list = made("ul");
     for (const each of forward.notes ?? [forward.absent]) list.append(made("li", "soft", each));
-    if (this.graphs.isThere) list.append(made("li", "soft", "Boxes are calls; arrows are tensors, from data to results. The colours of states are those of the node a call made."));
+    const arrows = forward.in_order ? "arrows lead to the call that began next, since which tensor goes where is not recorded" : "arrows are tensors, from data to results";
+    if (this.graphs.isThere) list.append(made("li", "soft", `Boxes are calls; ${arrows}. The colours of states are those of the node a call made.`));
     this.element.append(list);
   }
 }
