@@ -73,5 +73,6 @@ class Exits:
                 func(*args, **kwargs)
             except BaseException as error:  # noqa: BLE001  whatever the script raises
                 make_the_scripts(error)
-                sys.stderr.write(f"Exception ignored in atexit callback: {func!r}\n")
+                of = f" {func!r}:" if sys.version_info >= (3, 13) else f": {func!r}"
+                sys.stderr.write(f"Exception ignored in atexit callback{of}\n")
                 sys.__excepthook__(type(error), error, error.__traceback__)

@@ -158,7 +158,8 @@ print("never")
 
     trace = house.recorded()
     assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-3:] == [
+    said = [line for line in err.splitlines() if set(line) - set(" ~^")]  # newer Pythons underline
+    assert said[-3:] == [
         f'  File "{house.folder}/script.py", line 8, in <module>',
         "    y.sum().backward()",
         "KeyboardInterrupt",

@@ -99,8 +99,9 @@ def both_ways(house: House, script: str, *arguments: str) -> tuple[Ran, Ran]:
     """The script by itself, and recorded; the trace keeps its rules."""
     house.write(script)
     house.write(re.sub(r"\btorch\n", "gradscope.runtime as torch\n", script, count=1), "plain.py")
-    plain = house.python("plain.py", *arguments)
-    traced = house.trace("script.py", *arguments)
+    quiet = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}  # newer Pythons warn of forks
+    plain = house.python("plain.py", *arguments, env=quiet)
+    traced = house.trace("script.py", *arguments, env=quiet)
     assert house.violations() == []
     return plain, traced
 

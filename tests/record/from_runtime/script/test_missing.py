@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -86,7 +87,9 @@ def test_what_is_missing_is_named_with_its_line_and_the_nearest(
         assert (code, out) == (1, "first\n")
         assert shown[0] == "Traceback (most recent call last):"
         assert shown[1:3] == [f'  File "{script}", line 2, in <module>', f"    {line}"]
-        assert shown[-1] == MISSING[line]
+        assert (
+            re.sub(r"\. Did you mean: '\w+'\?$", "", shown[-1]) == MISSING[line]
+        )  # newer Pythons ask
         assert "gradscope/runtime" not in err
 
     ask(is_named, ((line, line) for line in MISSING))
