@@ -161,3 +161,17 @@ def test_activations(both: Any) -> None:
     found, _ = both(plain.silu_backward, grad[:-2], x[:-2])
     compare(found, slope.astype(np.float32), np.float32)
     assert np.isnan(both(plain.gelu, np.array([np.nan], np.float32))[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("threshold", [0, -1.5])
+def test_thresholds(both: Any, threshold: float, dtype: Any) -> None:
+    """What is NaN is not below, and what is at the threshold is: both to the bit."""
+    x, grad = numbers((3, 41), dtype), numbers((3, 41), dtype, 1)
+    x[0, :6] = np.nan, np.inf, -np.inf, threshold, 0.0, -0.0
+    grad[1, :3] = np.nan, np.inf, -np.inf
+
+    found, known = both(plain.threshold_backward, grad, x, threshold)
+
+    assert found.tobytes() == known.tobytes()
+    np.testing.assert_array_equal(found, np.where(x <= threshold, 0, grad))

@@ -59,6 +59,7 @@ __all__ = [
     "softplus",
     "sum_columns",
     "sum_to_size",
+    "threshold_backward",
     "xlogy",
 ]
 
@@ -92,6 +93,27 @@ def silu_backward(grad: Array, x: Array) -> Array | None:
     if _pays(x) and grad.dtype == np.float32 and grad.shape == x.shape:
         return cast("Array", FAST.kernels.silu_backward(grad, x))
     return None
+
+
+def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:
+    """Return the gradient where x is above the threshold, or NaN, and else zero."""
+    if FAST.wins(x.size) and _are_alike(grad, x):
+        return cast("Array", FAST.kernels.threshold_backward(grad, x, threshold))
+    made = grad.copy()
+    least = threshold or _number(0.0, x.dtype)
+    np.putmask(made, np.less_equal(x, least), _number(0.0, made.dtype))
+    return made
+
+
+def _are_alike(one: Array, other: Array) -> bool:
+    """Whether both are in order, of one shape and dtype, float32 or float64."""
+    return (
+        one.dtype == other.dtype
+        and other.dtype.char in "fd"
+        and one.shape == other.shape
+        and one.flags.c_contiguous
+        and other.flags.c_contiguous
+    )
 
 
 @elementwise

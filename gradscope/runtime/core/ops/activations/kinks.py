@@ -20,6 +20,7 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.ops.in_formulas import ZERO, scalar, zeros_like
 from gradscope.runtime.core.tensors.making.elements import element
 
@@ -30,12 +31,6 @@ def _refused(name, kinds="cb"):
 
 def _threshold(self, threshold, value):
     return np.where(self <= threshold, np.asarray(element(value, self.dtype), self.dtype), self)
-
-
-def _threshold_backward(grad_output, self, threshold):
-    made = grad_output.copy()
-    np.putmask(made, np.less_equal(self, threshold or ZERO[self.dtype]), ZERO[made.dtype])
-    return made
 
 
 relu = op(
@@ -64,7 +59,7 @@ threshold__in_place = op(
 )
 threshold_backward = op(
     "ThresholdBackwardBackward0",
-    _threshold_backward,
+    lambda grad_output, self, threshold: plain.threshold_backward(grad_output, self, threshold),
     ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, threshold: w.threshold_backward(grad, self, threshold),
