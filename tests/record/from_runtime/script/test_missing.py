@@ -87,9 +87,8 @@ def test_what_is_missing_is_named_with_its_line_and_the_nearest(
         assert (code, out) == (1, "first\n")
         assert shown[0] == "Traceback (most recent call last):"
         assert shown[1:3] == [f'  File "{script}", line 2, in <module>', f"    {line}"]
-        assert (
-            re.sub(r"\. Did you mean: '\w+'\?$", "", shown[-1]) == MISSING[line]
-        )  # newer Pythons ask
+        asks = re.compile(r"\. Did you mean: '\w+'\?$")  # newer Pythons do, and of more
+        assert asks.sub("", shown[-1]) == asks.sub("", MISSING[line])
         assert "gradscope/runtime" not in err
 
     ask(is_named, ((line, line) for line in MISSING))
