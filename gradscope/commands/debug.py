@@ -1,5 +1,6 @@
 """`gradscope debug`: walk through a trace, forwards and backwards in time."""
 
+import gc
 import shutil
 import sys
 from typing import Annotated
@@ -49,6 +50,7 @@ def debug(
     walk = Walk(load(trace, rank))
     say(walk.trace.notes[: walk.trace.truncated])
     walk.moment = walk.place(at)
+    gc.freeze()  # a trace of a million moments is not looked through again and again
     by_hand = not execute and sys.stdin.isatty()
     if by_hand and not plain and width is None and opening.is_screen(sys.stdin, sys.stdout):
         if opening.installed():

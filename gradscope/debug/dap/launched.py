@@ -25,6 +25,11 @@ WAITS = re.compile(rf"gradscope: waiting for an editor on {re.escape(HERE)}:(\d+
 PATIENCE = 5.0
 """Seconds that a script has to end in, once its editor has gone."""
 
+GONE = {
+    "type": "request", "command": "disconnect", "arguments": {"terminateDebuggee": True},
+}  # fmt: skip
+"""What the script's debugger is asked when the editor has gone without a word."""
+
 OPTIONS = {"on": "--on", "level": "--level", "steps": "--steps", "output": "-o"}
 """Of `launch`, and what they are for `gradscope trace`."""
 
@@ -87,6 +92,8 @@ class Launched:
                     editor.send(_of_nobody(message))
                 if leaves:
                     break
+            else:
+                self._handed_on(GONE)
         self._end()
         answers.join(PATIENCE)
 

@@ -117,7 +117,7 @@ class Editor:
                 session.pauses = False
                 stopped(session, reason, said, hit)
                 while not session.over:
-                    message = self._asked.get()
+                    message = self._asked.get() if session.wire.is_ours else None
                     if message is None:
                         break
                     answer(session, message)

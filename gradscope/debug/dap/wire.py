@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from threading import Lock
 from typing import Any, BinaryIO
 
@@ -26,6 +27,12 @@ class Wire:
         self._writes = writes
         self._lock = Lock()
         self._seq = 0
+        self._process = os.getpid()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is the process that it was made in: a child says nothing to the client."""
+        return os.getpid() == self._process
 
     def receive(self) -> dict[str, Any] | None:
         """The next message; None when the client is gone."""
@@ -63,6 +70,8 @@ class Wire:
 
     def send(self, message: dict[str, Any]) -> None:
         """Send it, with the number that is due."""
+        if not self.is_ours:
+            return
         with self._lock:
             self._seq += 1
             body = json.dumps({"seq": self._seq, **message}).encode()

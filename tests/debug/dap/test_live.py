@@ -51,12 +51,15 @@ class Client:
         self._seq = 0
         self.events: list[dict[str, Any]] = []
 
-    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+    def send(self, command: str, **arguments: Any) -> None:
         self._seq += 1
         body = json.dumps(
             {"seq": self._seq, "type": "request", "command": command, "arguments": arguments}
         ).encode()
         self._socket.sendall(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        self.send(command, **arguments)
         while True:
             message = self._next()
             if message["type"] == "response":
@@ -264,3 +267,37 @@ def test_a_script_is_launched_stopped_and_what_it_prints_is_told(tmp_path: Path)
     assert (value, code) == ("0", 3)
     assert left["success"]
     assert load(tmp_path / "trace.json").meta["exit"] == "exit code 3"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_program_that_forks_or_exits_while_it_stands_is_followed(
+    engine: str, tmp_path: Path
+) -> None:
+    with started(tmp_path, engine) as (process, port, token):
+        client = begun(port, token, tmp_path / "train.py", 5)
+        client.event("stopped")
+        client.ask("evaluate", expression="py import os", context="repl")
+        forked = client.ask("evaluate", expression="py os.fork() > 0", context="repl")
+        raised = client.ask("evaluate", expression="py 1 / 0", context="repl")
+        asked = client.ask("threads")
+        client.send("evaluate", expression="py exit(3)", context="repl")
+        client.event("terminated")
+        client.close()
+        out, _ = process.communicate(timeout=60)
+
+    assert forked["body"]["result"] == "True"
+    assert "ZeroDivisionError" in raised["body"]["result"]
+    assert asked["success"]
+    assert out.count("ended") == 1  # the child's
+    assert process.returncode == 3
+
+
+def test_a_program_whose_editor_is_killed_while_it_runs_goes_on_alone(tmp_path: Path) -> None:
+    script = ENDLESS.replace("while True", "for _ in range(200)") + 'print("ended")\n'
+    with started(tmp_path, "gradscope", script) as (process, port, token):
+        client = begun(port, token, tmp_path / "train.py", 1)
+        client.ask("threads")
+        client.close()
+        out, _ = process.communicate(timeout=60)
+
+    assert (out, process.returncode) == ("ended\n", 0)
