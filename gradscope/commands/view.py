@@ -8,6 +8,7 @@ import typer
 from gradscope.commands.options.arguments import Rank, Step, Task, TracePath
 from gradscope.commands.options.output import load, say, write_page
 from gradscope.errors import UsageError
+from gradscope.scene.choices import GraphOf
 
 
 def view(
@@ -32,6 +33,12 @@ def view(
     step: Step = None,
     task: Task = None,
     rank: Rank = None,
+    graph: Annotated[
+        GraphOf | None,
+        typer.Option(
+            help="Which graph to begin with; the page has both.", metavar="forward|backward"
+        ),
+    ] = None,
     browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
@@ -55,6 +62,7 @@ def view(
     if other is not None:
         earlier = Earlier(shown, told_apart((trace, other)))
         shown = load(other, rank)
-    write_page(shown, GraphOptions(Selection(step, task, around)), target, earlier=earlier)
+    options = GraphOptions(Selection(step, task, around), graph=graph)
+    write_page(shown, options, target, earlier=earlier)
     if browser and target.path is not None and not webbrowser.open(target.path.absolute().as_uri()):
         say((f"found no browser; open {target.path} in one",))

@@ -12,6 +12,7 @@ from gradscope.errors import RenderingError, UsageError
 from gradscope.render.formats import Format, Takes, format_called, format_names, format_of_file
 from gradscope.render.text import visible
 from gradscope.render.theme import THEMES
+from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
 from gradscope.scene.layout.legible import legible_scene
@@ -114,14 +115,15 @@ def page_scene(trace: Trace, options: GraphOptions, earlier: Earlier | None = No
     """
     chosen = options.selection
     in_page = Selection(chosen.step, chosen.backward, chosen.around)
-    if options != GraphOptions(in_page, everything=options.everything):
+    graph = None if options.graph is GraphOf.BOTH else options.graph
+    if options != GraphOptions(in_page, everything=options.everything, graph=graph):
         raise UsageError(
             "a page holds the whole graph and folds by a click, so of the options that choose or "
-            "shape a picture it takes --step, --task and --around"
+            "shape a picture it takes --step, --task, --around, and --graph forward or backward"
         )
     from gradscope.scene.viewer.scene import viewer_scene  # noqa: PLC0415 - 30 ms, with all rules
 
-    return viewer_scene(trace, in_page, earlier)
+    return viewer_scene(trace, in_page, earlier, graph or GraphOf.BACKWARD)
 
 
 def _no_format(path: Path) -> str:

@@ -96,6 +96,8 @@ def write_page(
     put(target.path, content)
     size = f"{len(content) / 1e6:.1f} MB"
     said = f"{scene.rows('nodes'):,} nodes, {scene.rows('events'):,} events, {size}"
+    if not scene.rows("nodes"):
+        said = f"{scene.rows('calls'):,} calls and data, no backward, {size}"
     sys.stdout.write(f"wrote {safe(str(target.path))}: {said}\n")
 
 

@@ -11,6 +11,7 @@ from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.passages import State
 from gradscope.errors import EmptyTraceError
+from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
 from gradscope.scene.viewer.columns import (
     Column,
@@ -67,9 +68,12 @@ class Earlier:
 
 
 def viewer_scene(
-    trace: Trace, selection: Selection | None = None, earlier: Earlier | None = None
+    trace: Trace,
+    selection: Selection | None = None,
+    earlier: Earlier | None = None,
+    graph: GraphOf = GraphOf.BACKWARD,
 ) -> ViewerScene:
-    """Everything that the page shows, or the part of it that is chosen."""
+    """Everything that the page shows, or the part of it that is chosen. `graph`: the first one."""
     selection = selection or Selection()
     scope = scope_of(trace, selection)
     against: Against | None = None
@@ -84,8 +88,10 @@ def viewer_scene(
     groups, of_node = Groups(trace, scope.columns).table(texts)
     tell("gathering what the page shows")
     forward, said = forward_tables(scope, selection, texts)
-    if not len(trace.table(Node)) and not forward:
+    if not forward and not len(trace.table(Node)):
         raise EmptyTraceError(f"{NO_GRADIENT}, and {said['absent']}")
+    if not forward and graph is GraphOf.FORWARD:
+        raise EmptyTraceError(str(said["absent"]))
     tables: dict[str, Table] = {
         "nodes": node_table(scope, of_node, texts),
         "edges": edge_table(scope, texts),
@@ -113,6 +119,7 @@ def viewer_scene(
     start = start_of(trace)
     facts = _facts(scope, selection, len(report.unchecked))
     facts["forward"] = said
+    facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
     if against:
         facts["compared"] = against.facts(report.findings)
     moved = {name: _from_start(table, start) for name, table in tables.items()}

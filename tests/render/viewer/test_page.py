@@ -15,15 +15,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from gradscope.errors import RenderingError, UsageError
-from gradscope.render.pictures import render
+from gradscope.errors import EmptyTraceError, RenderingError, UsageError
+from gradscope.render.pictures import page_scene, render
 from gradscope.render.theme import DARK, LIGHT
 from gradscope.render.viewer import join, page as pages
 from gradscope.render.viewer.css import LANES, themes_css
 from gradscope.render.viewer.page import page
+from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.viewer.columns import TextColumn, ViewerScene
 from gradscope.scene.viewer.scene import viewer_scene
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import Node, Op
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named, names
 from tests.shared.example_traces import (
@@ -198,7 +201,7 @@ def test_a_page_that_is_too_large_asks_for_a_part(monkeypatch: pytest.MonkeyPatc
 
 
 def test_options_of_pictures_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="it takes --step, --task and --around"):
+    with pytest.raises(UsageError, match="it takes --step, --task, --around, and --graph"):
         render(mean_of_squares(), tmp_path / "a.html", options=GraphOptions(saved=True))
 
 
@@ -214,3 +217,19 @@ def test_the_page_has_as_many_colours_of_lanes_as_its_scripts_ask_for() -> None:
     assert f"export const LANES = {LANES};" in (join.SCRIPTS / "panels/paint.js").read_text("utf-8")
     assert len(DARK.backwards) == LANES
     assert f"--lane-{LANES - 1}:" in themes_css()
+
+
+@pytest.mark.parametrize(("graph", "begins"), [(None, "backward"), (GraphOf.FORWARD, "forward")])
+def test_a_page_may_begin_with_the_forward_graph_and_does_where_there_is_no_backward(
+    graph: GraphOf | None, begins: str
+) -> None:
+    node, call = Node(0, "MulBackward0"), Op(0, "mul")
+    options = GraphOptions(graph=graph)
+
+    assert page_scene(trace_of(node, call), options).facts["begins"] == begins
+    assert page_scene(trace_of(call), options).facts["begins"] == "forward"
+
+
+def test_a_page_cannot_begin_with_a_forward_graph_that_is_not_there() -> None:
+    with pytest.raises(EmptyTraceError, match="no forward calls"):
+        page_scene(trace_of(Node(0, "MulBackward0")), GraphOptions(graph=GraphOf.FORWARD))

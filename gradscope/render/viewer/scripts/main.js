@@ -222,7 +222,7 @@ async function begin() {
     details: () => { drawers("right"); element("details").focus(); },
   });
   for (const node of model.facts.focus.slice(0, 1)) app.selectNode(node);
-  if (!model.nodes.length) graphs.show(true);
+  if (model.facts.begins === "forward") graphs.show(true);
   address(app, graphs);
   Object.defineProperty(window, "gradscope", { value: app });
   Object.defineProperty(app, "graphs", { value: graphs });
