@@ -19,6 +19,8 @@ from gradscope.runtime.core.state.thread import ThreadState, local
 
 MOST_PLANS = 8
 """As many plans one step may have, for as many shapes, say, or learning modes."""
+WORTH_FUSING = 20
+"""After so many replays it pays to compile chains of arithmetic."""
 MOST_TRIES = 4
 """So often other code may run than before until a step is not tried any more."""
 
@@ -34,6 +36,7 @@ class Captured:
         self.stops: list[Stop] = []
         self.recaptured: list[str] = []  # why a plan did not fit
         self.pieces: Pieces | None = None
+        self.not_fused: list[str] = []  # in what a fused plan differed
         self.eager = 0  # calls that ran as if nothing were captured
         self._program = Program()
         self._watched = False
@@ -51,7 +54,11 @@ class Captured:
             if plan.guards.hold(args, kwargs):
                 if place:
                     self.plans.insert(0, self.plans.pop(place))
-                return plan.replay(args, kwargs) if plan.proved else self._prove(plan, args, kwargs)
+                if not plan.proved:
+                    return self._prove(plan, args, kwargs)
+                if plan.replays == WORTH_FUSING and not plan.fusing_tried:
+                    return self._fuse(plan, args, kwargs)
+                return plan.replay(args, kwargs)
         if self.stops or not _recording.acquire(blocking=False):
             return self._as_ever(args, kwargs)
         try:
@@ -76,6 +83,10 @@ class Captured:
                 f"{len(parts)} calls on arrays ({told}); replayed {plan.replays} times; "
                 f"guards look at {looked} values"
             )
+            fused = sum(chain.count for chain in plan.chains)
+            if fused:
+                lines.append(f"{fused} of these calls are fused into {len(plan.chains)}")
+        lines += [f"not fused: the replay differs in {reason}" for reason in self.not_fused]
         if self.pieces is not None:
             lines += self._pieces_told(self.pieces)
         lines += [f"recorded anew: {reason}" for reason in self.recaptured]
@@ -130,6 +141,17 @@ class Captured:
             self.plans.remove(plan)
             self._give_up([Stop(f"the replay differs in {reason}")])
         plan.proved = not reason
+        return result
+
+    def _fuse(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Let neighbouring calls become one, if that leaves the same bits."""
+        if not plan.fuse():
+            return plan.replay(args, kwargs)
+        self.eager += 1
+        result, reason = proved(plan, self.function, args, kwargs)
+        if reason:
+            plan.unfuse()
+            self.not_fused.append(reason)
         return result
 
     def _give_up(self, stops: list[Stop]) -> None:

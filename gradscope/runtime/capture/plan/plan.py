@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from gradscope.runtime.capture.plan.fusing import Chain
 from gradscope.runtime.capture.plan.results import Results
 from gradscope.runtime.capture.plan.text import Text
 from gradscope.runtime.capture.reach.guards import Guards, TensorState
@@ -43,15 +44,39 @@ class Plan:
         self.given = [leaf.place for leaf in guards.arguments.tensors]
         self.proved = False
         self.replays = 0
-        tensors = {id(leaf.value): leaf.place for leaf in guards.arguments.tensors}
-        writer = Text(recording.calls, dict(inputs), tensors, results.wanted, guards.scope)
-        self.text = writer.written()
-        self.call_of_line = writer.call_of_line
-        code = code_of("replay", self.text, "a captured step")
-        self._run = FunctionType(code, guards.scope, "replay")
+        self.facts = recording.facts
+        self.inputs = inputs
+        self.chains: list[Chain] = []
+        self.fusing_tried = False
+        self._write(Text(self.calls, dict(inputs), self._places(), results.wanted, guards.scope))
         places = "".join(f"{place}, " for place in self.given)
         self._tensors = eval(f"lambda args, kwargs: ({places})")  # noqa: S307  (our own text)
         self._before = tuple([state for state in effects.renewed if not state.place])
+
+    def _places(self) -> dict[int, str]:
+        return {id(leaf.value): leaf.place for leaf in self.guards.arguments.tensors}
+
+    def _write(self, writer: Text) -> None:
+        """Let this text be what is replayed."""
+        self.text = writer.written()
+        self.call_of_line = writer.call_of_line
+        self.chains = list(writer.chains.values())
+        code = code_of("replay", self.text, "a captured step")
+        self._run = FunctionType(code, self.guards.scope, "replay")
+
+    def fuse(self) -> bool:
+        """Let chains of arithmetic be one call each; says whether there are any."""
+        self.fusing_tried = True
+        inputs, wanted, scope = dict(self.inputs), self.results.wanted, self.guards.scope
+        writer = Text(self.calls, inputs, self._places(), wanted, scope, self.facts, mark="_")
+        if writer.chains:
+            self._write(writer)
+        return bool(writer.chains)
+
+    def unfuse(self) -> None:
+        """Make the calls one by one."""
+        inputs, wanted, scope = dict(self.inputs), self.results.wanted, self.guards.scope
+        self._write(Text(self.calls, inputs, self._places(), wanted, scope))
 
     def replay(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the step does."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.capture.plan.fusing import Chain, Fusing, worth_compiling
+from gradscope.runtime.capture.recording.recording import Facts
 from gradscope.runtime.capture.recording.trees import (
     Call,
     Constant,
@@ -18,6 +20,7 @@ from gradscope.runtime.capture.recording.trees import (
     made_by,
     refs,
 )
+from gradscope.runtime.core.kernels.compiling.fused import fused_kernel
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap
 
@@ -37,12 +40,18 @@ class Text:
     tensors: dict[int, str]
     wanted: Sequence[int]
     scope: Scope
+    facts: dict[int, Facts] | None = None  # with them, chains of arithmetic become one call
+    mark: str = ""  # in the names of its scope, which two texts may share
     lines: list[str] = field(default_factory=list)
     call_of_line: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.scope.update(asarray=np.asarray, as_arrays=as_arrays, wrap=wrap, sum_into=np.add)
         self._last = self._last_uses()
+        self.chains: dict[int, Chain] = {}
+        if self.facts is not None:
+            self.chains = worth_compiling(Fusing(self.calls, self.facts, self._last).chains())
+            self.scope["empty"] = np.empty
         self._sums: set[int] = set()
         self._names: dict[int, str] = {}
 
@@ -50,15 +59,34 @@ class Text:
         """The text of the function."""
         self.lines = ["def replay(args, kwargs):"]
         self.lines += [f"    {line}" for line in self._fetched()]
+        fused_until = 0
         for place, call in enumerate(self.calls):
-            line = self._line(place, call)
-            self.call_of_line[len(self.lines) + 1] = place
-            self.lines.append(f"    {line}")
-            gone = [nr for nr in self._gone(place, call) if nr not in self.inputs]
-            if gone:
-                self.lines.append(f"    del {', '.join(f'v{nr}' for nr in gone)}")
+            if place in self.chains:
+                fused_until = place + self.chains[place].count
+                self._chain(self.chains[place])
+            elif place >= fused_until:
+                self._add(place, self._line(place, call), self._gone(place, call))
         self.lines.append(f"    return ({''.join(f'{self._array(nr)}, ' for nr in self.wanted)})")
         return "\n".join(self.lines) + "\n"
+
+    def _add(self, place: int, line: str, gone: Sequence[int]) -> None:
+        """A line, and another that lets go of arrays."""
+        self.call_of_line[len(self.lines) + 1] = place
+        self.lines.append(f"    {line}")
+        left = [nr for nr in gone if nr not in self.inputs]
+        if left:
+            self.lines.append(f"    del {', '.join(f'v{nr}' for nr in left)}")
+
+    def _chain(self, chain: Chain) -> None:
+        """A chain of calls: memory for what is needed later, and its kernel."""
+        kernel = fused_kernel(chain.lines, len(chain.given), chain.names, chain.kind.str)
+        shape, kind = self._plain(chain.shape), self._plain(chain.kind)
+        for nr in chain.made:
+            self.lines.append(f"    v{nr} = empty({shape}, {kind})")
+        arrays = ", ".join(self._array(nr) for nr in (*chain.given, *chain.made))
+        end = chain.first + chain.count
+        gone = [nr for nr in chain.given if self._last[nr] < end]
+        self._add(chain.first, f"{self._function(kernel)}({arrays})", gone)
 
     def _fetched(self) -> Iterator[str]:
         """Arrays that other tensors may have each time."""
@@ -114,7 +142,7 @@ class Text:
 
     def _named(self, letter: str, value: Any) -> str:
         """A name for a value of the scope: numbered as they come, so that texts are alike."""
-        name = self._names.setdefault(id(value), f"{letter}{len(self._names)}")
+        name = self._names.setdefault(id(value), f"{letter}{self.mark}{len(self._names)}")
         self.scope[name] = value
         return name
 

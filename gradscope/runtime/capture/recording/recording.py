@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -43,6 +43,14 @@ class Stop:
         return f"{self.reason} at {self.line}" if self.line else self.reason
 
 
+class Facts(NamedTuple):
+    """How an array lies that a step made."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    contiguous: bool
+
+
 class Recording:
     """What one step did with arrays, so far."""
 
@@ -57,6 +65,7 @@ class Recording:
         self.told: dict[int, int] = {}  # writes that calls count themselves, by id of the tensor
         self.begun: dict[int, tuple[int, int]] = {}  # gradients begun, with their first version
         self.leaves: set[int] = set()  # the tensors that were there before, by id
+        self.facts: dict[int, Facts] = {}
         self._numbers: dict[int, int] = {}
         self._alive: dict[int, Any] = {}  # not held: who holds an array decides what becomes of it
         self._count = 0
@@ -66,6 +75,7 @@ class Recording:
     def new(self, array: Any) -> int:
         """A number for an array; one that had a number has this one from now on."""
         nr, self._count = self._count, self._count + 1
+        self.facts[nr] = Facts(array.shape, array.dtype, array.flags.c_contiguous)
         number = id(array)
         self._numbers[number] = nr
         if number not in self._alive:
