@@ -21,14 +21,17 @@ def inner_ops(trace: Trace) -> frozenset[int]:
     """Calls that ran in a hook, or that the engine made itself under `create_graph`."""
     ops = trace.table(Op)
     backward = np.flatnonzero(ops["task"] != NONE)
+    apart = np.flatnonzero((ops["task"] == NONE) & (ops["node"] == NONE))
+    hooked = apart[_in_hook(trace, ops["thread"][apart], ops["begin"][apart])]
+    alone = frozenset(ops["id"][hooked].tolist())  # PyTorch's, of which no task is told
     if not len(backward):
-        return frozenset()
+        return alone
     tasks = trace.table(GraphTask)
     called_at = dict(zip(tasks["id"].tolist(), tasks["stack"].tolist(), strict=True))
     stacks = [called_at.get(task, NONE) for task in ops["task"][backward].tolist()]
     own = (ops["stack"][backward] == stacks) & (ops["stack"][backward] != NONE)
     inside = own | _in_hook(trace, ops["thread"][backward], ops["begin"][backward])
-    return frozenset(ops["id"][backward][inside].tolist())
+    return alone | frozenset(ops["id"][backward][inside].tolist())
 
 
 def _in_hook(trace: Trace, thread: np.ndarray, t: np.ndarray) -> np.ndarray:

@@ -258,7 +258,7 @@ def _flags(training: Training) -> Iterator[Found]:
     """`module.requires_grad = …` gives a module an attribute, and its parameters nothing."""
     by_line: dict[str, list[Done]] = defaultdict(list)
     for act in training.acts.of(Deed.ASSIGNED):
-        if act.facts.get("what") == "flag":
+        if act.facts.get("what") == "flag" and act.facts.get("name") == "requires_grad":
             by_line[training.acts.site(act).place].append(act)
     for acts in by_line.values():
         act, site = acts[0], training.acts.site(acts[0])

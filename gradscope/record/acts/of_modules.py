@@ -38,6 +38,11 @@ LISTS = {
 """Where those that are registered are kept."""
 
 
+FLAGS = frozenset(("requires_grad", "training"))
+"""Attributes of modules that programs set where they mean those of all that is in one."""
+
+MOST_LEFT = 20
+
 SATURATE = frozenset(("Sigmoid", "Tanh", "Hardsigmoid", "Softsign", "LogSigmoid"))
 """Modules that make gradients small: where they were built is told, since they are to blame."""
 
@@ -106,10 +111,10 @@ class OfModules:
                 frame = acts.caller(calls)
                 if frame is not None:
                     acts.guarded(self._assigned, self_, name, value, frame)
-            elif name == "requires_grad" and acts.on:  # of a module: it means nothing
+            elif name in FLAGS and acts.on:  # of a module, and of none of those in it
                 frame = acts.caller(getframe(1))
-                if frame is not None:
-                    acts.guarded(_flag_set, acts, frame, self_, value)
+                if frame is not None and frame.f_locals.get("self") is not self_:
+                    acts.guarded(_flag_set, acts, frame, self_, name, value)
             own(self_, name, value)
 
         return as_if_not_there(__setattr__, "__setattr__")
@@ -203,9 +208,13 @@ class OfModules:
         return list(found.values())
 
 
-def _flag_set(acts: Acts, frame: FrameType, module: Any, value: Any) -> None:
+def _flag_set(acts: Acts, frame: FrameType, module: Any, name: str, value: Any) -> None:
     within = type(module).__name__
-    facts: dict[str, Any] = {"name": "requires_grad", "what": "flag", "within": within}
+    facts: dict[str, Any] = {"name": name, "what": "flag", "within": within}
+    if name == "training":
+        others = [each for each in module.modules() if each.training is not bool(value)]
+        left = sorted({type(each).__name__ for each in others if each is not module})
+        facts["left"] = tuple(left[:MOST_LEFT])
     acts.note(Deed.ASSIGNED, frame, module=module, **facts, to=bool(value))
 
 

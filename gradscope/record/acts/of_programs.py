@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
+import random
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.trace.schema.acts import Deed
@@ -52,6 +55,8 @@ class OfPrograms:
             yield StandIn(home, where, _off_by(torch, name, never), inside=True, never=never)
         yield StandIn(torch.utils.checkpoint, "checkpoint", _checkpointed, before=True)
         yield StandIn(torch, "manual_seed", _seeded)
+        yield StandIn(random, "seed", _seeded_of("random"))
+        yield StandIn(np.random, "seed", _seeded_of("numpy"))
         yield StandIn(torch, "set_rng_state", _kept_by("set_rng_state"), before=True)
         yield StandIn(torch.random, "fork_rng", _kept_by("fork_rng"), before=True)
         yield StandIn(copy, "deepcopy", self._copied)
@@ -144,6 +149,14 @@ def _checkpointed(
 def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
     seed = asked(given, more, 0, "seed")
     acts.note(Deed.SEED, frame, seed=seed if isinstance(seed, int) else None)
+
+
+def _seeded_of(whose: str) -> Tell:
+    def tell(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
+        seed = given[0] if given else next(iter(more.values()), None)
+        acts.note(Deed.SEED, frame, seed=seed if isinstance(seed, int) else None, of_=whose)
+
+    return tell
 
 
 def _kept_by(name: str) -> Tell:

@@ -46,7 +46,8 @@ class Deed(StrEnum):
     MADE = "made"  # a module, inside the forward of another: type
     BUILT = "built"  # an activation that can saturate, outside of forwards: type
     SHARED = "shared"  # within: a container's type, that has one module many times; type
-    ASSIGNED = "assigned"  # name, what (flag: to, of a module; setting: to, of an optimizer, whose
+    ASSIGNED = "assigned"  # name, what (flag: to, of a module; left: types in it
+    # that are in another mode, of `training`; setting: to, of an optimizer, whose
     # groups have `there`); replaced: whether another parameter or module was there
     FILLED = "filled"  # a parameter, by a function of nn.init that the program calls; by. After
     # steps, of what optimizers hold, whoever calls it
@@ -68,7 +69,8 @@ class Deed(StrEnum):
     UNSCALE = "unscale"
     SCALED_STEP = "scaled_step"  # skipped
     CHECKPOINT = "checkpoint"  # reentrant, keeps_random
-    SEED = "seed"  # seed; by: what brings back, or keeps, the state of before
+    SEED = "seed"  # seed; of_: whose generator, if not the engine's; by: what brings back, or
+    # keeps, the state of before
     COPIED = "copied"  # what: the type of what was copied
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store

@@ -30,9 +30,10 @@ from torch.autograd.variable import Variable
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
+from gradscope.watch.called.made import DEEP
 from gradscope.watch.called.observer import BEHIND_SEQUENCE, call_begins, call_ends, put_down
 from gradscope.watch.called.rows import value_at
-from gradscope.watch.called.writes import BEHIND_PREFIX
+from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX
 from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
     NotObservable,
@@ -150,10 +151,15 @@ def is_sum(function: int, here: int) -> int:
     return load(IN_LEAF + here) != 0 or load(DEPTH + here) < load(INSIDE + here)
 
 
-def takes_numbers_in(function: int) -> int:
-    """Whether it is the call by which numbers of lists, arrays, files become a tensor."""
+def is_wanted(function: int, here: int, deep: int) -> int:
+    """Whether a call is of interest that can make no node: `deep` calls are under way with it.
+
+    That by which numbers of lists, arrays, files become a tensor; and what a hook calls.
+    """
     if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
         return 0
+    if load(INSIDE + here) > 0 and load(INSIDE + here) == load(ALLOWED + here):
+        return load(DEEP + here) == deep
     schema = load(function + load(SCHEMA))
     return load(schema + 8) == LONG and load(load(schema) + BEHIND_PREFIX) == LIFT_FRESH
 
@@ -166,7 +172,7 @@ def end_of(row: int) -> int:
 def looking_begins(result: int, function: int) -> int:
     """A call begins."""
     row, here = call_begins(function), 8 * (thread() & LAST_THREAD)
-    if row == 0 and takes_numbers_in(function):
+    if row == 0 and is_wanted(function, here, 1):
         row = put_down(function, load(function + load(SCHEMA)))
     store(result, row)
     given = load(function + load(INPUTS))
@@ -193,7 +199,7 @@ def looking_ends(function: int, row: int) -> int:
     if value == end:
         store(KNOWN + here, 0)
         return row
-    wanted = row != 0 and (load(function + load(OFFSET)) >= 0 or takes_numbers_in(function))
+    wanted = row != 0 and (load(function + load(OFFSET)) >= 0 or is_wanted(function, here, 0))
     stamp = put_first(value, row if wanted else 0, here)
     if wanted:
         if stamp > 0 and is_bad(stamp):

@@ -115,7 +115,7 @@ def reseeded(trace: Trace) -> Iterator[Found]:
     several: dict[tuple[int, int], list[Done]] = defaultdict(list)
     for act in seeds:
         seed = act.facts.get("seed")
-        if isinstance(seed, int) and not act.facts.get("by"):
+        if isinstance(seed, int) and not act.facts.get("by") and not act.facts.get("of_"):
             several[act.stack, seed].append(act)
     for (_, seed), acts in several.items():
         if len(acts) < 2 or not _goes_on(loop, acts) or _is_enclosed(loop, acts, restored):

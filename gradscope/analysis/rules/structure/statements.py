@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -12,6 +13,9 @@ from gradscope.analysis.rules.loop.order import gradients_add_up
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
+
+MODAL = re.compile("Dropout|BatchNorm|InstanceNorm|RReLU")
+"""Types of modules that do something else in evaluation."""
 
 
 @rule("GS707", "no-effect", Severity.WARNING, needs="engine", reads=("act",))
@@ -49,6 +53,7 @@ def no_effect(trace: Trace) -> Iterator[Found]:
         if told is not None and not adds_up:  # GS501 tells of it
             yield told(act, acts.site(act), str(act.facts.get("name")))
     yield from _settings(acts)
+    yield from _modes(acts)
 
 
 def _settings(acts: Acts) -> Iterator[Found]:
@@ -75,6 +80,31 @@ def _settings(acts: Acts) -> Iterator[Found]:
             why="what an optimizer is set to is in its param_groups; Python makes an attribute of "
             f"any name that is set{_times(found)}",
             fix=f"write `{better}`" if value.strip() else f"set `group['{name}']` of each group",
+        )
+
+
+def _modes(acts: Acts) -> Iterator[Found]:
+    """`net.training = False`, where what is in the module stays in the other mode."""
+    several: dict[int, list[Done]] = defaultdict(list)
+    for act in acts.of(Deed.ASSIGNED):
+        if act.facts.get("what") == "flag" and act.facts.get("name") == "training":
+            several[act.stack].append(act)
+    for found in several.values():
+        act, left = found[0], [t for t in found[0].facts.get("left", ()) if MODAL.search(t)]
+        of_all = len({(each.module, each.facts.get("within")) for each in found}) > 1
+        if not left or of_all:
+            continue
+        site, within = acts.site(act), str(act.facts.get("within"))
+        mode, other = ("train", "evaluation") if act.facts.get("to") else ("eval", "training")
+        owner = _code(site).partition(".training")[0]
+        yield Found(
+            message=f"`{_code(site)}`{at(site)} sets the mode of {within} alone: "
+            f"{' and '.join(left)} in it {'goes' if len(left) == 1 else 'go'} on in {other} mode",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why="each module has a mode of its own; train() and eval() set those of all that is "
+            f"in one{_times(found)}",
+            fix=f"write `{owner}.{mode}()` instead of `{_code(site)}`",
         )
 
 
