@@ -1,5 +1,6 @@
 """`gradscope render`: draw the graph of a trace."""
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +41,7 @@ Around = Annotated[
     str | None,
     typer.Option(
         help="Only what is near a node: its id, its name (MulBackward0#2), a leaf, a module, "
-        "or a source line (train.py:41).",
+        "a source line (train.py:41), or a finding (#b4ce).",
         metavar="NODE",
     ),
 ]
@@ -89,6 +90,7 @@ def render(
     theme: Annotated[ThemeName, typer.Option(help="The background.")] = ThemeName.LIGHT,
 ) -> None:
     """Draw the backward graph of a trace, its forward graph, or both."""
+    from gradscope.analysis.answers.meant import with_finding
     from gradscope.analysis.graph.selection import Selection
     from gradscope.render.pictures import target_of
     from gradscope.render.theme import THEMES
@@ -107,11 +109,13 @@ def render(
         everything=everything,
         limit=limit,
     )
-    target = target_of(trace, output, format)
+    target, loaded = target_of(trace, output, format), load(trace, rank)
+    selection = with_finding(loaded, options.selection, calls=graph is GraphOf.FORWARD)
+    options = replace(options, selection=selection)
     if target.format.takes == "page":
-        write_page(load(trace, rank), options, target, "dark" if theme is ThemeName.DARK else "")
+        write_page(loaded, options, target, "dark" if theme is ThemeName.DARK else "")
         return
     if target.format.takes != "picture":
-        write_whole(load(trace, rank), options, target)
+        write_whole(loaded, options, target)
         return
-    write_picture(drawn_for(load(trace, rank), options), THEMES[theme], target)
+    write_picture(drawn_for(loaded, options), THEMES[theme], target)

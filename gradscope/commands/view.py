@@ -28,7 +28,9 @@ def view(
     ] = None,
     around: Annotated[
         str | None,
-        typer.Option(help="Begin at this node, leaf, module or source line.", metavar="NODE"),
+        typer.Option(
+            help="Begin at this node, leaf, module, source line or finding.", metavar="NODE"
+        ),
     ] = None,
     step: Step = None,
     task: Task = None,
@@ -49,6 +51,7 @@ def view(
     """
     import webbrowser
 
+    from gradscope.analysis.answers.meant import with_finding
     from gradscope.analysis.graph.selection import Selection
     from gradscope.render.pictures import target_of
     from gradscope.scene.differences import told_apart
@@ -62,7 +65,7 @@ def view(
     if other is not None:
         earlier = Earlier(shown, told_apart((trace, other)))
         shown = load(other, rank)
-    options = GraphOptions(Selection(step, task, around), graph=graph)
-    write_page(shown, options, target, earlier=earlier)
+    selection = with_finding(shown, Selection(step, task, around))
+    write_page(shown, GraphOptions(selection, graph=graph), target, earlier=earlier)
     if browser and target.path is not None and not webbrowser.open(target.path.absolute().as_uri()):
         say((f"found no browser; open {target.path} in one",))

@@ -21,7 +21,7 @@ from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.memory import held
-from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.acts import Acts, Done, Origins
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.errors import UnknownNameError
@@ -170,11 +170,12 @@ class _Told:
         shares = tensors["id"][(tensors["storage"] == row.storage) & (tensors["id"] != id)]
         has_storage = row.storage != NONE and storages.has(row.storage)
         module = training.parameters.get(id, NONE)
+        origin = trace.once(Origins).of(id) if module == NONE else None
         return Holders(
             kind=Kind.TENSOR,
             id=id,
             title=training.title(id) if row.leaf else row.name or f"tensor {id}",
-            site=self._site(nodes),
+            site=self._site(nodes) if origin is None else origin.site,
             bytes=storages.row(row.storage).bytes if has_storage else row.bytes,
             nodes=len(behind),
             savers=tuple(self._savers(np.flatnonzero(mine))),

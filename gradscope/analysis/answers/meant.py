@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 
+import numpy as np
+
 from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.leaves import leaf
-from gradscope.analysis.identity.names import find_nodes, node_names
+from gradscope.analysis.identity.names import find_nodes, made_on_line, node_names
+from gradscope.analysis.program.acts import Origins
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
-from gradscope.trace.schema import NONE, Node, Op, Tensor
+from gradscope.trace.schema import NONE, Node, Op, Saved, Tensor
 from gradscope.trace.schema.declare import TABLES, Event, columns
 from gradscope.trace.trace import Trace
 
@@ -67,6 +72,10 @@ def _is_id(text: str) -> bool:
 def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], wanted: str) -> int:
     noun = kind.TABLE
     named = [id for id, name in names.items() if wanted in (name, name.partition(".")[0])]
+    if kind is Tensor and len(named) > 1:  # of data and a leaf with a gradient, the leaf is meant
+        table = trace.table(Tensor)
+        asking = [id for id in named if table["requires_grad"][table.index(id)]]
+        named = asking if len(asking) == 1 else named
     if len(named) == 1:
         return named[0]
     if named:
@@ -82,9 +91,11 @@ def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], want
 
 
 def _of_model(trace: Trace, kind: type[Tensor | Op], id: int) -> str:
-    """ " (of the Net first called at train.py:32)", of a parameter."""
-    said = trace.once(Training).models_of([id]) if kind is Tensor else ""
-    return f" (of {said})" if said else ""
+    """ " (of the Net first called at train.py:32)", of a parameter; or where it came in."""
+    if kind is not Tensor:
+        return ""
+    said, origin = trace.once(Training).models_of([id]), trace.once(Origins).of(id)
+    return f" (of {said})" if said else "" if origin is None else f" (by {origin.words})"
 
 
 def near_names(wanted: str, names: Iterable[str]) -> list[str]:
@@ -107,6 +118,35 @@ def findings_meant(trace: Trace, wanted: str) -> tuple[Finding, ...]:
         has = f"its findings are {known}" if known else "nothing was found in it"
         raise UnknownNameError(f"this trace has no finding {wanted!r}: {has}")
     return found
+
+
+def with_finding(trace: Trace, selection: Selection, *, calls: bool = False) -> Selection:
+    """The same, where it is around a finding: around a node of its, or else around its line.
+
+    `calls`: what is looked at are calls, and no nodes.
+    """
+    wanted = selection.around
+    if wanted is None or not wanted.startswith(FINDING):
+        return selection
+    found = findings_meant(trace, wanted)
+    node = None if calls else next(_nodes_of(trace, found), None)
+    if node is not None:
+        return replace(selection, around=str(node))
+    place = next((each.site.place for each in found if each.site.place), "")
+    if not calls and not made_on_line(trace, trace.table(Node)["stack"], place).any():
+        where = f", and its line {place} has made none" if place else ""
+        raise UnknownNameError(f"the finding {wanted} rests on no node{where}")
+    return replace(selection, around=place)
+
+
+def _nodes_of(trace: Trace, found: Iterable[Finding]) -> Iterator[int]:
+    """Nodes that findings rest on; or that keep tensors which they rest on."""
+    nodes, saved = trace.table(Node), trace.table(Saved)
+    every = [evidence for each in found for evidence in each.evidence]
+    yield from (id for each in every for id in _rows(trace, each, Node.TABLE) if nodes.has(id))
+    for each in every:
+        tensors = _rows(trace, each, Tensor.TABLE)
+        yield from saved["node"][np.isin(saved["tensor"], tensors)].tolist()
 
 
 def _of_finding(trace: Trace, wanted: str, table: str) -> int:

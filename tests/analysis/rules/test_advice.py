@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.analysis.answers.meant import tensor_meant
+from gradscope.analysis.answers.meant import tensor_meant, with_finding
 from gradscope.analysis.findings import Finding
+from gradscope.analysis.graph.selection import Selection, select
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
+from gradscope.trace.schema import Node, Tensor
 from tests.analysis.rules.test_snippets import recorded
 
 GAN = """
@@ -149,3 +151,54 @@ x.pow(2).log().sum().backward()
 """
 
     assert "set what" not in told(program.lstrip(), tmp_path)["GS201"].why
+
+
+def test_what_stands_around_a_finding_is_its_node_or_what_keeps_its_tensor(tmp_path: Path) -> None:
+    program = """
+w = torch.ones(3, requires_grad=True)
+offset = torch.tensor([1.0, 2.0, float("nan")])
+(w * offset).log().sum().backward()
+"""
+    trace = recorded(program.lstrip(), tmp_path)
+    (found,) = inspect(trace).findings
+    chosen = with_finding(trace, Selection(around=f"#{found.id[:6]}", hops=0))
+
+    assert found.site.place.endswith("snippet_0.py:2")
+    assert found.message.startswith("NaN born outside: tensor brought it into offset")
+    (node,) = select(trace, chosen).nodes
+    assert next(row.name for row in trace.rows(Node) if row.id == node) == "MulBackward0"
+
+
+def test_a_finding_that_no_node_has_to_do_with_says_so(tmp_path: Path) -> None:
+    program = """
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.lr = 0.1 / (step + 1)
+    optimizer.zero_grad()
+    model(torch.ones(3, 2)).pow(2).mean().backward()
+    optimizer.step()
+"""
+    trace = recorded(program.lstrip(), tmp_path)
+    (found,) = inspect(trace).findings
+
+    assert "SGD reads no attribute `lr`, and its groups go on with 0.1" in found.message
+    assert "for group in optimizer.param_groups: group['lr'] = 0.1 / (step + 1)" in found.fix
+    assert "so it was 2 times" in found.why  # the first is what the groups have
+    with pytest.raises(UnknownNameError, match="rests on no node, and its line"):
+        with_finding(trace, Selection(around=f"#{found.id[:6]}"))
+
+
+def test_of_tensors_with_one_name_that_which_asks_for_a_gradient_is_meant(tmp_path: Path) -> None:
+    program = """
+def times(x):
+    return (x * w).sum()
+w, x = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+(times(torch.zeros(3)) + times(x)).backward()
+"""
+    trace = recorded(program.lstrip(), tmp_path)
+
+    named = [row for row in trace.rows(Tensor) if row.name == "x"]
+    meant = trace.table(Tensor).row(tensor_meant(trace, "x"))
+    assert len(named) == 2
+    assert meant.requires_grad
