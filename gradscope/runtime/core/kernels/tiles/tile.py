@@ -77,6 +77,13 @@ def add_products(
         _one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
 
 
+@inner
+def of_row(row: int, rows: int) -> int:
+    """Where a row is among the tiles', of which the last begins early enough to be whole."""
+    first = row // ROWS * ROWS
+    return row + max(0, first - (rows - ROWS))
+
+
 def _tile(vectors: int) -> Any:
     """The tile of so many vectors."""
 

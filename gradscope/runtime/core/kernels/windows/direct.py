@@ -19,7 +19,7 @@ FEWEST: Final = 8
 """Rows of a tile: with fewer channels than these to make, too much of it would be for nothing."""
 MANY: Final = 1 << 22
 """From so many products on it pays to have compiled these kernels, which takes seconds, once."""
-COST: Final = 0.02
+COST: Final = 0.01
 """Nanoseconds for one product."""
 PART: Final = 16
 """Channels whose weights' gradients a thread makes together, at least."""

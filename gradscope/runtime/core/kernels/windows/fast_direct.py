@@ -19,7 +19,7 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.compiling.support import Array
-from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, add_products
+from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, add_products, of_row
 from gradscope.runtime.core.kernels.windows.fast_convolution import inside
 
 uint = np.uintp
@@ -179,15 +179,8 @@ def convolve(
         apart = (far * broad, all_out * tall * broad, far)
         for row in range(count_out):
             to = (image * all_out + first_out + row) * tall + top + line * far
-            begin = _of_row(row, count_out) * vectors * lanes
+            begin = of_row(row, count_out) * vectors * lanes
             _put(sums, begin, made, to * broad + left, (lines, images, wide), apart)
-
-
-@inner
-def _of_row(row: int, rows: int) -> int:
-    """Where a row is among the tiles', of which the last begins early enough to be whole."""
-    first = row // ROWS * ROWS
-    return row + max(0, first - (rows - ROWS))
 
 
 @inner
@@ -244,7 +237,7 @@ def _put_weights(sums: Array, made: Array, kernel: Any, of: Any) -> None:
     merged, of_run, lanes, vectors, first, last, count_in, channel, channels = of
     taps = kernel[0] * kernel[1]
     for row in range(first, last):
-        begin = _of_row(row - first, last - first) * vectors * lanes
+        begin = of_row(row - first, last - first) * vectors * lanes
         to = (row * count_in + channel) * taps
         # A tap is so far from the one before it in a line, and from the one above it.
         right, down = (channels, of_run * lanes) if merged else (of_run * lanes, 0)

@@ -29,6 +29,7 @@ from gradscope.runtime.core.errors.dtypes import (
     unlike_three,
 )
 from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.tiles.products import product
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.in_formulas import total
 from gradscope.runtime.core.ops.shape.broadcasting import not_expandable
@@ -36,13 +37,18 @@ from gradscope.runtime.core.rows.traits import AS_OPERANDS
 from gradscope.runtime.core.tensors.dims import text
 
 FLOAT32 = np.dtype(np.float32)
+SMALL = 1 << 12
+"""A left matrix of fewer elements is multiplied by NumPy without a question."""
 
 
 def _product(left, right):
     """The matrix product of two arrays that fit; halves are computed in float32."""
     if left.itemsize == 2 and left.dtype in HALVES:
         return (left.astype(np.float32) @ right.astype(np.float32)).astype(left.dtype)
-    return left.dot(right) if left.ndim < 3 else left @ right
+    if left.ndim > 2:
+        return left @ right
+    large = left.size >= SMALL and left.ndim == right.ndim == 2
+    return product(left, right) if large else left.dot(right)
 
 
 def _same_dtype(left, right):
@@ -60,7 +66,7 @@ def _mm(self, mat2):
         _same_dtype(self, mat2)
     if self.ndim == 2 == mat2.ndim:
         try:
-            return self.dot(mat2) if plain else _product(self, mat2)
+            return self.dot(mat2) if plain and self.size < SMALL else _product(self, mat2)
         except ValueError:
             raise RuntimeError(
                 "mat1 and mat2 shapes cannot be multiplied "
@@ -83,7 +89,8 @@ def _left(grad, mat2, self_shape, self_strides):
     if self_strides[0] == itemsize and _columns_first(self_shape, self_strides, itemsize):
         return w.t(w.mm(mat2, w.t(grad)))
     if grad.__class__ is np.ndarray:
-        return grad.dot(mat2.T) if grad.dtype is FLOAT32 else _product(grad, mat2.T)
+        small = grad.dtype is FLOAT32 and grad.size < SMALL
+        return grad.dot(mat2.T) if small else _product(grad, mat2.T)
     return w.mm(grad, w.t(mat2))
 
 
@@ -93,7 +100,8 @@ def _right(grad, self, mat2_shape, mat2_strides):
     if mat2_strides[0] == itemsize and _columns_first(mat2_shape, mat2_strides, itemsize):
         return w.t(w.mm(w.t(grad), self))
     if grad.__class__ is np.ndarray:
-        return self.T.dot(grad) if grad.dtype is FLOAT32 else _product(self.T, grad)
+        small = grad.dtype is FLOAT32 and self.size < SMALL
+        return self.T.dot(grad) if small else _product(self.T, grad)
     return w.mm(w.t(self), grad)
 
 

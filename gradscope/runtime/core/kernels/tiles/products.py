@@ -1,0 +1,69 @@
+"""The product of two matrices: by tiles where it is large, else by NumPy's BLAS."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any, Final
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import Array
+
+MANY: Final = 1 << 22
+"""From so many products on it pays to have compiled this, which takes seconds, once."""
+FEWEST: Final = (32, 64, 16)
+"""Rows, steps and columns below which too much of the work would be for nothing."""
+MULTIPLE: Final = 8
+"""Rows of the largest tile."""
+COST: Final = 0.01
+"""Nanoseconds for one product."""
+PART: Final = 192
+"""Columns that a thread makes together: those of four tiles with the longest vectors."""
+
+
+@cache
+def tiles() -> Any:
+    """Return fast_products. Importing it brings in Numba: ask late."""
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.tiles import fast_products as module
+
+    return module
+
+
+def product(left: Array, right: Array) -> Array:
+    """Return the product of two matrices of one dtype."""
+    if not _wins(left, right):
+        return left.dot(right)
+    (rows, count), columns = left.shape, right.shape[1]
+    made = np.empty((rows, columns), left.dtype)
+    matrices = (*_flat(left), *_flat(right), made.reshape(-1), (count, columns))
+    if columns >= 2 * PART:
+        some = partial(_some_columns, matrices, (0, rows))
+        spread(some, columns, rows * count * COST, PART)
+    else:
+        spread(partial(_some_rows, matrices, (0, columns)), rows, columns * count * COST, MULTIPLE)
+    return made
+
+
+def _wins(left: Array, right: Array) -> bool:
+    (rows, count), (steps, columns) = left.shape, right.shape
+    enough = rows >= FEWEST[0] and count >= FEWEST[1] and columns >= FEWEST[2]
+    fit = count == steps and left.dtype == right.dtype and left.dtype.char in "fd"
+    return enough and fit and rows * count * columns >= MANY
+
+
+def _some_columns(matrices: Any, rows: Any, first: int, last: int) -> None:
+    tiles().multiply(*matrices, rows, (first, last))
+
+
+def _some_rows(matrices: Any, columns: Any, first: int, last: int) -> None:
+    tiles().multiply(*matrices, (first, last), columns)
+
+
+def _flat(matrix: Array) -> tuple[Array, tuple[int, int]]:
+    """A matrix as it lies in memory, and how far apart its rows and columns are."""
+    if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
+        return matrix.T.reshape(-1), (1, matrix.shape[0])
+    return np.ascontiguousarray(matrix).reshape(-1), (matrix.shape[1], 1)
