@@ -17,7 +17,7 @@ from gradscope.debug.walk import Arrival, Walk
 from gradscope.errors import UnknownNameError, UsageError
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.answers.grad_of import grad_of
-from gradscope.scene.answers.node_now import now
+from gradscope.scene.answers.node_now import hooks, now
 from gradscope.scene.answers.order import order
 from gradscope.scene.answers.state import state_answer, title
 from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
@@ -347,7 +347,10 @@ def _why(walk: Walk, rest: str) -> Answer:
     if backward is None or not isinstance(turns, Turns):
         return said
     here = node_at(walk.trace, turns.node, backward.task.id, walk.moment)
-    return replace(said, facts=(("now", now(here, walk.trace.once(Moments))), *said.facts))
+    facts = [("now", now(here, walk.trace.once(Moments))), *said.facts]
+    if here.hooks:
+        facts.append(("hooks", hooks(here)))
+    return replace(said, facts=tuple(facts))
 
 
 @command("grad", takes="TENSOR")

@@ -58,6 +58,15 @@ class Walk:
         """The last moment."""
         return len(self._held.moments) - 1
 
+    def at(self, where: str | int) -> State:
+        """What held right after a moment: its number, "e57" for event 57, "train.py:41", "nan"."""
+        moment = self.place(str(where))
+        if not 0 <= moment <= self.last:
+            raise UnknownNameError(
+                f"there is no moment {moment:,}: this trace has 0 to {self.last:,}"
+            )
+        return at(self.trace, moment)
+
     # -- breakpoints ----------------------------------------------------------------------------
 
     def set(self, text: str) -> Stop:

@@ -156,3 +156,15 @@ def shown(walk: Walk) -> object:
         [(each.running, each.queued, [*each.all_waiting()], each.buffers)
          for each in state.backwards],
     )  # fmt: skip
+
+
+def test_any_moment_is_looked_at_without_going_there(walk: Walk) -> None:
+    walk.node(1)
+    here = walk.moment
+
+    assert walk.at("end").moment == walk.last
+    assert walk.at(3).moment == 3
+    assert walk.at("TanhBackward0").backwards[0].progress[0] > 1
+    assert walk.moment == here
+    with pytest.raises(UnknownNameError, match="there is no moment"):
+        walk.at(walk.last + 1)

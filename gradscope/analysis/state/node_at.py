@@ -16,6 +16,7 @@ from gradscope.trace.schema import (
     Dependency,
     Edge,
     GraphTask,
+    HookBegin,
     NodeBegin,
     NodeEnd,
     Pop,
@@ -78,6 +79,15 @@ class Receiver:
 
 
 @dataclass(frozen=True, slots=True)
+class Hooked:
+    """One call of a hook on the node, as the whole trace tells."""
+
+    name: str
+    moment: int
+    called: bool  # by now; else it is to come
+
+
+@dataclass(frozen=True, slots=True)
 class NodeAt:
     """One node in one backward, right after a moment."""
 
@@ -91,6 +101,7 @@ class NodeAt:
     sender_count: int  # of how many these are the first
     receivers: tuple[Receiver, ...]
     receiver_count: int
+    hooks: tuple[Hooked, ...]  # in this backward, called and to come
 
     @property
     def missing(self) -> tuple[Sender, ...]:
@@ -137,8 +148,17 @@ class Passages:
         receivers, receiver_count = self._receivers(node, task, moment)
         return NodeAt(
             node, task, stage, since, int(counts[-1]) if len(counts) else NONE, len(came),
-            senders, sender_count, receivers, receiver_count,
+            senders, sender_count, receivers, receiver_count, self._hooks(node, task, moment),
         )  # fmt: skip
+
+    def _hooks(self, node: int, task: int, moment: int) -> tuple[Hooked, ...]:
+        rows = self._told(HookBegin, node, task, self._last)[:MOST]
+        moments = self._moments.of(HookBegin)[rows].tolist()
+        names = self._column(HookBegin, "name")[rows].tolist()
+        return tuple(
+            Hooked(self._trace.text(name), when, when <= moment)
+            for name, when in zip(names, moments, strict=True)
+        )
 
     @cached_property
     def _last(self) -> int:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.analysis.state.node_at import node_at
 from gradscope.analysis.state.state import State
 from gradscope.debug.dap.stack import Level
+from gradscope.scene.answers.node_now import hooks, now
 from gradscope.scene.answers.state import state_answer
 from gradscope.scene.cells import kind_in_words
 from gradscope.scene.moments import Moments
@@ -69,7 +71,7 @@ def scopes(state: State, level: Level) -> list[Variable]:
     if level.node != NONE:
         node, task = level.node, level.task
         found += [
-            Variable("node", "", lambda: [*_node(state, node)]),
+            Variable("node", "", lambda: [*_node(state, node, task)]),
             Variable("gradients in", "", lambda: _numbers(state, node, task, CAME)),
             Variable("gradients out", "", lambda: _numbers(state, node, task, LEFT)),
             Variable("saved", "", lambda: [*_saved(state, node)]),
@@ -101,10 +103,14 @@ def _sections(state: State) -> Iterator[Variable]:
         )  # fmt: skip
 
 
-def _node(state: State, node: int) -> Iterator[Variable]:
+def _node(state: State, node: int, task: int) -> Iterator[Variable]:
     table, say = state.trace.table(Node), state.trace.once(Moments)
     if not table.has(node):
         return
+    here = node_at(state.trace, node, task, state.moment)
+    yield Variable("now", now(here, say))
+    if here.hooks:
+        yield Variable("hooks", hooks(here))
     for name, value in say.cells.words(table.row(node)):
         yield Variable(name, value)
     edges = state.trace.table(Edge)

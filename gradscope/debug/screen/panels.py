@@ -19,7 +19,7 @@ from gradscope.debug.walk import Walk
 from gradscope.errors import GradscopeError
 from gradscope.render.terminal.styles import ALARM, BOLD, SEVERITY_STYLES, WARN
 from gradscope.scene.answers.answer import Answer
-from gradscope.scene.answers.node_now import came, now, receiver, sender
+from gradscope.scene.answers.node_now import came, hooks, now, receiver, sender
 from gradscope.scene.answers.state import held_sections, progress, under_way
 from gradscope.scene.moments import Moments
 from gradscope.scene.readable import byte_count, count, plural
@@ -144,6 +144,8 @@ def _about(state: State, found: NodeAt, say: Moments) -> Iterator[Entry]:
     yield fact("now", now(found, say))
     if found.count != NONE and found.stage is not Stage.WAITING:
         yield fact("gradients", came(found))
+    if found.hooks:
+        yield fact("hooks", hooks(found))
     made = site_of(state.trace, row.stack)
     if made.place:
         yield fact("made at", f"{made.place}  {made.text}".rstrip())

@@ -43,6 +43,16 @@ def came(at: NodeAt) -> str:
     return f"{count(at.came)} of {plural(at.count, 'gradient')} {verb} come"
 
 
+def hooks(at: NodeAt) -> str:
+    """Those of the program's that are called for it: "clamp at moment 12; log to come, at 20"."""
+    said = [
+        f"{each.name} at moment {count(each.moment)}" if each.called
+        else f"{each.name} to come, at moment {count(each.moment)}"
+        for each in at.hooks
+    ]  # fmt: skip
+    return "; ".join(said)
+
+
 def sender(each: Sender, say: Moments) -> str:
     """Who sends a gradient, for which input, and whether it has come."""
     if each.sent != NONE:

@@ -6,10 +6,12 @@ from hypothesis import given
 
 import gradscope.runtime as torch
 from gradscope.analysis.state.backward import Backward
+from gradscope.analysis.state.moments import Moments
 from gradscope.analysis.state.node_at import NodeAt, Stage, node_at
 from gradscope.analysis.state.state import at
 from gradscope.record.recorder import record
-from gradscope.trace.schema import NONE, Node
+from gradscope.scene.answers.node_now import hooks
+from gradscope.trace.schema import NONE, HookBegin, Node
 from gradscope.trace.trace import Trace
 from tests.programs import Program, outcome, programs
 from tests.shared.example_traces import mean_of_squares, shared_weight
@@ -83,3 +85,20 @@ def test_outside_of_backwards_a_node_has_its_edges_only() -> None:
 
     assert found.stage is Stage.OUTSIDE
     assert found.since == found.count == NONE
+
+
+def test_hooks_of_a_node_are_called_or_to_come() -> None:
+    with record() as recording:
+        w = torch.ones(2, requires_grad=True)
+        h = w * 2
+        h.register_hook(lambda grad: grad * 2)
+        h.sum().backward()
+    trace = recording.trace()
+    (begins,) = (int(each) for each in trace.once(Moments).of(HookBegin))
+
+    before, after = (the_last(trace, "MulBackward0", moment) for moment in (begins - 1, begins))
+
+    assert [(each.moment, each.called) for each in before.hooks] == [(begins, False)]
+    assert after.hooks[0].called
+    assert hooks(before).endswith(f"<lambda> to come, at moment {begins}")
+    assert hooks(after).endswith(f"<lambda> at moment {begins}")

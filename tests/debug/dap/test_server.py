@@ -202,7 +202,7 @@ def test_what_is_typed_in_the_console_is_answered(talk: Talk) -> None:
     assert "SqrtBackward0 ends" in went
     assert hover.startswith("weight [2] float32")
     assert stops(told)[-1]["reason"] == "goto"
-    assert answers(told, "loadedSources")[0]["sources"][0]["path"] == HERE
+    assert HERE in [each["path"] for each in answers(told, "loadedSources")[0]["sources"]]
 
 
 def test_a_file_that_is_gone_is_shown_as_far_as_it_was_recorded(tmp_path: Path, talk: Talk) -> None:
@@ -216,15 +216,19 @@ def test_a_file_that_is_gone_is_shown_as_far_as_it_was_recorded(tmp_path: Path, 
         ("launch", {"program": str(tmp_path / "trace.json"), "at": "node SumBackward0"}),
         ("configurationDone", {}),
         ("stackTrace", {"threadId": 1}),
-        ("source", {"sourceReference": 1}),
-        ("source", {"sourceReference": 7}),
+        *(("source", {"sourceReference": number}) for number in (1, 2, 3, 4, 77)),
         launched=False,
     )
 
     frames = answers(told[:-1], "stackTrace")[0]["stackFrames"]
-    assert frames[0]["source"]["sourceReference"] == 1
-    assert answers(told[:-1], "source")[0]["content"].startswith("⋯\n")
-    assert "there is no source 7" in told[-1]["message"]
+    number = frames[0]["source"]["sourceReference"]
+    texts = [
+        each["body"]["content"]
+        for each in told
+        if each.get("command") == "source" and each["success"]
+    ]
+    assert texts[number - 1].startswith("⋯\n")
+    assert "there is no source 77" in told[-1]["message"]
 
 
 @pytest.mark.parametrize(
