@@ -81,8 +81,8 @@ MEMBERS: dict[Kind, str] = {
     # What the engine puts in place of a derivative, and random numbers, where gradients end.
     Kind.OTHER: """
         Bernoulli Binomial Cauchy DelayedError Error Exponential Geometric GraphRoot Identity
-        LogNormal Normal NotImplemented Poisson Random StandardGamma UndefinedGradBackward Uniform
-        WarnNotImplemented""",
+        LogNormal Normal NotImplemented Poisson Random Replayed StandardGamma UndefinedGradBackward
+        Uniform WarnNotImplemented""",
 }
 """Operations by family, as their nodes are called without `Backward0`. What is not here is OTHER;
 a test names what the runtime declares and nobody has sorted."""
