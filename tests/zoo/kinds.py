@@ -57,6 +57,8 @@ KINDS = {
     "scheduled-at-the-wrong-time": Kind(("scheduled-at-the-wrong-time",)),
     "not-unscaled": Kind(("not-unscaled",)),
     "not-scaled": Kind(("not-scaled",)),
+    "never-stepped": Kind(("never-stepped",)),
+    "steps-again": Kind(("steps-again",)),
     "optimizer-rebuilt": Kind(("optimizer-rebuilt",)),
     "schedule-without-effect": Kind(("schedule-without-effect",)),
     "mode-left": Kind(("eval-left-on", "training-mode-in-evaluation", "dropout-always-on")),

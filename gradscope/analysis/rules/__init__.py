@@ -21,6 +21,7 @@ from gradscope.analysis.rules.loop import (
     optimizers,
     order,
     schedules,
+    steps,
     switches,
     weights,
 )
@@ -67,6 +68,7 @@ TOPICS = (
     clipping,
     schedules,
     optimizers,
+    steps,
     accumulation,
     modes,
     switches,

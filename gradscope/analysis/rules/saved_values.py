@@ -10,13 +10,13 @@ from itertools import groupby
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
-from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.culprits import Overwritten, carried, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
 from gradscope.analysis.rules.own_line import carried_detached, code_of, instead, out_of_place
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
-from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op, Phase
+from gradscope.trace.schema import NONE, Deed, Error, GraphTask, Node, Op, Phase
 from gradscope.trace.trace import Trace
 
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace"
@@ -141,6 +141,22 @@ def _unseen(trace: Trace, error: Error) -> Found:
             certainty=Certainty.INFERRED,
         )
         return _of_an_older_graph(trace, error, found)
+    likely = _likely_writes(trace)
+    if likely:
+        acts = trace.once(Acts)
+        site = acts.site(likely[0])
+        others = " or".join(at(acts.site(each)) for each in likely)
+        return Found(
+            message=f"Something wrote in place to what {_node(trace, error.node)} had saved, which "
+            f"backward needed as it was{counts}; under no_grad(), where writes are not seen, the "
+            f"program writes to `{likely[0].facts.get('name')}`{others}",
+            site=site,
+            evidence=_evidence(error, *(("act", each.id) for each in likely)),
+            why=f"{_not_seen(trace)} in this recording; it was needed by the backward called"
+            f"{at(_called(trace, error.task))}",
+            fix="write after the backward, or to a clone()",
+            certainty=Certainty.SUSPECTED,
+        )
     return Found(
         message=f"Something wrote to what {_node(trace, error.node)} had saved, which backward "
         f"needed as it was{counts}",
@@ -151,6 +167,20 @@ def _unseen(trace: Trace, error: Error) -> Found:
         fix="look for a write in place (x.add_(…), x += …, x[…] = …) between that line and the "
         "backward, and let it write to a clone()",
     )
+
+
+FEW = 3
+"""More lines than this that may have written are no answer."""
+
+
+def _likely_writes(trace: Trace) -> list[Done]:
+    """Lines of the program that write in place where nobody sees it."""
+    found = [
+        act
+        for act in trace.once(Acts).of(Deed.STATEMENT)
+        if act.facts.get("what") == "written-unseen"
+    ]
+    return found if len(found) <= FEW else []
 
 
 def _not_seen(trace: Trace) -> str:

@@ -17,6 +17,7 @@ from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.misspelt import misspelt
 from gradscope.record.acts.source.statements import idle_statements, trees_of
 from gradscope.record.acts.source.sums import sums
+from gradscope.record.acts.source.writes import writes
 from gradscope.record.acts.stand_ins import StandIns
 from gradscope.trace.schema.acts import Deed
 
@@ -128,6 +129,9 @@ class WatchedActs:
             for line, function, by, name in crossings(tree):
                 stack = sites.of_line(file, line, function)
                 note(Deed.STATEMENT, None, stack=stack, what="crossing", name=name, by=by)
+            for line, function, name in writes(tree):
+                stack = sites.of_line(file, line, function)
+                note(Deed.STATEMENT, None, stack=stack, what="written-unseen", name=name)
 
     def _tell_of_sums(self, file: str, tree: ast.Module) -> None:
         sites, note = self.acts.session.sites, self.acts.note

@@ -77,7 +77,8 @@ class Deed(StrEnum):
     STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
     # not-entered, rebound, loop-variable, misspelt (meant)); stored; equated (of a load: two names
     # of one module); sum (signs); term (name, of that sum, its place and side); crossing (by),
-    # which makes a tensor of numbers; name: the method's, variable's, or attribute's
+    # which makes a tensor of numbers; written-unseen (in place, under no_grad); name: the
+    # method's, variable's, or attribute's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's

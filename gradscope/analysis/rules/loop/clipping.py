@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment, by_line
+from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed, GraphTask, Node, Op, Place, Value
@@ -72,7 +73,10 @@ def _of_nothing(loop: Loop) -> Iterator[Found]:
     for act in loop.acts.of(Deed.CLIP):
         several[act.stack].append(act)
     begins = [begin for begin, _ in loop.tasks.values()]
+    training = loop.trace.once(Training)
     for acts in several.values():
+        if begins and min(begins) < acts[0].t and len(acts) > 1:
+            yield from _of_others(training, acts)
         empty = all(not act.tensors and act.facts.get("norm") == 0 for act in acts)
         if not empty or len(acts) < 2 or not begins or min(begins) > acts[0].t:
             continue
@@ -88,6 +92,26 @@ def _of_nothing(loop: Loop) -> Iterator[Found]:
             fix="make a list of them, once: `params = list(model.parameters())`",
             certainty=Certainty.INFERRED,
         )
+
+
+def _of_others(training: Training, acts: list[Done]) -> Iterator[Found]:
+    """Clips of parameters that no backward came to: others are trained."""
+    given = set().union(*(act.tensors for act in acts))
+    nothing = all(act.facts.get("norm") == 0 for act in acts)
+    if not given or not nothing or given & training.reached or not training.held:
+        return
+    act, site, by = acts[0], training.acts.site(acts[0]), acts[0].facts.get("by")
+    trained = training.held & training.reached
+    yield Found(
+        message=f"{by}{at(site)} clips nothing: no backward brings a gradient to "
+        f"{training.named(given)}, which it was given",
+        site=site,
+        evidence=(Evidence("act", act.id), *few_tensors(training.trace, given)),
+        why=f"the norm it found was 0 each of the {len(acts)} times; gradients come to "
+        f"{training.named(trained)}{training.told_apart(trained, given)}, and stay unclipped",
+        fix="give it the parameters of the model that is trained",
+        certainty=Certainty.CERTAIN,
+    )
 
 
 def _clips(moments: list[Moment]) -> Iterator[tuple[Moment, Moment | None, bool]]:

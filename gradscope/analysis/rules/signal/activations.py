@@ -71,6 +71,10 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
             )
 
 
+SHUT = 1e-7
+"""A sigmoid of less slope than this does not open again."""
+
+
 @rule("GS804", "saturated-activation", Severity.WARNING, needs="values", reads=READS)
 def saturated_activation(trace: Trace) -> Iterator[Found]:
     """A tanh, sigmoid or softmax in front of a layer is saturated from the first step on.
@@ -115,8 +119,8 @@ def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
         slope = 1 - rms**2 if name == "tanh" else mean - rms**2
         if given == NONE or not slope < SLOPE[name]:
             return ""
-        if name == "sigmoid" and not 0.05 < mean < 0.95:
-            return ""  # gates may be meant to be shut, or open
+        if name == "sigmoid" and not 0.05 < mean < 0.95 and slope > SHUT:
+            return ""  # gates may be meant to be shut, or open, but not for ever
         return (
             f"its mean slope is {max(slope, 0.0):.1%} of 1"
             if name == "tanh"

@@ -13,7 +13,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at as at_, site_of
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
-from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.program.numbers import Numbers, Series
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Deed, Tensor, Value
 from gradscope.trace.trace import Trace
@@ -62,11 +62,13 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     every = [each for each in found if len(calls.shape(each.tensor)) >= 2]
     if len(every) < 3:
         return
-    largest = max(float(each.rms.min()) for each in found)  # of biases, too
-    gone = [each for each in every if 0 < each.rms.max() < min(VANISHED, AGAINST_LARGEST * largest)]
-    if not gone:
-        return
-    least = min(gone, key=lambda each: float(each.rms.max()))
+    largest = max(float(each.rms.min()) for each in every)
+    least = _gone(every, largest)
+    if least is None:  # weights that are too small make the gradients of all others small, too
+        largest = max(float(each.rms.min()) for each in found)
+        least = _gone(every, largest)
+        if least is None or not _begins_small(calls, numbers, least.tensor)[0]:
+            return
     weak = [each for each in every if float(each.rms.max()) < 1e-3 * largest]
     frontier = max(weak, key=lambda each: float(each.rms.max()))
     at, site = _used(calls, least.tensor)
@@ -90,6 +92,12 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         "kaiming or xavier weights",
         certainty=Certainty.CERTAIN,
     )
+
+
+def _gone(every: list[Series], largest: float) -> Series | None:
+    """The weakest of the weights that get next to nothing."""
+    few = [each for each in every if 0 < each.rms.max() < min(VANISHED, AGAINST_LARGEST * largest)]
+    return min(few, key=lambda each: float(each.rms.max()), default=None)
 
 
 def _begins_small(calls: Calls, numbers: Numbers, tensor: int) -> tuple[str, Site]:

@@ -16,7 +16,7 @@ UNARY = frozenset({
     "abs", "pow", "neg", "square", "mul", "div", "exp", "log", "sqrt", "relu", "clamp", "clamp_min",
     "log1p", "tanh", "sigmoid", "softplus", "log_sigmoid_forward", "smooth_l1_loss", "huber_loss",
     "mse_loss", "l1_loss", "add", "sub", "where", "log_cosh", "cosh", "maximum", "minimum", "rsub",
-    "leaky_relu", "elu", "heaviside", "sign",
+    "leaky_relu", "elu", "heaviside", "sign", "detach", "clone", "alias", "_to_copy",
 })  # fmt: skip
 OF_TWO = frozenset({"max", "min"})
 """Which reduce, unless they are given two tensors: then they are `maximum` and `minimum`."""

@@ -13,7 +13,7 @@ from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.training import explained, never_reached
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
 GIVEN = (Beat.FILLED, Beat.WRITTEN)
@@ -23,6 +23,8 @@ GIVEN = (Beat.FILLED, Beat.WRITTEN)
 @rule("GS406", "nothing-to-step", Severity.WARNING, needs="engine")
 def nothing_to_step(trace: Trace) -> Iterator[Found]:
     """An optimizer steps, and no gradient ever comes to what it holds: it is of another model.
+
+    Or no backward was called at all, though the model was.
 
     Bad:
         teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
@@ -41,6 +43,8 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training, loop = trace.once(Training), trace.once(Loop)
+    if not loop.tasks:
+        yield from _without_backward(training, loop)
     for optimizer in training.optimizers:
         can = set(optimizer.tensors) & training.thawed - training.frozen
         if not can or not training.reached - training.roots:
@@ -52,6 +56,30 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
             yield _of_nothing(training, optimizer, others)
         elif given:
             yield from _no_longer(training, loop, optimizer, given[-1])
+
+
+def _without_backward(training: Training, loop: Loop) -> Iterator[Found]:
+    """Steps of a program that computes, and never calls a backward."""
+    ran = {act.module for act in training.acts.of(Deed.RAN) if act.facts.get("grad")}
+    named = any(act.facts.get("name") == "backward" for act in loop.acts.of(Deed.STATEMENT))
+    for optimizer in training.optimizers:
+        computes = ran & {training.parameters.get(each, NONE) for each in optimizer.tensors}
+        if computes and len(optimizer.steps) >= MANY and _empty(optimizer) and not named:
+            step = optimizer.steps[0]
+            yield Found(
+                message=f"{optimizer.type}.step(){at(training.acts.site(step))} does nothing: "
+                "backward() is never called, and every .grad is None",
+                site=training.acts.site(step),
+                evidence=(Evidence("act", step.id), Evidence("act", optimizer.built.id)),
+                why=f"the model was run with gradients on, {len(optimizer.steps)} steps were made, "
+                "and no backward at all",
+                fix="call `loss.backward()` before it",
+                certainty=Certainty.CERTAIN,
+            )
+
+
+MANY = 3
+"""So many steps without a gradient are no slip at the beginning."""
 
 
 def _others(loop: Loop, optimizer: Optimizer) -> list[int]:

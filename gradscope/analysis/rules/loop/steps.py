@@ -1,0 +1,144 @@
+"""Rules about steps that are left out, or made twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.program.acts import Optimizer
+from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed
+from gradscope.trace.trace import Trace
+
+MANY = 3
+"""So many rounds without a step are no beginning of one."""
+
+
+@rule(
+    "GS517", "never-stepped", Severity.WARNING, needs="engine", reads=("accumulate", "act"),
+    steps="each",
+)  # fmt: skip
+def never_stepped(trace: Trace) -> Iterator[Found]:
+    """Backwards fill what an optimizer holds, zero_grad clears it, and its step is never called.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop = trace.once(Loop)
+    held = [set(each.tensors) for each in loop.optimizers if each.steps]
+    for optimizer in loop.acts.optimizers:
+        if optimizer.steps or any(not its.isdisjoint(optimizer.tensors) for its in held):
+            continue
+        moments = loop.moments(optimizer)
+        fills = [each for each in moments if each.beat is Beat.FILLED]
+        cleared = [each for each in moments if each.beat is Beat.CLEARED]
+        named = any(act.facts.get("name") == "step" for act in loop.acts.of(Deed.STATEMENT))
+        used = any(each.beat in (Beat.SKIPPED, Beat.WRITTEN) for each in moments)
+        by_hand = loop.acts.of(Deed.DATA_WRITTEN, Deed.DATA_SET)
+        if len(fills) < MANY or len(cleared) < MANY - 1 or named or used or by_hand:
+            continue
+        if _clears_between(fills, cleared):
+            yield _never(loop, optimizer, fills, cleared)
+
+
+def _clears_between(fills: list[Moment], cleared: list[Moment]) -> bool:
+    """Whether what a backward brought is thrown away before the next, more than once."""
+    times = [each.t for each in cleared]
+    return sum(any(a.t < t < b.t for t in times) for a, b in pairwise(fills)) >= MANY - 1
+
+
+def _never(loop: Loop, optimizer: Optimizer, fills: list[Moment], cleared: list[Moment]) -> Found:
+    built, site = loop.acts.site(optimizer.built), loop.site(fills[0])
+    clears = loop.site(cleared[0])
+    return Found(
+        message=f"{optimizer.type}, built{at(built)}, never steps: the backward{at(site)} brings "
+        f"gradients to what it holds, and they are cleared{at(clears)} without optimizer.step()",
+        site=site,
+        evidence=(Evidence("act", optimizer.built.id), *evidence(fills[0], cleared[0])),
+        why=f"{len(fills)} backwards came, gradients were cleared {len(cleared)} times, and its "
+        "step was never called: the parameters stay as they were made",
+        fix=f"write `{called_on(clears)}.step()` behind {line(site, 'loss.backward()')}",
+        certainty=Certainty.INFERRED,
+    )
+
+
+@rule(
+    "GS518", "steps-again", Severity.WARNING, needs="engine", reads=("accumulate", "act"),
+    steps="each",
+)  # fmt: skip
+def steps_again(trace: Trace) -> Iterator[Found]:
+    """An optimizer steps a second time with the same gradients, from another line.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop = trace.once(Loop)
+    for optimizer in loop.optimizers:
+        steps = loop.acts.by_id
+        again, last = [], None
+        for moment in loop.moments(optimizer):
+            if moment.beat is not Beat.STEPPED:
+                last = None
+            elif last is not None and last.stack != moment.stack:
+                none = steps[moment.id].facts
+                if none.get("none") != none.get("many"):
+                    again.append((last, moment))
+            last = moment if moment.beat is Beat.STEPPED else None
+        if 2 * len(again) >= len(optimizer.steps) - len(again) and len(again) > 1:
+            yield _again(loop, optimizer, again)
+
+
+def _again(loop: Loop, optimizer: Optimizer, again: list[tuple[Moment, Moment]]) -> Found:
+    first, second = again[0]
+    site, before = loop.site(second), loop.site(first)
+    idle = [
+        each
+        for each in loop.acts.optimizers
+        if not each.steps and any(moment.beat is Beat.FILLED for moment in loop.moments(each))
+    ]
+    other = ""
+    if idle:
+        other = f"; the {idle[0].type} built{at(loop.acts.site(idle[0].built))} never steps"
+    rounds = len(optimizer.steps) - len(again)
+    return Found(
+        message=f"{optimizer.type} steps again with the same gradients: step{at(site)} follows the "
+        f"step{at(before)}, and no backward came between{other}",
+        site=site,
+        evidence=evidence(first, second),
+        why=f"gradients were neither filled nor cleared nor written between the two, "
+        f"{often(len(again), rounds, 'rounds')}: each of them counts twice",
+        fix=f"step the other optimizer instead of {line(site, 'optimizer.step()')}"
+        if idle
+        else f"take {line(site, 'optimizer.step()')} away",
+        certainty=Certainty.INFERRED,
+    )
