@@ -65,6 +65,9 @@ def _launch(session: Session, asked: Asked) -> None:
     session.opened = Walk(load(path))
     session.known_sources = Sources(session.opened.trace)
     session.opened.moment = session.opened.place(str(asked.get("at", "start")))
+    trace = session.opened.trace
+    for note in trace.notes[: trace.truncated]:
+        session.after(partial(_printed, session, "console", f"gradscope: {note}\n"))
     session.after(lambda: session.wire.event("initialized"))
 
 

@@ -305,3 +305,18 @@ def talk_to(port: int, launch: dict[str, Any]) -> list[dict[str, Any]]:
         client.shutdown(socket.SHUT_WR)
         with client.makefile("rb") as reads:
             return list(messages(reads.read()))
+
+
+def test_that_a_trace_was_cut_off_is_said(tmp_path: Path, file: str, talk: Talk) -> None:
+    whole = Path(file).read_bytes()
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(whole[: len(whole) * 3 // 4])
+
+    told = talk(
+        ("initialize", {}), ("launch", {"program": str(cut)}), ("configurationDone", {}),
+        ("continue", {}), launched=False,
+    )  # fmt: skip
+
+    said = [each["body"]["output"] for each in told if each.get("event") == "output"]
+    assert ["truncated" in each for each in said] == [True]
+    assert stops(told)[-1]["text"] == "the end of the trace"
