@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradscope.runtime.capture.making import MORE_CODE, Making
-from gradscope.runtime.capture.pieces import Pieces, cut
+from gradscope.runtime.capture.pieces import Pieces, cut, line_about
 from gradscope.runtime.capture.plan.plan import Plan
 from gradscope.runtime.capture.proving import proved
 from gradscope.runtime.capture.recording.recording import Stop
@@ -99,7 +99,7 @@ class Captured:
             if isinstance(part.function, Captured):
                 yield f"{lines}:"
                 yield from (f"  {line}" for line in part.function.report().splitlines()[1:])
-            else:
+            elif part.cut:
                 yield f"{lines}: as ever"
 
     def _as_ever(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -158,7 +158,8 @@ class Captured:
         """Go on in pieces, if the step can be cut where it cannot be replayed, else as ever."""
         self.stops = list(stops)
         self.plans.clear()
-        self.pieces = cut(self.function, stops[0].place, Captured) if stops[0].place else None
+        place = stops[0].place or line_about(self.function, stops[0].about)
+        self.pieces = cut(self.function, place, Captured) if place else None
         how = "replayed in pieces" if self.pieces else "not replayed"
         self._say(f"{self._name()} is {how}: {stops[0]}")
 

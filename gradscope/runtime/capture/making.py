@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -131,7 +132,9 @@ class Making:
             self._check(state, used if histories else set())
         changed = self._changed(guards, args, kwargs)
         if changed:
-            recording.stop(f"the step changes what it reads: {changed}", "")
+            about = re.sub(r"^(len|vars|the keys of )\(*", "", changed)
+            about = re.split(r"\W", about, maxsplit=1)[0]
+            recording.stop(f"the step changes what it reads: {changed}", "", about)
         guards = self._without_options(guards, states)
         if not recording.stops:
             self.plan = Plan(recording, guards, inputs, results, effects)

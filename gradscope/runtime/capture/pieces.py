@@ -90,12 +90,25 @@ def cut(
         if part is None:
             return None
         known |= _names(statements, ast.Store)
-        if not is_cut:
+        if not (is_cut or _hands_over(statements)):
             part = Part(
                 capture(part.function), part.given, part.left, part.returns, part.lines, cut=False
             )
         parts.append(part)
     return Pieces(tuple(parts), signature, instance)
+
+
+def line_about(step: Any, name: str) -> int:
+    """The line of the step's last statement that mentions a variable; 0 where there is none.
+
+    Which statement changed it is not known; a piece that changes it, too, is cut once more.
+    """
+    function = getattr(step, "__func__", step)
+    definition = _definition(function) if isinstance(function, FunctionType) and name else None
+    if definition is None:
+        return 0
+    lines = [each.lineno for each in definition.body if name in _names([each], ast.Load)]
+    return lines[-1] if lines else 0
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef | None:
@@ -114,6 +127,17 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
     first = function.__code__.co_firstlineno
     ast.increment_lineno(tree, first - 1)
     return definition
+
+
+def _hands_over(statements: Sequence[ast.stmt]) -> bool:
+    """Whether nothing is left but to return variables, as pieces do."""
+    only = statements[0]
+    return (
+        len(statements) == 1
+        and isinstance(only, ast.Return)
+        and isinstance(only.value, ast.Tuple)
+        and all(isinstance(each, ast.Name) for each in only.value.elts)
+    )
 
 
 def _is_docstring(node: ast.stmt) -> bool:

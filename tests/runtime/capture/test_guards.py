@@ -12,9 +12,11 @@ from gradscope.runtime.capture.captured import Captured
 from tests.runtime.capture.test_replayed_steps import bits, left
 
 PROGRAM = """
-import types
+import sys, types
+sys.flag = [0.5]
 nn, F = torch.nn, torch.nn.functional
 scale, table, options = 1.5, [1.0, 2.0], types.SimpleNamespace(power=2, shift=0.5)
+ordered = {"a": 1.5, "b": 0.5}
 
 
 class Model(nn.Module):
@@ -48,10 +50,13 @@ def make():
     def step(x, weight=1.0):
         optimizer.zero_grad()
         loss = (shifted(model(x)) * scale * factor * weight * table[1]).pow(options.power).mean()
+        for key in ordered:
+            loss = loss * ordered[key] + step.extra + sys.flag[0]
         loss.backward()
         optimizer.step()
         return loss
 
+    step.extra = 0.25
     return step, model, optimizer, set_factor
 """
 
@@ -95,6 +100,9 @@ NOTICED = {
     "no state": "optimizer.state.clear()",
     "another parameter's momentum": "next(iter(optimizer.state.values()))['momentum_buffer'].zero_()",
     "gradients from elsewhere": "model.inner.bias.grad = torch.ones(5)",
+    "the order of a dict": "G['ordered']['a'] = G['ordered'].pop('a')",
+    "an attribute of a function": "step.extra = 4.0",
+    "a list of a library": "G['sys'].flag[0] = 9.0",
     "a seed": "torch.manual_seed(77)",
     "the default dtype": "torch.set_default_dtype(torch.float64); removed.append(Restored())",
     "deterministic algorithms": "torch.use_deterministic_algorithms(True); removed.append(Lenient())",
@@ -125,7 +133,7 @@ def seen(change: str, *, captured: bool) -> tuple[list[Any], Any]:
     x, weight, kwargs = torch.linspace(-1, 1, 16).view(4, 4), 1.0, {}
     removed: list[Any] = []
     names = {
-        "model": model, "optimizer": optimizer, "set_factor": set_factor, "G": scope, "x": x,
+        "model": model, "step": step, "optimizer": optimizer, "set_factor": set_factor, "G": scope, "x": x,
         "weight": weight, "kwargs": kwargs, "torch": torch, "nn": torch.nn, "removed": removed,
         "Restored": Restored, "Lenient": Lenient,
     }  # fmt: skip
@@ -157,6 +165,40 @@ def test_a_change_between_calls_is_noticed(part: int, capsys: pytest.CaptureFixt
             wrong[name] = differ or f"recaptured: {run.recaptured}, {run.stops}"
 
     assert wrong == {}
+
+
+READ_BY_STRINGS = """
+import operator, types
+options = types.SimpleNamespace(hidden=0.5)
+weight = torch.ones(3, requires_grad=True)
+
+def matched(thing):
+    match thing:
+        case types.SimpleNamespace(hidden=2.0):
+            return 3.0
+    return 1.0
+
+def step(x):
+    loss = (x * weight).sum() * READ
+    loss.backward()
+    return loss.detach()
+"""
+
+
+def test_attributes_are_seen_that_are_read_by_strings() -> None:
+    for read in (
+        "options.__dict__['hidden']", "vars(options)['hidden']", "getattr(options, 'hidden')",
+        "operator.attrgetter('hidden')(options)", "matched(options)",
+    ):  # fmt: skip
+        scope: dict[str, Any] = {"torch": torch, "__name__": "program"}
+        exec(compile(READ_BY_STRINGS.replace("READ", read), "program", "exec"), scope)
+        run = Captured(scope["step"])
+        before = [run(torch.ones(3)).item() for _ in range(5)]
+        scope["options"].hidden = 2.0
+
+        assert run.plans[0].replays >= 3, read
+        factor = 3.0 if "matched" in read else 4.0
+        assert run(torch.ones(3)).item() == before[-1] * factor, read
 
 
 def test_after_a_change_of_shape_there_are_two_plans() -> None:

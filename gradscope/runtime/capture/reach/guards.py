@@ -116,6 +116,8 @@ class Guards:
             return f"len({owner}) == {holding.value}"
         if holding.kind == "set":
             return f"{owner} == {value}"
+        if holding.kind == "keys":  # in their order
+            return f"[*{owner}] == {value}"
         if holding.kind == "type":
             return f"{owner}[{key}].__class__ is {value}"
         if holding.kind == "cell":
@@ -149,8 +151,7 @@ class Guards:
             ]
             self.scope["quiet"] = quiet
             tests += [f"(m{nr}.accumulator is None or quiet(m{nr}.accumulator))"]
-            tests += self._grad(nr, state)
-        return tests
+        return [*tests, *self._grad(nr, state)]
 
     def _grad(self, nr: int, state: TensorState) -> list[str]:
         if state.grad is None:
@@ -211,10 +212,10 @@ class Guards:
             silent = meta.accumulator is None or quiet(meta.accumulator)
             if meta.hooks or meta.post_accumulate_hooks or not silent:
                 return "a hook"
-            if (meta.grad is None) is not (state.grad is None):
-                return "whether there is a gradient"
-            if state.grad is not None and layout(meta.grad._array) != layout(state.grad._array):
-                return "the layout of the gradient"
+        if (meta.grad is None) is not (state.grad is None):
+            return "whether there is a gradient"
+        if state.grad is not None and layout(meta.grad._array) != layout(state.grad._array):
+            return "the layout of the gradient"
         return ""
 
 
@@ -226,6 +227,8 @@ def now(holding: Holding) -> Any:
             return len(owner)
         if holding.kind == "set":
             return frozenset(owner)
+        if holding.kind == "keys":
+            return list(owner)
         if holding.kind == "type":
             return type(owner[key])
         if holding.kind == "cell":
@@ -247,7 +250,7 @@ def same(found: Any, before: Any) -> bool:
         return False
     if isinstance(found, float | complex):
         return repr(found) == repr(before)  # -0.0 is not 0.0, and NaN is NaN
-    if isinstance(found, tuple):
+    if isinstance(found, tuple | list):  # a list of keys
         return len(found) == len(before) and all(map(same, found, before))
     if isinstance(found, np.generic):
         return found.tobytes() == before.tobytes()

@@ -63,8 +63,8 @@ CONTAINERS = (*MAPPINGS, list, tuple, deque, set, frozenset)
 class Holding:
     """A place in the program's state, and what is there.
 
-    `kind` is "item" (of a dict or list), "type" (of an item), "size" or "set" (a container's),
-    "cell", "class" (an attribute of one) or "slot" (of an object without a `__dict__`).
+    `kind` is "item" (of a dict or list), "type" (of an item), "size", "keys" or "set" (of a
+    container), "cell", "class" (an attribute of one) or "slot" (of an object without a `__dict__`).
     """
 
     owner: Any
@@ -156,7 +156,10 @@ class Reached:
             self._sequence(value, name)
 
     def _mapping(self, value: Any, name: str) -> None:
-        self.holdings.append(Holding(value, None, len(value), "size", f"len({name})"))
+        if len(value) > 1 and all(type(key) is str for key in value):
+            self.holdings.append(Holding(value, None, list(value), "keys", f"the keys of {name}"))
+        else:
+            self.holdings.append(Holding(value, None, len(value), "size", f"len({name})"))
         for key, item in value.items():
             self._look(key, f"a key of {name}")
             label = f"{name}[{key!r}]" if isinstance(key, PLAIN) else f"{name}[…]"
@@ -190,6 +193,9 @@ class Reached:
             if _is_empty(cell):
                 raise Unreadable(f"{variable} of {function.__qualname__} has no value yet")
             self._hold(cell, None, cell.cell_contents, "cell", variable)
+        for key in sorted(self.program.attributes & vars(function).keys()):
+            label = f"{function.__qualname__}.{key}"
+            self._hold(vars(function), key, vars(function)[key], "item", label)
         for key in ("__defaults__", "__kwdefaults__", "__code__"):
             label = f"{function.__qualname__}.{key}"
             self._hold(function, key, getattr(function, key), "slot", label)
@@ -208,6 +214,8 @@ class Reached:
                 self.holdings.append(Holding(scope, key, value, "item", f"{name}.{key}"))
             elif isinstance(value, ModuleType):
                 self._look(value, f"{name}.{key}")
+            elif isinstance(value, CONTAINERS) and not _is_of_runtime(module.__name__):
+                self._hold(scope, key, value, "item", f"{name}.{key}")
             elif callable(value) and not _is_of_runtime(module.__name__):
                 self._callable(value, f"{name}.{key}")
 

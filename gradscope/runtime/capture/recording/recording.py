@@ -38,6 +38,7 @@ class Stop:
     reason: str
     line: str = ""
     place: int = 0  # the line of the step itself that led there; 0: none
+    about: str = ""  # the variable of which it is, where no line is known
 
     def __str__(self) -> str:
         return f"{self.reason} at {self.line}" if self.line else self.reason
@@ -184,10 +185,10 @@ class Recording:
             self.stop("an array is used whose origin is not seen")
         return nr
 
-    def stop(self, reason: str, line: str | None = None) -> None:
+    def stop(self, reason: str, line: str | None = None, about: str = "") -> None:
         """Say why this cannot be replayed; the step runs on as ever."""
         place = 0 if line == "" else self._place()
-        self.stops.append(Stop(reason, line_now() if line is None else line, place))
+        self.stops.append(Stop(reason, line_now() if line is None else line, place, about))
 
     def _place(self) -> int:
         """The line of the step that is being run."""

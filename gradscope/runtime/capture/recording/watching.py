@@ -32,6 +32,12 @@ IMPORTING = "<frozen importlib._bootstrap>"
 OURS, FOREIGN, SHUFFLES, LOOKS, DRAWS = range(5)
 
 
+MATCHED = "match"
+"""Stands for the attributes that a `case` asks for, which are no names in its code."""
+BY_STRINGS = frozenset(("__dict__", "__getattribute__", "attrgetter", "methodcaller"))
+"""Attributes by which others are read whose names are only strings."""
+
+
 @dataclass
 class Program:
     """The program's own functions that ran in a step, and the names in them."""
@@ -45,6 +51,8 @@ class Program:
         if code not in self.codes:
             self.codes[code] = scope
             self.attributes |= names_in(code)[1]
+            if MATCHED in self.attributes or not BY_STRINGS.isdisjoint(self.attributes):
+                self.every_attribute = True
 
     def of_globals(self) -> Iterator[tuple[dict[str, Any], str]]:
         """Each global name that may have been read or written, with its namespace."""
@@ -62,6 +70,8 @@ def names_in(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
     found: tuple[set[str], set[str]] = (set(), set())
     for instruction in dis.get_instructions(code):
         name, kind = instruction.argval, instruction.opname
+        if kind == "MATCH_CLASS":
+            found[1].add(MATCHED)
         if not isinstance(name, str):
             continue
         if kind.endswith(("_GLOBAL", "_NAME")):
@@ -182,7 +192,7 @@ def _classified(code: CodeType, module: str) -> tuple[int, str]:
     top = module.partition(".")[0]
     if file.startswith(NUMPY) or top in ("numpy", "numba", "llvmlite"):
         return FOREIGN, f"NumPy's {code.co_name} is called"
-    if top in reviewed.SHUFFLING:
+    if top in reviewed.SHUFFLING or top.startswith("namedtuple_"):
         return SHUFFLES, ""
     if top in sys.stdlib_module_names and top != "__main__":
         return FOREIGN, f"{module}.{code.co_name} of the standard library is called"
