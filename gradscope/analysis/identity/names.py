@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,8 @@ def node_names(trace: Trace) -> NodeNames:
 def find_nodes(trace: Trace, wanted: str) -> tuple[int, ...]:
     """The nodes meant by an id, a unique name, a name, a leaf, a module's path or a source line.
 
+    The end of a path or line will do, where no other ends so.
+
     Raises UnknownNameError, naming what comes near, when there is none.
     """
     if not len(trace.table(Node)):
@@ -102,14 +104,20 @@ def _by_module(trace: Trace, wanted: str) -> tuple[int, ...]:
 
 
 def made_in_module(trace: Trace, modules: Ids, wanted: str) -> np.ndarray:
-    """Which of these modules are the one of this path, or inside it."""
+    """Which of these modules are the one of this path, or inside it; the path's end will do."""
     names = module_names(trace)
-    inside = [
-        module.id
-        for module in trace.rows(Module)
-        if any(f"{name}.".startswith(f"{wanted}.") for name in (module.path, names[module.id]))
-    ]
+    called = {module.id: (module.path, names[module.id]) for module in trace.rows(Module)}
+    inside = _inside(called, wanted)
+    ending = f".{wanted.removeprefix('…')}"
+    if not inside and ending.strip("."):
+        meant = {paths for paths in called.values() if any(path.endswith(ending) for path in paths)}
+        inside = _inside(called, meant.pop()[1]) if len(meant) == 1 else []
     return np.isin(modules, inside)
+
+
+def _inside(called: Mapping[int, Sequence[str]], wanted: str) -> list[int]:
+    around = f"{wanted}."
+    return [id for id, paths in called.items() if any(f"{p}.".startswith(around) for p in paths)]
 
 
 def _by_site(trace: Trace, wanted: str) -> tuple[int, ...]:

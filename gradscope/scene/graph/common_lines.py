@@ -32,10 +32,11 @@ def without_lone_frames(
 
 
 def _merged(group: Group, outer: Mapping[str, Group]) -> Group:
-    """A frame, with the titles of those that are around nothing but it."""
+    """A frame, with the titles of those around nothing but it that are more than part of a path."""
     while group.parent in outer:
         around = outer[group.parent]
-        group = replace(group, title=f"{around.title} › {group.title}", parent=around.parent)
+        said = f"{around.title} › " * (" " in around.title)
+        group = replace(group, title=f"{said}{group.title}", parent=around.parent)
     return group
 
 

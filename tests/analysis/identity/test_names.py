@@ -127,6 +127,18 @@ def test_a_leaf_without_a_name_gets_that_of_the_variable_it_was_assigned_to() ->
     assert find_nodes(trace, "x") == (0,)
 
 
+def test_a_module_is_meant_by_the_end_of_its_path_if_no_other_ends_so() -> None:
+    trace = trace_of(
+        *(Module(n, f"bert.layer.{n}.attention", "Attention") for n in range(2)),
+        Module(2, "bert.layer.1.attention.out", "Linear"),
+        *(Node(n, name, module=n) for n, name in enumerate("ABC")),
+    )
+
+    assert find_nodes(trace, "layer.1.attention") == find_nodes(trace, "…1.attention") == (1, 2)
+    with pytest.raises(UnknownNameError, match=r"did you mean bert\.layer\.\d\.attention, bert"):
+        find_nodes(trace, "attention")
+
+
 def test_of_two_models_a_module_is_meant_by_its_path_or_by_its_model_and_path() -> None:
     trace = trace_of(
         Module(0, "", "Generator"),

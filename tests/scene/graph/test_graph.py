@@ -228,6 +228,21 @@ def test_boxes_are_grouped_by_the_calls_of_modules() -> None:
     assert groups["MeanBackward0"] == ""
 
 
+def test_of_a_long_path_a_title_has_the_end() -> None:
+    trace = trace_of(
+        Module(0, "task.trainable_module.layer4.0.downsample", "Sequential"),
+        Module(1, "task.trainable_module.layer4.0.downsample.1", "BatchNorm2d", parent=0),
+        *(Node(n, f"{name}Backward0", module=1) for n, name in enumerate(["Add", "Mul"])),
+        Edge(1, 0, 0, 0),
+    )
+
+    (frame,) = graph_scene(trace).groups
+
+    assert frame.title == (
+        "…layer4.0.downsample · Sequential › …layer4.0.downsample.1 · BatchNorm2d"
+    )
+
+
 def test_without_groups_nothing_is_framed() -> None:
     scene = graph_scene(two_layers(), GraphOptions(group_by=GroupBy.NONE))
 

@@ -14,7 +14,8 @@ from gradscope.scene.readable import count, duration, plural, shorten
 from gradscope.trace.schema import NONE, Frame
 from gradscope.trace.trace import Trace
 
-TITLE_LENGTH = 44
+TITLE_LENGTH, PATH_LENGTH = 44, 24
+"""In characters: of a title, and of a path in it that has to make room for what is behind."""
 
 
 class Titles:
@@ -53,10 +54,13 @@ class Titles:
             case Made.TURN | Made.TURNS:
                 return self._turns(block)
             case _:
-                return " · ".join([*self._call(block), *self._which(block)])
+                which = self._which(block)
+                return " · ".join([*self._call(block, len(" · ".join(["", *which]))), *which])
 
     def _part(self, part: Part) -> str:
-        return self._name(part) if isinstance(part, int) else part.path or self.title(part)
+        if isinstance(part, int):
+            return self._name(part)
+        return _ending(part.path, PATH_LENGTH) or self.title(part)
 
     def facts(self, block: Block) -> list[Line]:
         """What else there is to say of a folded block, besides what is in it."""
@@ -82,9 +86,11 @@ class Titles:
             self._named[loop] = self._paths(loop) == len(loop.parts)
         return self._named[loop]
 
-    def _call(self, block: Block) -> list[str]:
-        """Its path and type."""
-        return [part for part in (block.path, self._outline.types.get(block.path, "")) if part]
+    def _call(self, block: Block, after: int = 0) -> list[str]:
+        """Its path and type: the end of the path, where so many characters more are too long."""
+        kind = self._outline.types.get(block.path, "")
+        room = TITLE_LENGTH - after - len(f" · {kind}" * bool(kind))
+        return [part for part in (_ending(block.path, max(room, PATH_LENGTH)), kind) if part]
 
     def _which(self, block: Block) -> list[str]:
         """Which call of its module it is, and whether it is the slowest turn of a loop."""
@@ -131,7 +137,7 @@ class Titles:
                 return f"{self.title(first)} to {self.title(last)}"
             if self._paths(loop) == 1:
                 return " · ".join(self._call(first))
-            return f"{first.path} … {' · '.join(self._call(last))}"
+            return f"{_ending(first.path, PATH_LENGTH)} … {' · '.join(self._call(last))}"
         if self._by_modules(loop):
             return _modules(loop.parts)
         return self._line_of(loop) or f"{self._name(loop.first)}…"
@@ -166,9 +172,20 @@ def _modules(parts: Sequence[Part]) -> str:
     first, last = (part.path for part in (parts[0], parts[-1]) if isinstance(part, Block))
     (around, _, one), (other, _, end) = first.rpartition("."), last.rpartition(".")
     if first == last:
-        return first
-    numbered = around == other and one.isdecimal() and end.isdecimal()
-    return f"{around or 'modules'} {one}–{end}" if numbered else f"{first} to {last}"
+        return _ending(first, TITLE_LENGTH)
+    if around == other and one.isdecimal() and end.isdecimal():
+        return f"{_ending(around, PATH_LENGTH) or 'modules'} {one}–{end}"
+    return f"{_ending(first, PATH_LENGTH)} to {_ending(last, PATH_LENGTH)}"
+
+
+def _ending(path: str, room: int) -> str:
+    """A module's path without what is around it, where it is longer: "…layer3.0.conv1"."""
+    if len(path) <= room:
+        return path
+    _, *inner = path.split(".")
+    while len(inner) > 1 and len(".".join(inner)) >= room:
+        inner = inner[1:]
+    return f"…{'.'.join(inner)}" if inner else path
 
 
 def _agree(chains: list[tuple[Frame, ...]], depth: int) -> bool:
