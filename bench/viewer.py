@@ -27,12 +27,14 @@ from gradscope.trace.schema import (
     Node,
     NodeBegin,
     NodeEnd,
+    Op,
     Push,
     Row,
     SavedReleased,
     Stack,
     TaskBegin,
     TaskEnd,
+    Tensor,
     Thread,
 )
 from gradscope.trace.writer import FileWriter
@@ -96,7 +98,7 @@ class _Told:
         self, kind: type[Row], rows: Iterable[tuple[Any, ...]], names: tuple[str, ...]
     ) -> None:
         columns = zip(names, zip(*rows, strict=True), strict=True)
-        many = {"roots", "inputs"}
+        many = {"roots", "inputs", "outputs", "shape"}
         given = {
             name: Ragged.of(values) if name in many else np.array(values)
             for name, values in columns
@@ -120,7 +122,28 @@ class _Told:
         columns = ("id", "name", "sequence_nr", "thread", "stack", "module", "t")
         self.rows(Node, nodes, columns)
         self.rows(Edge, edges, ("node", "index", "next", "input_nr"))
+        self.calls(names, nodes)
         self.missing = np.bincount([edge[2] for edge in edges], minlength=NODES).tolist()
+
+    def calls(self, names: list[int], nodes: list[tuple[int, ...]]) -> None:
+        """The call that made each node, with what it was given and what it returned."""
+        chance, dtype = self.chance, self.writer.intern("float32")
+        called = {
+            name: self.writer.intern(each.lower()) for name, each in zip(names, NAMES, strict=True)
+        }
+        sizes = [(32, 2**power) for power in range(4, 12)]
+        tensors, ops, clock = [], [], 0
+        for id, name, _, _, stack, module, _ in nodes:
+            leaf = id < LEAVES
+            tensors.append((id, chance.choice(sizes), dtype, leaf, leaf, NONE if leaf else id))
+            if not leaf:
+                clock += chance.randrange(400, 9_000)
+                begin, clock = clock, clock + int(chance.lognormvariate(9, 1))
+                given = tuple(self.below[id])
+                ops.append((id, called[name], begin, clock, given, (id,), id, module, stack, 0))
+        self.rows(Tensor, tensors, ("id", "shape", "dtype", "leaf", "requires_grad", "op"))
+        columns = "id", "name", "begin", "end", "inputs", "outputs", "node", "module", "stack"
+        self.rows(Op, ops, (*columns, "thread"))
 
     def backward(self) -> None:
         """Run every node, each when all its gradients have come."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from gradscope.analysis.columns import Ids, member
@@ -28,6 +30,8 @@ from gradscope.trace.schema import NONE, Why
 from gradscope.trace.trace import Trace
 
 NO_NODE = "no node"
+SAME = -2
+"""In place of a stack: that of the node which the call made."""
 
 
 def forward_tables(
@@ -67,15 +71,20 @@ def _call_table(
     steps, modules = step_numbers(trace), module_names(trace)
     outputs = [calls.outputs[place] for place in places.tolist()]
     first = ints([*(each[0] if each else NONE for each in outputs), *columns.data.values()])
+    made = np.concatenate([scope.rows(calls.node[places]), none])
+    alike = (
+        (made != NONE) & (scope.of("stack")[made] == graph.stack) if len(scope.ids) else made > 0
+    )
+    graph_ns = calls.end[places] - calls.begin[places]
     kinds = [kind_of_call(name) for name in names]
     kinds += [Kind.LEAF if each.parameter else Kind.OTHER for each in given]
     return {
         "id": np.concatenate([calls.id[places], ints(columns.data.values())]),
         "name": texts.column([*names, *("data" for _ in given)]),
-        "ordinal": np.concatenate([calls.ordinals[places], nothing]),
+        "behind": np.concatenate([_behind(names, calls.ordinals[places]), nothing]),
         "kind": ints(KINDS.index(kind) for kind in kinds),
         "group": groups,
-        "stack": graph.stack,
+        "stack": np.where(alike, SAME, graph.stack),
         "leaf": texts.column([*("" for _ in names), *(each.name or "data" for each in given)]),
         "is_leaf": graph.beside.astype(np.int64),
         "guessed": ints([*(0 for _ in names), *(each.guessed for each in given)]),
@@ -85,15 +94,24 @@ def _call_table(
         "sequence": np.full(len(graph.id), NONE, np.int64),
         "shape": texts.column(shapes(trace, first)),
         "op": texts.column("" for _ in graph.id),
-        "op_begin": np.concatenate([calls.begin[places], none]),
-        "op_end": np.concatenate([calls.end[places], none]),
+        "op_ns": np.concatenate([np.where(calls.end[places] == NONE, NONE, graph_ns), none]),
         "marks": _marks(calls, selected, graph.id),
         "results": ints([*map(len, outputs), *(1 for _ in given)]),
-        "made": np.concatenate([scope.rows(calls.node[places]), none]),
+        "made": made,
         "why": texts.column([*_reasons(trace, calls, places), *("" for _ in given)]),
         "writes": texts.column([*_writes(trace, calls, places), *("" for _ in given)]),
         "inside": ints([*_inside(calls, places), *nothing.tolist()]),
     }
+
+
+def _behind(names: list[str], ordinals: Ids) -> Ids:
+    """How far the ordinal of each call is ahead of how often its name came by then: mostly 0."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name, ordinal in zip(names, ordinals.tolist(), strict=True):
+        seen[name] += 1
+        found.append(ordinal - seen[name])
+    return ints(found)
 
 
 def _flow_table(trace: Trace, columns: ForwardColumns, texts: Texts) -> Table:
@@ -107,12 +125,16 @@ def _flow_table(trace: Trace, columns: ForwardColumns, texts: Texts) -> Table:
     flows = list(pairs.values())
     if not flows:
         return _order_table(columns, texts)
+    known = shapes(trace, ints(flow.tensor for flow in flows))
     return {
         "tail": ints(user for user, _ in pairs),
         "head": ints(source for _, source in pairs),
         "output": ints(flow.output for flow in flows),
         "input": np.zeros(len(flows), np.int64),
-        "shape": texts.column(shapes(trace, ints(flow.tensor for flow in flows))),
+        "shape": texts.column(
+            "" if flow.output == 0 or flow.maker == NONE else shape
+            for flow, shape in zip(flows, known, strict=True)
+        ),  # of first results, and of data: that of what it comes from
         "how": texts.column(
             kept_as(flow.kept) if flow.kept else "shares memory" if flow.shared else ""
             for flow in flows

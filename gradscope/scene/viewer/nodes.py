@@ -118,8 +118,7 @@ def node_table(scope: Scope, groups: Ids, texts: Texts) -> Table:
         "sequence": scope.of("sequence_nr"),
         "shape": texts.column(shapes(trace, first)),
         "op": texts.column(ops),
-        "op_begin": begin,
-        "op_end": end,
+        "op_ns": np.where(end == NONE, NONE, end - begin),
         "marks": _marks(scope),
         "lane": scope.lanes.column(scope.ids),
     }

@@ -55,7 +55,7 @@ from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace
 
 VERSION = 1
-MOMENTS = frozenset(("t", "begin", "end", "released", "op_begin", "op_end"))
+MOMENTS = frozenset(("t", "begin", "end", "released"))
 """Columns of times, which the page counts from its own beginning."""
 
 

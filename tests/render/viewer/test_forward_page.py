@@ -10,15 +10,18 @@ import pytest
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Edge,
+    Frame,
     GraphTask,
     Module,
     Node,
     NodeBegin,
     NodeEnd,
     Op,
+    Phase,
     Push,
     Row,
     Saved,
+    Stack,
     Tensor,
     Version,
     Why,
@@ -195,3 +198,28 @@ def test_where_operands_are_not_recorded_arrows_are_the_order_of_calls_and_say_s
     assert "given" not in text.split("Source")[0]
     edges = shown(page, "app.picture.edges.map(({tail, head}) => `${tail} ${head}`)")
     assert edges == ["n0 n1", "n1 n2"]
+
+
+def test_calls_have_the_names_that_they_have_everywhere_and_their_lines_and_times(
+    opened: Opens,
+) -> None:
+    page = opened(
+        trace_of(
+            *COMPUTED,
+            Frame(0, "net.py", 7, "", "y = x * x"),
+            Stack(0, 0),
+            Op(0, "mul", begin=0, end=1, inputs=(1,), outputs=(2,), phase=Phase.OPTIMIZER),
+            Op(1, "mul", begin=2, end=4, inputs=(1,), outputs=(3,), node=1, stack=0),
+            Op(2, "mul", begin=5, end=9, inputs=(3,), outputs=(4,), stack=0),
+            Node(1, "MulBackward0", stack=0, op=1),
+            GraphTask(0, roots=(1,), begin=10, end=20),
+        ),
+        "#v=forward",
+    )
+
+    calls = "[...app.model.nodes.get('id').keys()].filter(each => !app.model.isLeaf(each))"
+    said = "[app.model.unique(each), app.model.place(app.model.frameOf(each)), app.nsOf(each)]"
+    assert shown(page, f"{calls}.map(each => {said})") == [
+        ["mul#2", "net.py:7", 2],
+        ["mul#3", "net.py:7", 4],
+    ]

@@ -5,14 +5,18 @@ import { Model, Table } from "./data.js";
 import { DONE, States } from "./state.js";
 import { MODULE } from "./tree.js";
 
+/** In place of a stack: that of the node which the call made. */
+const SAME_STACK = -2;
+
 /** Calls in place of nodes, and what they were given in place of where gradients go. @param {Model} main */
 export function forwardModel(main) {
   const { tables } = main;
   const { calls, flows, call_groups: groups } = tables;
-  const [begin, end] = [calls.get("op_begin"), calls.get("op_end")];
+  const took = calls.get("op_ns");
   const rows = Int32Array.from(calls.get("id").keys());
   const none = new Int32Array(rows.length).fill(-1);
-  const took = Float64Array.from(rows, (row) => (end[row] >= 0 ? end[row] - begin[row] : -1));
+  calls.columns.stack = Int32Array.from(calls.get("stack"), (stack, row) => (stack === SAME_STACK ? main.nodes.get("stack")[calls.get("made")[row]] : stack));
+  calls.columns.ordinal = ordinalsOf(calls);
   const runs = new Table({ node: rows, self_ns: took, position: none, thread: none, queue: none, after: none, backward: none, pushed: none, begun: none, ended: none, failed: none }, []);
   const empty = (/** @type {Table} */ table) => new Table(Object.fromEntries(Object.keys(table.columns).map((name) => [name, new Int32Array(0)])), table.texts);
   const model = new Model(main.facts, {
@@ -25,6 +29,17 @@ export function forwardModel(main) {
   model.readySeen = main.readySeen;
   calls.get("made").forEach((/** @type {number} */ node, /** @type {number} */ call) => { if (node >= 0) model.wrong[call] = main.wrong[node]; });
   return model;
+}
+
+/** Which of the calls of its name each is: 0 of those that are alone. @param {Table} calls */
+function ordinalsOf(calls) {
+  const seen = new Map();
+  const [names, behind] = [calls.get("name"), calls.get("behind")];
+  return Int32Array.from(names, (name, row) => {
+    if (calls.get("is_leaf")[row]) return 0;
+    seen.set(name, (seen.get(name) ?? 0) + 1);
+    return seen.get(name) + behind[row];
+  });
 }
 
 /** Where the nodes that calls made are in the backward. */
@@ -66,7 +81,7 @@ export class Forward extends App {
 
   /** @param {number} call */
   runOf(call) {
-    return this.model.nodes.get("op_end")[call] >= 0 ? call : -1;
+    return this.model.nodes.get("op_ns")[call] >= 0 ? call : -1;
   }
 
   /** @param {number} call */

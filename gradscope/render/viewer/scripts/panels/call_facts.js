@@ -43,7 +43,7 @@ export class CallFacts extends GradientFacts {
     const results = nodes.get("results")[call];
     const shape = nodes.text("shape", call);
     if (shape) facts.push([model.isLeaf(call) ? "is" : "returned", results > 1 ? `${shape}, and ${plural(results - 1, "more result")}` : shape]);
-    if (nodes.get("op_end")[call] >= 0) facts.push(["took", duration(nodes.get("op_end")[call] - nodes.get("op_begin")[call])]);
+    if (nodes.get("op_ns")[call] >= 0) facts.push(["took", duration(nodes.get("op_ns")[call])]);
     if (nodes.text("writes", call)) facts.push(["wrote in place", nodes.text("writes", call)]);
     if (nodes.get("inside")[call]) facts.push(["inside it", plural(nodes.get("inside")[call], "call")]);
     const node = graphs.nodeOf(call);
@@ -68,9 +68,11 @@ export class CallFacts extends GradientFacts {
     const call = model.edges.get(end)[edge];
     const output = model.edges.get("output")[edge];
     const frame = model.frameOf(call);
+    const source = model.edges.get("head")[edge];
+    const shape = model.edges.text("shape", edge) || (output === 0 || model.isLeaf(source) ? model.nodes.text("shape", source) : "");
     const more = [
       end === "head" && model.nodes.get("results")[call] > 1 && output >= 0 ? ` result ${output}` : "",
-      frame >= 0 ? ` ${model.shortPlace(frame)}` : "", ` ${model.edges.text("shape", edge)}`, model.edges.text("how", edge) && `, ${model.edges.text("how", edge)}`,
+      frame >= 0 ? ` ${model.shortPlace(frame)}` : "", ` ${shape}`, model.edges.text("how", edge) && `, ${model.edges.text("how", edge)}`,
     ];
     return [link(model.title(call), () => forward.selectNode(call)), made("span", "soft", more.join(""))];
   }

@@ -87,8 +87,8 @@ export class NodeFacts {
     this.section("Made by");
     const facts = /** @type {[string, string | Node][]} */ ([]);
     const op = nodes.text("op", node);
-    const took = nodes.get("op_end")[node] - nodes.get("op_begin")[node];
-    if (op) facts.push(["call", this.toCall(node, `${op}${nodes.get("op_end")[node] >= 0 ? `, ${duration(took)}` : ""}`)]);
+    const took = nodes.get("op_ns")[node];
+    if (op) facts.push(["call", this.toCall(node, `${op}${took >= 0 ? `, ${duration(took)}` : ""}`)]);
     if (nodes.text("shape", node)) facts.push(["result", nodes.text("shape", node)]);
     if (nodes.text("module", node)) facts.push(["module", nodes.text("module", node)]);
     const group = this.app.homeOf(node);
