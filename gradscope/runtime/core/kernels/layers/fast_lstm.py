@@ -1,4 +1,6 @@
-"""One step of an LSTM in one pass, compiled. Its plain twin is in `lstm`.
+"""The steps of an LSTM, compiled: each in one pass, and all of them with their products by tiles.
+
+The plain twins are in `lstm`. What multiplies states is laid out for the tiles once for all steps.
 
 tanh is a quotient of two polynomials in x², fitted to 2e-8, so that the compiler makes vector
 instructions of it; the sigmoid of x is half of 1 + tanh(x / 2).
@@ -6,10 +8,13 @@ instructions of it; the sigmoid of x is half of 1 + tanh(x / 2).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, add_products
 
 EDGE = np.float32(8.8)  # beyond it tanh is 1 to the last digit but one
 HALF, ONE = np.float32(0.5), np.float32(1.0)
@@ -141,8 +146,110 @@ def cell_backward(
         )
 
 
+LANES = BYTES // 4
+WIDE = VECTORS * LANES
+
+
+@inner
+def _panels(right: Array) -> Array:
+    """The right matrix of a product, in parts as wide as tiles, each with its rows in order."""
+    steps, columns = right.shape
+    made = np.zeros((-(-columns // WIDE), steps, WIDE), right.dtype)
+    for column in range(columns):
+        for step in range(steps):
+            made[column // WIDE, step, column % WIDE] = right[step, column]
+    return made
+
+
+@inner
+def _multiply(left: Array, panels: Array, tables: Any, columns: int, made: Array) -> None:
+    """Write a product, of as many rows as fill tiles, so many columns of which are wanted."""
+    steps, flat, out = panels.shape[1], panels.reshape(-1), made.reshape(-1)
+    out[:] = 0
+    for nr in range(panels.shape[0]):
+        at, vectors = nr * steps * WIDE, -(-(columns - nr * WIDE) // LANES)
+        begins = (at, at + LANES, at + 2 * LANES)
+        for row in range(0, left.shape[0], ROWS):
+            rows = (left.reshape(-1), row * steps, steps, tables[0])
+            to = row * made.shape[1] + nr * WIDE
+            add_products(
+                *rows, flat, begins, tables[1], (0, steps), out, to, made.shape[1], vectors
+            )
+
+
+@inner
+def _copy(one: Array, other: Array, rows: int, columns: int) -> None:
+    for row in range(rows):
+        for column in range(columns):
+            other[row, column] = one[row, column]
+
+
+@compiled
+def steps_forward(
+    gates: Array,
+    right: Array,
+    bias: Array,
+    state: Array,
+    cells: Array,
+    all_cells: Array,
+    outputs: Array,
+    order: Array,
+) -> None:
+    """All steps in this order: sums of inputs become gates; all cells and states are written.
+
+    `right` multiplies the state before a step.
+    """
+    batch, n = state.shape
+    panels, tables = _panels(right), (np.arange(n), np.arange(n) * WIDE)
+    rows = -(-batch // ROWS) * ROWS
+    left = np.zeros((rows, n), state.dtype)
+    more = np.empty((rows, panels.shape[0] * WIDE), state.dtype)
+    for t in order:
+        _copy(state, left, batch, n)
+        _multiply(left, panels, tables, 4 * n, more)
+        cell(gates[t], more, bias, cells, all_cells[t], outputs[t])
+        state, cells = outputs[t], all_cells[t]
+
+
+@compiled
+def steps_backward(
+    gates: Array,
+    right: Array,
+    first_cells: Array,
+    all_cells: Array,
+    to_outputs: Array,
+    to_state: Array,
+    to_cells: Array,
+    sums: Array,
+    order: Array,
+) -> None:
+    """All steps in this order, the last first: the gradients of all sums are written.
+
+    Those of the last state and cells become those of the first. `right` multiplies the gradient of
+    a step's sums.
+    """
+    batch, n = to_state.shape
+    panels, tables = _panels(right), (np.arange(4 * n), np.arange(4 * n) * WIDE)
+    rows = -(-batch // ROWS) * ROWS
+    left = np.zeros((rows, 4 * n), to_state.dtype)
+    more = np.zeros((rows, panels.shape[0] * WIDE), to_state.dtype)
+    _copy(to_state, more, batch, n)
+    for nr in range(len(order)):
+        t = order[nr]
+        before = all_cells[order[nr + 1]] if nr + 1 < len(order) else first_cells
+        cell_backward(gates[t], all_cells[t], before, more, to_outputs[t], to_cells, sums[t])
+        _copy(sums[t], left, batch, 4 * n)
+        _multiply(left, panels, tables, n, more)
+    _copy(more, to_state, batch, n)
+
+
 def warm() -> None:
-    """Compile both steps."""
+    """Compile both steps, and all at once."""
     gates, small = np.zeros((1, 4), np.float32), np.zeros((1, 1), np.float32)
     cell(gates, gates.copy(), gates[0].copy(), small, small.copy(), small.copy())
     cell_backward(gates, small, small, small, small, small.copy(), gates.copy())
+    first, several, every = small.copy(), small[None].copy(), gates[None].copy()
+    order = np.zeros(1, np.intp)
+    steps_forward(every, gates, gates[0].copy(), first, small, several, several.copy(), order)
+    rest = (first, first.copy(), every.copy(), order)
+    steps_backward(every, gates.reshape(4, 1), small, several, several.copy(), *rest)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, quiet
+from gradscope.runtime.core.kernels.tiles.products import product
 
 Cell = Callable[..., None]
 
@@ -81,11 +82,71 @@ def cell_backward(
     np.multiply(to_cells, kept, to_cells)
 
 
-def _cells_for(count: int, kind: Any) -> tuple[Cell, Cell]:
-    """The compiled steps for a long run of large ones, NumPy's for others."""
-    if count >= LARGE and kind == np.float32:
-        return fast().cell, fast().cell_backward
-    return cell, cell_backward
+def steps_forward(
+    gates: Array,
+    right: Array,
+    bias: Array,
+    state: Array,
+    cells: Array,
+    all_cells: Array,
+    outputs: Array,
+    order: Array,
+) -> None:
+    """All steps in this order: sums of inputs become gates; all cells and states are written."""
+    step = _step_for(gates, cell)
+    sums = np.empty(gates.shape[1:], gates.dtype)
+    for t in order:
+        np.dot(state, right, sums)
+        step(gates[t], sums, bias, cells, all_cells[t], outputs[t])
+        state, cells = outputs[t], all_cells[t]
+
+
+def steps_backward(
+    gates: Array,
+    right: Array,
+    first_cells: Array,
+    all_cells: Array,
+    to_outputs: Array,
+    to_state: Array,
+    to_cells: Array,
+    sums: Array,
+    order: Array,
+) -> None:
+    """All steps in this order, the last first: the gradients of all sums are written.
+
+    Those of the last state and cells become those of the first.
+    """
+    step = _step_for(gates, cell_backward)
+    for t, before in zip(order, [*all_cells[order[1:]], first_cells], strict=True):
+        step(gates[t], all_cells[t], before, to_state, to_outputs[t], to_cells, sums[t])
+        np.dot(sums[t], right, to_state)
+
+
+FEWEST: Final = 8
+"""So many rows fill the largest tile."""
+TOGETHER: Final = 1 << 24
+"""A step of more products is better made by several threads, which BLAS has."""
+
+
+def _order(steps: int, *, reverse: bool) -> Array:
+    return np.arange(steps - 1, -1, -1) if reverse else np.arange(steps)
+
+
+def _steps_for(gates: Array, name: str) -> Any:
+    """What makes all steps: tiles, unless they are few, small, or large enough for BLAS."""
+    _, batch, wide = gates.shape
+    if not _are_compiled(gates) or batch < FEWEST or batch * wide * wide >= 4 * TOGETHER:
+        return steps_forward if name == "steps_forward" else steps_backward
+    return getattr(fast(), name)
+
+
+def _step_for(gates: Array, plain: Cell) -> Cell:
+    """The compiled step for a long run of large ones, NumPy's for others."""
+    return getattr(fast(), plain.__name__) if _are_compiled(gates) else plain
+
+
+def _are_compiled(gates: Array) -> bool:
+    return gates.size >= LARGE and gates.dtype == np.float32
 
 
 @cache
@@ -120,18 +181,16 @@ def forward(
     workspace = np.empty(steps * batch * width * 5, inputs.dtype)
     gates, all_cells = workspace_parts(workspace, steps, batch, width)
     flat = np.ascontiguousarray(inputs).reshape(steps * batch, size)
-    np.dot(flat, weights.of_input.T, gates.reshape(steps * batch, 4 * width))
+    product(flat, weights.of_input.T, gates.reshape(steps * batch, 4 * width))
     outputs = np.empty((steps, batch, width), inputs.dtype)
-    step, _ = _cells_for(gates.size, inputs.dtype)
     across = np.ascontiguousarray(weights.of_state.T)
-    sums = np.empty((batch, 4 * width), inputs.dtype)
     bias = weights.biases(inputs.dtype)
     state, cells = np.ascontiguousarray(state), np.ascontiguousarray(cells)
-    for t in range(steps - 1, -1, -1) if reverse else range(steps):
-        np.dot(state, across, sums)
-        step(gates[t], sums, bias, cells, all_cells[t], outputs[t])
-        state, cells = outputs[t], all_cells[t]
-    return outputs, state.copy(), cells.copy(), workspace
+    order = _order(steps, reverse=reverse)
+    by_time = (gates, across, bias, state, cells, all_cells, outputs, order)
+    _steps_for(gates, "steps_forward")(*by_time)
+    last = order[-1]
+    return outputs, outputs[last].copy(), all_cells[last].copy(), workspace
 
 
 def backward(
@@ -168,9 +227,9 @@ def backward(
     to_bias = flat.sum(0) if needs[3] or needs[4] else None
     to_input = to_weight = to_other = None
     if needs[0]:
-        to_input = flat.dot(weights.of_input).reshape(inputs.shape)
+        to_input = product(flat, weights.of_input).reshape(inputs.shape)
     if needs[1]:
-        to_weight = flat.T.dot(np.ascontiguousarray(inputs).reshape(steps * batch, size))
+        to_weight = product(flat.T, np.ascontiguousarray(inputs).reshape(steps * batch, size))
     if needs[2]:
         to_other = _of_state(sums, outputs, state, reverse=reverse)
     other_bias = to_bias if to_bias is None else to_bias.copy()
@@ -190,17 +249,14 @@ def _through_time(
     steps, batch, width = outputs.shape
     gates, all_cells = workspace_parts(workspace, steps, batch, width)
     to_outputs, to_last, to_last_cells = grads
-    to_outputs = np.ascontiguousarray(to_outputs)
-    _, step = _cells_for(gates.size, outputs.dtype)
     sums = np.empty((steps, batch, 4 * width), outputs.dtype)
     to_cells = np.array(to_last_cells, order="C")
     to_state = np.array(to_last, order="C")
-    order = range(steps) if reverse else range(steps - 1, -1, -1)
-    for t in order:
-        before = t + 1 if reverse else t - 1
-        cells = all_cells[before] if 0 <= before < steps else first_cells
-        step(gates[t], all_cells[t], cells, to_state, to_outputs[t], to_cells, sums[t])
-        np.dot(sums[t], of_state, to_state)
+    order = _order(steps, reverse=not reverse)
+    grads_of_outputs = np.ascontiguousarray(to_outputs)
+    run = _steps_for(gates, "steps_backward")
+    right = np.ascontiguousarray(of_state)
+    run(gates, right, first_cells, all_cells, grads_of_outputs, to_state, to_cells, sums, order)
     return sums, to_state, to_cells
 
 
@@ -215,7 +271,7 @@ def _of_state(sums: Array, outputs: Array, state: Array, *, reverse: bool) -> Ar
     made = first.T.dot(state)
     if steps > 1:
         count = (steps - 1) * batch
-        made += later.reshape(count, wide).T.dot(before.reshape(count, width))
+        made += product(later.reshape(count, wide).T, before.reshape(count, width))
     return np.asarray(made)
 
 

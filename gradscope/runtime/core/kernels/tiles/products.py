@@ -32,12 +32,13 @@ def tiles() -> Any:
     return module
 
 
-def product(left: Array, right: Array) -> Array:
-    """Return the product of two matrices of one dtype."""
+def product(left: Array, right: Array, made: Array | None = None) -> Array:
+    """Return the product of two matrices of one dtype, written into `made` if that is given."""
     if not _wins(left, right):
-        return left.dot(right)
+        return left.dot(right, made)
     (rows, count), columns = left.shape, right.shape[1]
-    made = np.empty((rows, columns), left.dtype)
+    if made is None:
+        made = np.empty((rows, columns), left.dtype)
     matrices = (*_flat(left), *_flat(right), made.reshape(-1), (count, columns))
     if columns >= 2 * PART:
         some = partial(_some_columns, matrices, (0, rows))

@@ -68,6 +68,64 @@ def test_the_compiled_tanh_keeps_nan_and_ends_at_one() -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("batch", "width"), [(8, 33), (13, 50), (16, 128)])
+def test_all_steps_at_once_are_those_one_by_one(batch: int, width: int, reverse: bool) -> None:
+    order = np.arange(5)[::-1].copy() if reverse else np.arange(5)
+    shape, wide = (5, batch, width), (5, batch, 4 * width)
+    gates, right = normal(0, *wide), normal(1, width, 4 * width) / 8
+    start, bias = [normal(i, batch, width) for i in (2, 3)], normal(4, 4 * width)
+    start[0][0, 1] = np.nan
+    forward, backward = [], []
+    for room in (fast_lstm, lstm):
+        sums, made = gates.copy(), [np.empty(shape, np.float32) for _ in range(2)]
+        room.steps_forward(sums, right, bias, *start, *made, order)
+        forward.append([sums, *made])
+    sums, cells, _ = forward[1]
+    for room in (fast_lstm, lstm):
+        given = [normal(i, batch, width) for i in (5, 6)]
+        out = np.empty(wide, np.float32)
+        rest = (start[1], cells, normal(7, *shape), *given, out, order[::-1].copy())
+        room.steps_backward(sums, normal(8, 4 * width, width) / 8, *rest)
+        backward.append([*given, out])
+
+    for runs in (forward, backward):
+        for found, expected in zip(*runs, strict=True):
+            assert np.isnan(expected).any()
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_layer_by_tiles_is_the_layer_in_float64(
+    reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large enough that tiles make it, with a batch that does not fill them."""
+    shapes = [(20, 11, 24), (320, 24), (320, 80), (320,), (320,), (11, 80), (11, 80)]
+    begun: list[str] = []
+    fast = lstm.fast()
+    monkeypatch.setattr(lstm, "fast", lambda: (begun.append("asked"), fast)[1])
+    found = []
+    for kind in (np.float32, np.float64):
+        x, *weights, state, cells = [
+            (normal(i, *shape) / 4).astype(kind) for i, shape in enumerate(shapes)
+        ]
+        learned = lstm.Weights(*weights)
+        outputs, last, last_cells, workspace = lstm.forward(
+            x, learned, state, cells, reverse=reverse
+        )
+        grads = [np.ones_like(each) for each in (outputs, last, last_cells)]
+        first = (state, cells)
+        words = (grads, x, learned, first, outputs, workspace, [True] * 7)
+        found.append([outputs, last, last_cells, *lstm.backward(*words, reverse=reverse)])
+
+    assert len(begun) == 2
+    for mine, known in zip(*found, strict=True):
+        assert mine is not None
+        assert known is not None
+        scale = np.abs(known).max()
+        np.testing.assert_allclose(mine / scale, known / scale, rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
 def test_the_gradient_of_a_layer_is_that_of_differences(reverse: bool) -> None:
     shapes = [(4, 2, 3), (20, 3), (20, 5), (20,), (20,), (2, 5), (2, 5)]
     given = [normal(i, *shape).astype(np.float64) for i, shape in enumerate(shapes)]
