@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from gradscope.record.acts.notes import FRAMES
 from gradscope.record.acts.of_tensors import behind
@@ -58,6 +58,7 @@ class OfModules:
         self._stand_ins = stand_ins
         self._also_loaded = loaded
         self._containers: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
+        self._met: WeakSet[Any] = WeakSet()
         self._own_names = frozenset(vars(torch.nn.Module()))
         self._is_grad_enabled = torch.is_grad_enabled
         self._ran: tuple[set[int], ...] = (set(), set(), set(), set())
@@ -172,6 +173,7 @@ class OfModules:
         """A module is called for the first time: what it holds that PyTorch does not know of."""
         if not self._acts.on:
             return
+        self._met.add(module)
         stacks = self._containers.get(module, {})
         for name, value in list(vars(module).items()):
             if isinstance(value, list | tuple | dict) and name not in self._own_names:
@@ -182,6 +184,12 @@ class OfModules:
                         what=f"{type(value).__name__} of {_types(found)}",
                         within=type(module).__name__, stack=stacks.get(name, NONE),
                     )  # fmt: skip
+
+    def ending(self) -> None:
+        """What was never called, since programs call another method of it, is looked at now."""
+        for module in list(self._containers):
+            if module not in self._met:
+                self.met(module)
 
     def _unregistered(self, module: Any, found: list[Any]) -> list[Any]:
         """Those of them whose parameters are not among the module's own."""

@@ -113,6 +113,8 @@ class WatchedActs:
         """The program is over, and what it has is still there."""
         if self.acts.kept is not None and self.acts.on:
             self.acts.guarded(self.acts.kept.ended)
+            if self._modules is not None:
+                self.acts.guarded(self._modules.ending)
             self.acts.guarded(self._tell_of_statements)
 
     def _tell_of_statements(self) -> None:

@@ -70,6 +70,8 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         if least is None or not _begins_small(calls, numbers, least.tensor)[0]:
             return
     weak = [each for each in every if float(each.rms.max()) < 1e-3 * largest]
+    if not _so_are_those_before(calls, least, every, weak):
+        return
     frontier = max(weak, key=lambda each: float(each.rms.max()))
     at, site = _used(calls, least.tensor)
     small, filled = _begins_small(calls, numbers, least.tensor)
@@ -92,6 +94,18 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         "kaiming or xavier weights",
         certainty=Certainty.CERTAIN,
     )
+
+
+def _so_are_those_before(
+    calls: Calls, least: Series, every: list[Series], weak: list[Series]
+) -> bool:
+    """Whether weights that were used earlier get little, too: of a side branch it is no sign.
+
+    Queries and keys, where attention is even at first, have small gradients and learn all the same.
+    """
+    used = {each.tensor: _used(calls, each.tensor)[0] for each in every}
+    before = [each for each in every if used[each.tensor] <= used[least.tensor]]
+    return 2 * len({each.tensor for each in weak} & {each.tensor for each in before}) >= len(before)
 
 
 def _gone(every: list[Series], largest: float) -> Series | None:
