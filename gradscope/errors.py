@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, ClassVar, Protocol, Self
 
 
@@ -120,20 +120,23 @@ def leave_no_frame(error: BaseException) -> None:
 
 def from_the_line_of(caller: FrameType) -> Callable[..., Any]:
     """What calls a function by a frame like this one: warnings name the line that calls it."""
-    place = caller.f_code.co_filename, caller.f_lineno, id(caller.f_globals)
+    code, scope = caller.f_code, caller.f_globals
+    place = id(code), caller.f_lasti, id(scope)
     known = _callers.get(place)
-    if known is None or known.__globals__ is not caller.f_globals:
+    if known is None or known[0] is not code or known[1].__globals__ is not scope:
         there = calls.__code__.replace(
-            co_filename=place[0], co_firstlineno=place[1] - 1, co_name=caller.f_code.co_name,
-            co_qualname=caller.f_code.co_qualname,
+            co_filename=code.co_filename, co_firstlineno=caller.f_lineno - 1, co_name=code.co_name,
+            co_qualname=code.co_qualname,
         )  # fmt: skip
-        known = FunctionType(there, caller.f_globals)
+        known = code, FunctionType(there, scope)
         if len(_callers) < MOST_CALLERS:
             _callers[place] = known
-    return known
+    return known[1]
 
 
-_callers: dict[tuple[str, int, int], FunctionType] = {}
+_callers: dict[tuple[int, int, int], tuple[CodeType, FunctionType]] = {}
+"""By code, instruction and globals: the code, which is kept so that its id() stays its own."""
+
 MOST_CALLERS = 64
 
 

@@ -175,6 +175,8 @@ class Acts:
 
     def listed(self, tensors: Sequence[Any]) -> int:
         """The place of a list of tensors; of a thousand parameters there is one for many acts."""
+        if not tensors:
+            return 0
         number = self.look.tensor
         numbers = tuple([found for each in tensors if (found := number(each)) != NONE])
         place = self._places.get(numbers)

@@ -112,7 +112,10 @@ class Sites:
         known = self._is_machinery
         while frame is not None and len(frames) < most:
             code = frame.f_code
-            if not known.get(id(code)) and not self.is_machinery(code):
+            is_machinery = known.get(id(code))
+            if is_machinery is None:
+                is_machinery = self.is_machinery(code)
+            if not is_machinery:
                 frames.append(frame)
                 key.append(id(code) + frame.f_lasti)
                 if code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__":
