@@ -65,7 +65,7 @@ def view(
     if other is not None:
         earlier = Earlier(shown, told_apart((trace, other)))
         shown = load(other, rank)
-    selection = with_finding(shown, Selection(step, task, around))
+    selection = with_finding(shown, Selection(step, task, around), calls=graph is GraphOf.FORWARD)
     write_page(shown, GraphOptions(selection, graph=graph), target, earlier=earlier)
     if browser and target.path is not None and not webbrowser.open(target.path.absolute().as_uri()):
         say((f"found no browser; open {target.path} in one",))

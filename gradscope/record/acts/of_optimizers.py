@@ -32,6 +32,7 @@ class OfOptimizers:
         self._stand_ins = stand_ins
         self._stepped = stepped
         self._steps = 0
+        self._decays: dict[int, tuple[float | None, ...]] = {}  # by id(): at the last step
         self._moved = Moved() if acts.session.level in ("values", "full") else None
 
     def start(self) -> None:
@@ -118,6 +119,9 @@ class OfOptimizers:
         self._steps += 1
         self._stepped(optimizer)
         lr = tuple([_number(group.get("lr")) for group in optimizer.param_groups])
+        decay = tuple([_number(group.get("weight_decay")) for group in optimizer.param_groups])
+        if self._decays.setdefault(id(optimizer), decay) != decay:
+            self._decays[id(optimizer)] = far["weight_decay"] = decay
         leaves = leaves_of(optimizer)
         none = [leaf for leaf in leaves if leaf.grad is None]
         self._acts.note(

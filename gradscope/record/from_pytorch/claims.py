@@ -45,12 +45,13 @@ raises has read only some; to tell of the others alone would let silence look li
 
 CALLS = {
     "observed": ["accumulate.how", "buffer_added.in_place", "op", "op.end", "op.name"],
-    "inferred": ["saved.version", "version"],
+    "inferred": ["act.CAME_IN", "saved.version", "version"],
     "absent": ["version.OPTIMIZER"],
 }
 """Where calls are seen as they happen: what is here is neither inferred nor absent then.
 
-Which tensor a write is to follows from its memory; an optimizer's are told as its step.
+Which tensor a write is to, or a call has brought in, follows from its memory; an optimizer's writes
+are told as its step.
 """
 
 VALUES = {

@@ -59,8 +59,9 @@ class Deed(StrEnum):
     # by, alpha; of: the statement that may have stored that tensor
     OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there
     PARAM_GROUP = "param_group"  # group: as for OPTIMIZER
-    STEP = "step"  # lr: of each group; none: so many parameters without .grad; many; from level
-    # values on, moved, size: norms of what was added to each parameter, and of it before; or null
+    STEP = "step"  # lr: of each group; weight_decay, where it changed; none: so many parameters
+    # without .grad; many; from level values on, moved, size: norms of what was added to each
+    # parameter, and of it before; or null
     ZERO_GRAD = "zero_grad"  # of an optimizer or module: set_to_none
     SCHEDULE = "schedule"  # type; of: its optimizer
     SCHEDULE_STEP = "schedule_step"  # lr: afterwards
