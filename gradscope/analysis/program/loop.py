@@ -54,6 +54,11 @@ class Moment:
     first: int = 0  # when the first of them was filled
     facts: Mapping[str, Any] | None = None
 
+    @property
+    def replaces(self) -> bool:
+        """Whether a gradient was put in the place of what was there."""
+        return self.beat is Beat.WRITTEN and (self.facts or {}).get("to") == "tensor"
+
 
 CLEARING = (Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED)
 SCALING = ("mul_", "div_")
@@ -121,8 +126,8 @@ class Loop:
     def by_hand(self) -> tuple[Optimizer, ...]:
         """Leaves that the program writes itself, where it has no optimizer, as if these held them.
 
-        What is written between two backwards is a step, at its first line. Leaves whose steps come
-        at the same times are of one.
+        What a line that reads `.grad` writes between two backwards is a step, at its first line.
+        Leaves whose steps come at the same times are of one.
         """
         if self.acts.optimizers:
             return ()
@@ -168,12 +173,19 @@ class Loop:
         columns = (versions[name][its].tolist() for name in ("storage", "tensor", "t", "stack"))
         found = []
         for storage, tensor, t, stack in zip(*columns, strict=True):
+            if not self._reads_gradients(stack):
+                continue
             leaf = tensor if tensor in leaves else storages.get(storage, tensor)
             found.append((leaf, Moment(Beat.STEPPED, t, stack, "tensor", leaf)))
         for act in self.acts.of(Deed.DATA_SET):
             replaced = Moment(Beat.STEPPED, act.t, act.stack, "act", act.id)
-            found += [(leaf, replaced) for leaf in act.tensors]
+            if self._reads_gradients(act.stack):
+                found += [(leaf, replaced) for leaf in act.tensors]
         return found
+
+    def _reads_gradients(self, stack: int) -> bool:
+        """Whether a line does; what others write may be of numbers of the program's own."""
+        return ".grad" in site_of(self.trace, stack).text
 
     def _fills(self, optimizer: Optimizer) -> Iterator[Moment]:
         tasks, tensors, onto_old, t = self._accumulated

@@ -141,7 +141,8 @@ def _cleared_each_time(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
             for before, after in pairwise(moments)
             if before.beat is Beat.FILLED and after.beat is Beat.CLEARED
         ]
-        if {each.stack for each in fills} & inside or len(lost) != len(fills) - 1:
+        replaced = any(each.replaces for each in moments)
+        if {each.stack for each in fills} & inside or len(lost) != len(fills) - 1 or replaced:
             return
         rounds.append((fills, lost))
         steps.append(moments[-1])

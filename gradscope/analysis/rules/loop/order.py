@@ -254,6 +254,8 @@ def _cleared_last(moments: list[Moment]) -> tuple[Moment, Moment, Moment] | None
             fill, clear, cleared = moment, None, 0
         elif moment.beat is Beat.CLEARED and fill is not None:
             clear, cleared = clear or moment, cleared + moment.tensors
+        elif moment.replaces:
+            fill, clear, cleared = None, None, 0
     if fill is None or clear is None or cleared < fill.tensors:
         return None
     return fill, clear, moments[-1]
