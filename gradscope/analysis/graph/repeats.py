@@ -34,6 +34,8 @@ def repeats(keys: Ids) -> list[Repeat]:
 
     Among those of the same length, the one with the shortest turns.
     """
+    if not len(keys) or np.unique(keys, return_counts=True)[1].max() < FEWEST:
+        return []  # nothing comes so often
     # Largest first, and what a chosen one leaves of the others is put back, by its new length.
     waiting = [_entry(first, end, period) for first, end, period in _runs(keys)]
     heapq.heapify(waiting)
