@@ -79,6 +79,10 @@ BACKWARDS = (
     ["w.grad = None", "loss.backward()"],
     ["grads = torch.autograd.grad(loss, [w, v])", "w.grad, v.grad = [g.clone() for g in grads]"],
     ["loss.backward(inputs=[w])"],
+    [
+        "(g,) = torch.autograd.grad(loss, w, create_graph=True, allow_unused=True)",
+        "((g * g).sum() * 0.1 + loss).backward()",
+    ],
 )
 UPDATES = (
     ["optimizer.step()"],

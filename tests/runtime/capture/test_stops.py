@@ -12,13 +12,13 @@ from gradscope.runtime.capture.captured import Captured
 from tests.runtime.capture.test_replayed_steps import bits
 
 STOPS = {
-    "print(float(y.detach().sum()))": "Values.item (tensors.tensor.values) looks at numbers at step:7",
+    "print(float(y.detach().sum()))": "print() is called at step:7",
     "print('here')": "print() is called at step:7",
     "total = y.sum().item()": "Values.item (tensors.tensor.values) looks at numbers at step:7",
     "y = y * 2 if y.sum() > 0 else y": "Values.item (tensors.tensor.values) looks at numbers",
     "y = y * y.tolist()[0][0]": "Values.tolist (tensors.tensor.values) looks at numbers",
-    "y = y * y.detach().numpy().max()": "Values.numpy (tensors.tensor.values) looks at numbers",
-    "y = y[y > 0]": "places.<listcomp> (ops.index.indexing) looks at numbers at step:7",
+    "y = y * y.detach().numpy().max()": "ndarray.max() is called at step:7",
+    "y = y[y > 0]": "index: how large its result is depends on numbers at step:7",
     "y = y[:, torch.tensor(1)]": "an index is a number in a tensor at step:7",
     "y = y.masked_select(y > 0)": "how large its result is depends on numbers",
     "y = y.nonzero().sum() + y": "nonzero",
@@ -27,7 +27,7 @@ STOPS = {
     "y = y * np.random.rand()": "np.random draws numbers that no recording sees",
     "y = y * torch.tensor(np.ones(3))": "NumPy's ones is called",
     "y.register_hook(lambda g: g * 2)": "register_hook (autograd.hooks.hooks) looks at numbers",
-    "y.retain_grad()": "retain_grad.keep (autograd.hooks.hooks) looks at numbers at step:9",
+    "y.retain_grad()": "a hook of AddmmBackward0, or a gradient that is retained there, at step:9",
     "y = Twice.apply(y)": "Function.apply (autograd.custom.function) looks at numbers",
     "seen.append(1)": "the step changes what it reads: len(seen) was 1, is 2",
     "state.count += 1": "the step changes what it reads: state.count was 1, is 2",

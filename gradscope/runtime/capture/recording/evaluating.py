@@ -55,7 +55,10 @@ class Evaluating:
             return
         part, recording.part = recording.part, "backward"
         try:
-            self._evaluate(task, node, inputs, heap)
+            if task.raw:
+                self._evaluate(task, node, inputs, heap)
+            else:  # on tensors a node's function is made of calls, which are noted
+                self.as_ever(task, node, inputs, heap)
         finally:
             recording.part = part
 
@@ -63,8 +66,10 @@ class Evaluating:
         """Why a node cannot be recorded; empty if it can."""
         if not isinstance(node, KNOWN_NODES) or node.written_by_user:
             return f"{node.name()} is no operation's node"
-        if not task.raw:
-            return "the backward makes a graph (create_graph=True)"
+        if not task.raw and isinstance(node, AccumulateGrad) and _is_to_run(task, node):
+            return "a gradient is gathered with its graph (create_graph=True)"
+        if isinstance(node, OpNode) and node.sequence_nr < self.recording.first_node:
+            return "a backward goes through a graph from before"
         extra = node._extra
         if extra is None:
             return ""
@@ -212,6 +217,12 @@ class Evaluating:
             more_grad(leaf, grad, target._array)
             call = recording.call(more_grad, (*given, before), {}, None, label, kind="grad")
         recording.calls.append(call)
+
+
+def _is_to_run(task: GraphTask, node: Node) -> bool:
+    """Whether a node is not only where a gradient is caught that is asked for."""
+    entry = None if task.exec_info is None else task.exec_info.get(node)
+    return task.exec_info is None or (entry is not None and entry.needed)
 
 
 # -- what plans call -----------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from gradscope.runtime.core.dtypes.memory_formats import memory_format
 from gradscope.runtime.core.state.frames import outside
 from gradscope.runtime.core.state.generator import Generator
 from gradscope.runtime.core.state.settings import layout
+from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 PLAIN = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), range)
@@ -59,6 +60,7 @@ class Recording:
         self.code = code  # that of the step
         self.records = records  # else only the code that runs is watched
         self.thread = threading.get_ident()
+        self.first_node = next(local.state.sequence)  # nodes of the step have higher numbers
         self.calls: list[Call] = []
         self.stops: list[Stop] = []
         self.inside = 0

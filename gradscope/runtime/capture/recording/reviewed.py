@@ -38,6 +38,7 @@ MODULES = (
     "nn.functional",
     "nn.modules.",
     "nn.parameter",
+    "nn.uninitialized",
     "nn.utils.clip_grad",
     "optim.",
     "_utils",
@@ -164,7 +165,7 @@ FUNCTIONS: dict[str, Any] = {
     **_names("core.ops.shape.reshaping", "_reshaped_in_place", HARMLESS),
     **_names(
         "core.tensors.saved.saved_variable",
-        "save_input save_output unpack_array unpack_tensor pack _unhooked",
+        "save_input save_output unpack_array unpack_tensor pack _unhooked _placed _with_history",
         HARMLESS,
     ),
     **_names(

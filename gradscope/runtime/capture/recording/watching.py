@@ -116,7 +116,7 @@ class Watching:
                 self.program.add(code, frame.f_globals)
             elif kind == FOREIGN and not _called_by_runtime(frame):
                 recording.stop(what)
-            elif kind == LOOKS:
+            elif kind == LOOKS and recording.records:  # else it may be in a kernel
                 self._look_closer(frame, what)
             elif kind == DRAWS and recording.records and not self._made:
                 recording.stop("random numbers are drawn or seeded outside of what is recorded")
