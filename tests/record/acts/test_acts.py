@@ -146,6 +146,7 @@ loaded {"strict":true,"missing":[],"unexpected":[],"many":2} [64]
 loaded_itself of (1,), (1, 4) with  {"many":2} [64]
 statement with  {"what":"equated","name":"target"} [63]
 filled of (1,) {"by":"zeros_"} [65]
+assigned of (4, 4), (4, 4) {"name":"layers","what":"list of Linear","within":"Net"} [12, 57]
 statement {"what":"not-called","name":"zero_grad"} [56]
 statement {"what":"crossing","name":"again","by":"tensor"} [46]
 """
