@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
+from gradscope.record.looked import looked
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
@@ -24,7 +25,6 @@ from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
 from gradscope.trace import schema
-from gradscope.trace.load_save import load
 from gradscope.trace.text import clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
@@ -143,12 +143,14 @@ class Recording:
 
     def seal(self, ending: Mapping[str, Any]) -> bool:
         """Make the file whole as it is now, for the case that the process ends; whether it is."""
-        session = self.session
-        if session is None or not isinstance(self.writer, FileWriter) or not session.flush():
+        session, writer = self.session, self.writer
+        if session is None or not isinstance(writer, FileWriter):
             return False
+        return session.flush(partial(self._seal, session, writer, ending))
+
+    def _seal(self, session: Session, writer: FileWriter, ending: Mapping[str, Any]) -> None:
         self._ending(session, ending)
-        self.writer.seal()
-        return True
+        writer.seal()
 
     def unseal(self) -> None:
         """It goes on after all."""
@@ -174,27 +176,15 @@ class Recording:
             return None
         if self.places is not None:
             session.source.stops.reach(self.places.roots, frame)
-        if not session.flush():
-            return None
-        with session.own_time.working("looking"):
-            writer.seal(partial(session.source.stops.so_far, running=running))
-            try:
-                return load(writer.path) if isinstance(writer, FileWriter) else writer.trace()
-            finally:
-                writer.unseal()
+        more = partial(session.source.stops.so_far, running=running)
+        return looked(session, writer, partial(writer.seal, more))
 
     def as_if_over(self) -> Trace | None:
         """The trace, as if the program had ended well now; None: one cannot look now."""
         session, writer = self.session, self.writer
         if session is None or not isinstance(writer, FileWriter):
             return None
-        with session.own_time.working("looking"):
-            if not self.seal({"exit": "ok"}):
-                return None
-            try:
-                return load(writer.path)
-            finally:
-                self.unseal()
+        return looked(session, writer, partial(self._seal, session, writer, {"exit": "ok"}))
 
     def events(self) -> int:
         """So many were noted so far."""

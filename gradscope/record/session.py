@@ -84,13 +84,16 @@ class Session:
             self._calm = min(2 * self._calm, CALM)
             self._flush_if_open(wait=wait)
 
-    def flush(self) -> bool:
-        """Hand all notes so far to the writer; False if that was interrupted for this."""
+    def flush(self, then: Callable[[], None] | None = None) -> bool:
+        """Hand all notes so far to the writer; False if that was interrupted for this.
+
+        `then` is done before anybody can hand on more.
+        """
         if self._closed:
             raise RecordingError("this recording has ended, and its notes are written")
-        return self._flush_if_open()
+        return self._flush_if_open(then)
 
-    def _flush_if_open(self, *, wait: bool = True) -> bool:
+    def _flush_if_open(self, then: Callable[[], None] | None = None, *, wait: bool = True) -> bool:
         """The same; after the end threads may still run that the program left behind."""
         with self.alone(wait=wait) as alone:
             if not alone or self._closed:
@@ -103,6 +106,8 @@ class Session:
                 self.sites.flush()
                 self.writer.commit()
             self._flushed = time.perf_counter_ns()
+            if then is not None:
+                then()
             return True
 
     def pause(self) -> Pause:

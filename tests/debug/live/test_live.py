@@ -387,3 +387,37 @@ def test_that_not_all_leaves_were_looked_for_is_said(
 
     said = capsys.readouterr().err
     assert "leaves were looked for behind 4 nodes; there are more" in said
+
+
+THREADS = """\
+import threading, torch
+results = {}
+def work(n):
+    w = torch.full((4,), n / 8).requires_grad_()
+    for _ in range(6):
+        h = (w * 2).tanh()
+        h.register_hook(lambda grad: grad * 1.5)
+        h.sum().backward()
+    results[n] = w.grad.tolist()
+threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+for thread in threads:
+    thread.start()
+work(9)
+for thread in threads:
+    thread.join()
+print(sorted(results.items()))
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_several_threads_are_stopped_one_at_a_time_and_compute_the_same(
+    engine: str, tmp_path: Path
+) -> None:
+    plain = live(tmp_path, engine, then=(), script=THREADS)
+    breaks = ("--break", "hook *", "--break", "TanhBackward0")
+
+    stopped = live(tmp_path, engine, *breaks, then=("c",) * 20, script=THREADS)
+
+    assert plain.stdout == stopped.stdout != ""
+    assert "Traceback" not in stopped.stderr
+    assert len(stops(stopped)) > 20
