@@ -94,7 +94,7 @@ export class Painter {
     const largest = Math.max(12, Math.min(11 / this.k, 22));
     if (!this.isSeen(frame) || this.k * largest < 4) return;
     context.font = FONTS.frame.replace("12px", `${largest}px`);
-    const size = Math.max(12, largest * Math.min(1, (frame.w - 16) / context.measureText(frame.title).width));
+    const size = Math.max(12, largest * Math.min(1, (frame.w - 18) / context.measureText(frame.title).width));
     context.font = FONTS.frame.replace("12px", `${size}px`);
     context.textBaseline = "middle";
     context.textAlign = "left";
