@@ -76,8 +76,8 @@ class Deed(StrEnum):
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
     STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
-    # not-entered, rebound, loop-variable, misspelt (meant)); stored; equated (of a load: two names
-    # of one module); sum (signs); term (name, of that sum, its place and side); crossing (by),
+    # not-entered, rebound, loop-variable, defaults, misspelt (meant)); stored; equated (of a load:
+    # two names of one module); sum (signs); term (name, of that sum, its place and side); crossing (by),
     # which makes a tensor of numbers; written-unseen (in place, under no_grad); name: the
     # method's, variable's, or attribute's
     WARNING = "warning"  # category, text

@@ -178,10 +178,25 @@ def _misspelt(act: Done, site: Site, name: str) -> Found:
     )
 
 
+def _defaults(act: Done, site: Site, name: str) -> Found:
+    owner, _, value = _code(site).partition(".defaults")
+    value = value.partition("=")[2].strip()
+    return Found(
+        message=f"`{_code(site)}`{at(site)} has no effect on the groups that are there: each has "
+        f"its own `{name}`",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why="an optimizer's defaults are read when a group is added, and at no step",
+        fix=f"write `for group in {owner}.param_groups: group['{name}'] = {value}`",
+        certainty=Certainty.INFERRED,
+    )
+
+
 _IN_WORDS = {
     "not-called": _not_called,
     "dropped": _dropped,
     "not-entered": _not_entered,
     "loop-variable": _loop_variable,
     "misspelt": _misspelt,
+    "defaults": _defaults,
 }

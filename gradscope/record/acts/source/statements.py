@@ -9,6 +9,7 @@ tensor and leaves the parameter as it is.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -32,6 +33,10 @@ NEW = frozenset((
 ENTERED = frozenset(("no_grad", "enable_grad", "inference_mode", "autocast"))
 """Contexts of `torch`, which do nothing unless they are entered."""
 
+SETTINGS = frozenset(("lr", "weight_decay", "momentum", "betas", "eps", "alpha", "nesterov"))
+OPTIMIZER = re.compile(r"(^|_)(opt|optim|optimi[sz]er|adamw?|sgd)(_|\d|$)")
+"""Names of what has settings, and of optimizers."""
+
 OF_MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffers"))
 
 
@@ -39,8 +44,8 @@ class Idle(NamedTuple):
     """A statement that does nothing, or not what it says."""
 
     line: int
-    what: str  # not-called, dropped, not-entered, rebound, loop-variable
-    name: str  # of the method; or of the variable
+    what: str  # not-called, dropped, not-entered, rebound, loop-variable, defaults
+    name: str  # of the method; or of the variable, or setting
     function: str
 
 
@@ -108,6 +113,7 @@ def _idle(body: list[ast.stmt], function: str) -> Iterator[Idle]:
             yield from _expression(each, function)
         elif isinstance(each, ast.Assign):
             yield from _rebound(each, every, function)
+            yield from _defaults(each, function)
         elif isinstance(each, ast.For):
             yield from _loop_variable(each, function)
 
@@ -124,6 +130,20 @@ def _expression(statement: ast.Expr, function: str) -> Iterator[Idle]:
             yield Idle(line, "not-entered", name, function)
         elif name in NEW and not any(each.arg in ("out", "inplace") for each in value.keywords):
             yield Idle(line, "dropped", name, function)
+
+
+def _defaults(statement: ast.Assign, function: str) -> Iterator[Idle]:
+    """`optimizer.defaults["lr"] = x`, which groups that are there do not read."""
+    for target in statement.targets:
+        if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Constant):
+            continue
+        held, key = target.value, target.slice.value
+        if not isinstance(held, ast.Attribute) or held.attr != "defaults" or key not in SETTINGS:
+            continue
+        owner = held.value
+        name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+        if OPTIMIZER.search(name):
+            yield Idle(statement.lineno, "defaults", key, function)
 
 
 def _rebound(statement: ast.Assign, every: list[ast.stmt], function: str) -> Iterator[Idle]:

@@ -18,6 +18,7 @@ def train(model, optimizer, h, w, lr):
         w = w - lr * w.grad  # rebound w
     for p in model.parameters():
         p = p * 0.5  # loop-variable p
+    optimizer.defaults["lr"] = 0.5 * lr  # defaults lr
 class Net:
     def forward(self, x):
         try:
@@ -47,6 +48,8 @@ def train(model, optimizer, h, w, lr):
     torch.clamp(h, 0, 1, out=h)
     model.to("cpu")
     model.eval()
+    optimizer.param_groups[0]["lr"] = lr
+    options.defaults["lr"] = lr
 """
 
 
