@@ -77,8 +77,8 @@ class Deed(StrEnum):
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
     STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
     # not-entered, rebound, loop-variable, defaults, misspelt (meant)); stored; equated (of a load:
-    # two names of one module); sum (signs); term (name, of that sum, its place and side); crossing (by),
-    # which makes a tensor of numbers; written-unseen (in place, under no_grad); name: the
+    # two names of one module); sum (signs); term (name, of that sum, its place and side); crossing
+    # (by), which makes a tensor of numbers; written-unseen (in place, under no_grad); name: the
     # method's, variable's, or attribute's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
