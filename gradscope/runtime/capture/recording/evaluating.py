@@ -21,7 +21,7 @@ from gradscope.runtime.core.autograd.engine.backward import Identity
 from gradscope.runtime.core.autograd.engine.engine import GraphRoot
 from gradscope.runtime.core.autograd.engine.evaluate import is_needed, keep, wide_buffer
 from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
-from gradscope.runtime.core.calls.road.backward_text import _hands_on as hands_on
+from gradscope.runtime.core.calls.road.backward_text import hands_on
 from gradscope.runtime.core.graph.node import Node, OpNode
 from gradscope.runtime.core.graph.run_node import fitted, validate_count
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter, dense

@@ -81,7 +81,7 @@ def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
 
 
 def _formula_call(name: str, formula: Any, plan: Plan, *, arrays: bool, needs: str = "None") -> str:
-    if _hands_on(formula):
+    if hands_on(formula):
         return "grad"
     words = [
         "grad" if w in ("grad", "grads") else needs if w == "needs" else f"v_{w}"
@@ -90,7 +90,7 @@ def _formula_call(name: str, formula: Any, plan: Plan, *, arrays: bool, needs: s
     return f"{name}({', '.join(words)})"
 
 
-def _hands_on(formula: Any) -> bool:
+def hands_on(formula: Any) -> bool:
     """Whether a formula is no more than `lambda grad: grad`."""
     code = getattr(formula.function, "__code__", None)
     return code is not None and formula.words == ("grad",) and code.co_code == _SAME
