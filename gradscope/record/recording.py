@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
-from gradscope.record.looked import looked
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
+from gradscope.record.process.looked import looked
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
 from gradscope.record.process.ranks import this_process
 from gradscope.record.process.sudden_ends import SuddenEnds
