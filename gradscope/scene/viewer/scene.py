@@ -42,6 +42,7 @@ from gradscope.scene.viewer.times import (
     hook_table,
     mark_table,
     memory_table,
+    part_of_time,
     queue_table,
     run_table,
     sleep_table,
@@ -82,7 +83,7 @@ def viewer_scene(
         part = Selection(selection.step, selection.backward)
         against = Against(scope, scope_of(earlier.trace, part), earlier.names)
     texts = Texts()
-    times = times_of(scope)
+    times, during = times_of(scope), part_of_time(scope, selection)
     report = inspect(trace)
     tell("finding what repeats")
     groups, of_node = Groups(trace, scope.columns).table(texts)
@@ -104,9 +105,9 @@ def viewer_scene(
         "hooks": hook_table(times, texts),
         "arrivals": arrival_table(times, texts),
         "sleeps": sleep_table(times),
-        "spans": span_table(scope, texts),
-        "marks": mark_table(scope, texts),
-        "memory": memory_table(scope),
+        "spans": span_table(scope, texts, during),
+        "marks": mark_table(scope, texts, during),
+        "memory": memory_table(scope, during),
         "threads": thread_table(trace, texts),
         "saved": saved_table(scope, texts),
         "values": value_table(scope, texts),

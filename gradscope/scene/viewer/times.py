@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from gradscope.analysis.columns import Ids, member, paired
 from gradscope.analysis.graph.critical_path import critical_path
+from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import site_of
-from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.identity.steps import step_ids, step_numbers
 from gradscope.analysis.memory import held, over_time
 from gradscope.analysis.timing.durations import Runs, node_runs
+from gradscope.analysis.timing.own_work import FOREVER
 from gradscope.analysis.timing.passages import Passages, passages
 from gradscope.analysis.timing.schedule import hook_calls, sleeps
 from gradscope.analysis.timing.spans import marks, spans
@@ -34,6 +37,7 @@ from gradscope.trace.schema import (
     Push,
     Saved,
     Span,
+    Step,
     Thread,
 )
 from gradscope.trace.trace import Trace
@@ -54,6 +58,10 @@ ARGUMENTS = {
     "capture": "input_nr",
 }
 """Which column of an event's kind the page shows beside its node."""
+
+
+Part: TypeAlias = tuple[int, int]
+"""From when to when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +232,27 @@ def sleep_table(times: Times) -> Table:
     }
 
 
-def span_table(scope: Scope, texts: Texts) -> Table:
+def part_of_time(scope: Scope, selection: Selection) -> Part:
+    """From when the chosen nodes were made, or the step began, to the end of their backwards."""
+    if selection.step is None and selection.backward is None:
+        return 0, FOREVER
+    wanted = set() if selection.step is None else {*step_ids(scope.trace, selection.step)}
+    rows: list[Step | GraphTask] = [row for row in scope.trace.rows(Step) if row.id in wanted]
+    table = scope.trace.table(GraphTask)
+    rows += [table.row(task) for task in scope.tasks.tolist()]
+    begins = [*(row.begin for row in rows), *scope.of("t").tolist()]
+    ends = [FOREVER if row.end == NONE else row.end for row in rows]
+    return min((each for each in begins if each != NONE), default=0), max(ends, default=FOREVER)
+
+
+def span_table(scope: Scope, texts: Texts, part: Part) -> Table:
     """What the program said it was doing, and gradscope's own work."""
-    found = spans(scope.trace)
+    since, until = part
+    found = [
+        each
+        for each in spans(scope.trace)
+        if each.begin <= until and (each.end == NONE or each.end >= since)
+    ]
     return {
         "name": texts.column(each.name for each in found),
         "phase": texts.column(_words(each.phase) for each in found),
@@ -236,9 +262,9 @@ def span_table(scope: Scope, texts: Texts) -> Table:
     }
 
 
-def mark_table(scope: Scope, texts: Texts) -> Table:
+def mark_table(scope: Scope, texts: Texts, part: Part) -> Table:
     """Moments that the program marked."""
-    found = marks(scope.trace)
+    found = [each for each in marks(scope.trace) if part[0] <= each.t <= part[1]]
     return {
         "name": texts.column(each.name for each in found),
         "note": texts.column(each.note for each in found),
@@ -261,13 +287,16 @@ def critical_table(times: Times) -> Table:
     return {"backward": ints(backward), "node": scope.rows(ints(found))}
 
 
-def memory_table(scope: Scope) -> Table:
+def memory_table(scope: Scope, part: Part) -> Table:
     """How many bytes the graph keeps alive from one moment on, each storage once."""
     over = over_time(held(scope.trace))
     t, total = over.t, over.bytes
     last = np.ones(len(t), bool)
     last[:-1] = t[1:] != t[:-1]
-    return {"t": t[last], "bytes": total[last]}
+    t, total = t[last], total[last]
+    first = max(int(np.searchsorted(t, part[0], "right")) - 1, 0)  # what was kept when it begins
+    mine = slice(first, int(np.searchsorted(t, part[1], "right")))
+    return {"t": np.maximum(t[mine], part[0]), "bytes": total[mine]}
 
 
 def thread_table(trace: Trace, texts: Texts) -> Table:

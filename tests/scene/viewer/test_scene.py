@@ -21,11 +21,14 @@ from gradscope.trace.schema import (
     Edge,
     Frame,
     GraphTask,
+    Mark,
     Module,
     Node,
     NodeBegin,
     NodeEnd,
     Push,
+    Saved,
+    Span,
     Stack,
     Step,
 )
@@ -178,15 +181,24 @@ def test_a_step_alone_holds_its_own_nodes_and_says_so() -> None:
         Step(0, 4, begin=0, end=9),
         Step(1, 5, begin=10, end=19),
         Node(0, "MulBackward0", step=0),
-        Node(1, "AddBackward0", step=1),
+        Node(1, "AddBackward0", step=1, t=10),
         GraphTask(0, roots=(0,), step=0, begin=1, end=2),
         GraphTask(1, roots=(1,), step=1, begin=11, end=12),
+        *(Span(n, f"of step {n}", begin=10 * n + 1, end=10 * n + 8) for n in range(3)),
+        *(Mark(n, f"in step {n}", t=10 * n + 5) for n in range(3)),
+        *(
+            Saved(n, min(n, 1), "self", bytes=8, t=10 * n + 2, released=10 * n + 7)
+            for n in range(3)
+        ),
     )
     scene = viewer_scene(trace, Selection(step=5))
 
     assert column(scene, "nodes", "name") == ["AddBackward0"]
     assert column(scene, "backwards", "number") == [1]
     assert scene.facts["part"] == "step 5"
+    assert column(scene, "spans", "name") == ["of step 1"]
+    assert column(scene, "marks", "name") == ["in step 1"]
+    assert column(scene, "memory", "bytes") == [0, 8, 0]
 
 
 def test_where_to_begin_must_be_there() -> None:
