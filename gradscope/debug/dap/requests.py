@@ -22,6 +22,7 @@ from gradscope.errors import UsageError
 from gradscope.scene.answers.answer import Answer
 from gradscope.scene.moments import Moments
 from gradscope.trace.load_save import load
+from gradscope.trace.schema import NONE
 
 CAN = {
     **dict.fromkeys(
@@ -36,6 +37,10 @@ CAN = {
     ),
     "exceptionBreakpointFilters": list(FILTERS),
 }  # fmt: skip
+
+
+SOON = 100
+"""So many moments are looked at for the first that has a line."""
 
 
 # -- begin and end ----------------------------------------------------------------------------
@@ -64,11 +69,19 @@ def _launch(session: Session, asked: Asked) -> None:
         raise UsageError("launch names nothing: give the path of a trace or script as `program`")
     session.opened = Walk(load(path))
     session.known_sources = Sources(session.opened.trace)
-    session.opened.moment = session.opened.place(str(asked.get("at", "start")))
+    at = asked.get("at")
+    session.opened.moment = _first(session.opened) if at is None else session.opened.place(str(at))
     trace = session.opened.trace
     for note in trace.notes[: trace.truncated]:
         session.after(partial(_printed, session, "console", f"gradscope: {note}\n"))
     session.after(lambda: session.wire.event("initialized"))
+
+
+def _first(walk: Walk) -> int:
+    """The first moment that has a line of the program, which an editor shows."""
+    happened = (walk.at(moment).happened for moment in range(min(walk.last + 1, SOON)))
+    lines = (moment for moment, row in enumerate(happened) if getattr(row, "stack", NONE) != NONE)
+    return next(lines, 0)
 
 
 def _printed(session: Session, category: str, text: str) -> None:
