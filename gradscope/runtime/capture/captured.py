@@ -130,7 +130,11 @@ class Captured:
             self._tries += 1
             if self._tries < MOST_TRIES:
                 return
-        if making.stops:
+        cannot_cut = making.stops and not (making.stops[0].place or making.stops[0].about)
+        if cannot_cut and self.plans:  # which are right for other calls
+            self.stops = list(making.stops)
+            self._say(f"{self._name()} is not recorded anew: {making.stops[0]}")
+        elif making.stops:
             self._give_up(making.stops)
 
     def _prove(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

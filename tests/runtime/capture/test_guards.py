@@ -220,3 +220,22 @@ def test_after_a_change_of_shape_there_are_two_plans() -> None:
     assert [plan.proved for plan in run.plans] == [True, True]
     assert told == ["args[0] was float32 of 2×3 (no grad), is float32 of 4×3 (no grad)"]
     assert (run.eager, run.recaptured) == (5, told)  # watched once; each recorded and proved
+
+
+def test_a_tensor_that_the_step_also_reaches_is_not_taken_for_another() -> None:
+    weight = torch.full((3,), 2.0, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        loss = (x * weight * 3.0).sum()
+        loss.backward()
+        return loss.detach()
+
+    run = Captured(step)
+    for _ in range(5):
+        weight.grad = None
+        run(torch.ones(3, requires_grad=True))
+    weight.grad = None
+    run(weight)
+
+    assert run.plans[0].replays >= 3
+    assert weight.grad.tolist() == [12.0, 12.0, 12.0]

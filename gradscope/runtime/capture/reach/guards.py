@@ -97,7 +97,8 @@ class Guards:
     # -- the text -------------------------------------------------------------------------------
 
     def _tests(self) -> list[str]:
-        tests = [self._holding(nr, holding) for nr, holding in enumerate(self.holdings)]
+        tests = self._apart()
+        tests += [self._holding(nr, holding) for nr, holding in enumerate(self.holdings)]
         for nr, state in enumerate(self.states):
             tests += self._tensor(nr, state)
         lines = []
@@ -105,6 +106,12 @@ class Guards:
             together = " and ".join(tests[start : start + 20])
             lines += [f"if not ({together}):", "    return False"]
         return lines
+
+    def _apart(self) -> list[str]:
+        """That no tensor is given for a gradient that the step reaches by itself, too."""
+        self.scope["reached"] = frozenset(id(state.tensor) for state in self.states)
+        leaves = [leaf for leaf in self.arguments.tensors if leaf.value.requires_grad]
+        return [f"id({leaf.place}) not in reached" for leaf in leaves]
 
     def _holding(self, nr: int, holding: Holding) -> str:
         owner, value = self._name("o", holding.owner), f"h{nr}"
@@ -163,8 +170,15 @@ class Guards:
     # -- what differs ---------------------------------------------------------------------------
 
     def _look_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        self.failed = self.arguments.differ(args, kwargs) or self._differs()
+        self.failed = self.arguments.differ(args, kwargs) or self._given_twice(args, kwargs)
+        self.failed = self.failed or self._differs()
         return not self.failed
+
+    def _given_twice(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        for leaf in self.arguments.leaves_of(args, kwargs):
+            if leaf.value.requires_grad and id(leaf.value) in self.scope["reached"]:
+                return f"{leaf.place} is a tensor that the step reaches by itself, too"
+        return ""
 
     def _differs(self) -> str:
         """What is not as it was, in words; what only has another identity is taken over."""
