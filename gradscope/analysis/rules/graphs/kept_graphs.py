@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Evidence, Severity
-from gradscope.analysis.identity.sites import at
+from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.retained_graphs import walked_again
 from gradscope.analysis.rules.registry import Found, rule
@@ -140,7 +141,7 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
 
     In `model.eval()` the graph is still recorded, and keeps all that a backward would need, unless
     the evaluation runs under `torch.no_grad()`. What an evaluation holds is looked at when training
-    goes on.
+    goes on. It is a note where that is one result, and not what several batches were gathered in.
 
     Bad:
         model = torch.nn.Linear(3, 1)
@@ -202,6 +203,7 @@ def _last_before(times: list[int], t: int) -> int | None:
 
 def _unused(acts: Acts, same: list[Done]) -> Found:
     act, sites = same[0], acts.sites(same[0])
+    sites_of = [acts.site(each) for each in same]
     often = f", {len(same)} times" if len(same) > 1 else ""
     return Found(
         message=f"An evaluation builds a graph that no backward uses{often}: {_holder(act)} keeps "
@@ -212,4 +214,13 @@ def _unused(acts: Acts, same: list[Done]) -> Found:
         f"{act.facts.get('many')} tensor(s) held a graph that was made since, and no backward came",
         fix="put the evaluation under `with torch.no_grad():`, or `@torch.no_grad()` above its "
         "function",
+        severity=None if any(map(_gathers, same, sites_of)) else Severity.NOTE,
     )
+
+
+def _gathers(act: Done, site: Site) -> bool:
+    """Whether graphs of several batches are kept, and not one result until it is replaced."""
+    facts, text = act.facts, site.text
+    _, _, value = text.partition("=")
+    summed = "+=" in text or "sum(" in value or str(facts.get("name")) in re.findall(r"\w+", value)
+    return bool(facts.get("container")) or facts.get("many", 0) > 1 or summed
