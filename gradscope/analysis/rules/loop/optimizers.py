@@ -67,14 +67,14 @@ def _remembers(optimizer: Optimizer) -> bool:
 def _begins_anew(loop: Loop, several: list[Optimizer]) -> bool:
     """Whether each trains other weights than the one before left, or others train between."""
     first, last = several[0].built.t, several[-1].built.t
-    tensors = set(several[0].tensors)
+    tensors, own = set(several[0].tensors), {each.built.id for each in several}
     set_anew = (Deed.LOADED, Deed.DATA_SET, Deed.DATA_WRITTEN, Deed.FILLED)
     if any(first < act.t < last for act in loop.acts.of(*set_anew)):
         return True
     return any(
         first < step.t < last
         for each in loop.optimizers
-        if each not in several and not tensors.isdisjoint(each.tensors)
+        if each.built.id not in own and not tensors.isdisjoint(each.tensors)
         for step in each.steps
     )
 
@@ -208,11 +208,16 @@ def not_scaled(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     for optimizer in loop.optimizers:
         scaled = [act for act in loop.acts.of(Deed.SCALED_STEP) if act.of == optimizer.built.id]
+        if not scaled:
+            continue
         fills = [each for each in loop.moments(optimizer) if each.beat is Beat.FILLED]
-        plain = [each for each in fills if not _multiplied(trace, each)]
-        if scaled and fills and len(plain) == len(fills):
+        plain = [each for each in fills[:MANY] if not _multiplied(trace, each)]
+        if fills and len(plain) == len(fills[:MANY]):
             yield _divided(loop, optimizer, scaled, plain)
 
+
+MANY = 100
+"""So many backwards are looked at: a loop repeats itself."""
 
 HOPS = 3
 """So far from its root a backward may be multiplied by the scale: losses are scaled one by one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -60,7 +61,8 @@ def never_stepped(trace: Trace) -> Iterator[Found]:
 def _clears_between(fills: list[Moment], cleared: list[Moment]) -> bool:
     """Whether what a backward brought is thrown away before the next, more than once."""
     times = [each.t for each in cleared]
-    return sum(any(a.t < t < b.t for t in times) for a, b in pairwise(fills)) >= MANY - 1
+    places = [bisect_left(times, fill.t) for fill in fills]
+    return sum(before < after for before, after in pairwise(places)) >= MANY - 1
 
 
 def _never(loop: Loop, optimizer: Optimizer, fills: list[Moment], cleared: list[Moment]) -> Found:
