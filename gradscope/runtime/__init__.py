@@ -94,6 +94,7 @@ from gradscope.runtime.core.tensors.making.more_factories import (
     empty_strided as empty_strided,
     scalar_tensor as scalar_tensor,
 )
+from gradscope.runtime.core.tensors.memory.reuse import keep_freed_memory
 from gradscope.runtime.core.tensors.printing import set_printoptions as set_printoptions
 from gradscope.runtime.core.tensors.questions import (
     get_device as get_device,
@@ -129,6 +130,7 @@ _GIVING = (
 )
 """What gives methods and functions to rooms below (Note [Calls upwards] in state/upward.py)."""
 
+keep_freed_memory()
 _tables.load()
 globals().update(NAMES, **LEGACY_TYPES, **_tables.offered(""))
 
