@@ -48,5 +48,7 @@ def _compare(name: str, make: Callable[[Any], Any], limit: float, rounds: int) -
     if not captured.plans:
         print(f"  {name}: {captured.stops[0]}")
         return
+    while limit == CHAIN_LIMIT and not captured.plans[0].fusing_tried:
+        captured()
     report_ratio(name, "PyTorch", in_turn(captured, make(torch), rounds=rounds), limit)
     report(f"{name}: its first {BEFORE} calls over eager ones", first / BEFORE / eager, 60, "×")
