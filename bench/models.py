@@ -158,9 +158,9 @@ def adam(torch: Any) -> Step:
 RESNET = "ResNet-18 on 32×32, batch 8"
 GPT = "GPT, 4 layers of 128, T=64, batch 8"
 MODELS = {
-    "MLP 784-256-10, batch 64": Model(mlp, 1.0, rounds=60),
+    "MLP 784-256-10, batch 64": Model(mlp, 0.95, rounds=60),
     "LSTM of 128, T=50, batch 16": Model(lstm, 1.0),
-    GPT: Model(gpt, 1.3),
-    RESNET: Model(resnet18, 2.0, rounds=12),
+    GPT: Model(gpt, 1.1),
+    RESNET: Model(resnet18, 0.95, rounds=12),
     "Adam over 200 tensors": Model(adam, 1.0, rounds=60),
 }

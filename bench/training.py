@@ -16,7 +16,7 @@ from typing import Any
 from bench.measure import in_turn, report, report_ratio
 from bench.models import GPT, MODELS, RESNET, Model
 
-MEMORY_LIMIT = 1.3
+MEMORY_LIMIT = 1.0
 RECORDING_LIMITS = {"engine": 1.10, "values": 1.25}
 RECORDED = (RESNET, GPT)
 PROCESSES = 3
