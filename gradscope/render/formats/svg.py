@@ -27,10 +27,10 @@ from gradscope.scene.graph.picture import (
     Tone,
 )
 from gradscope.scene.layout.labels import MARGIN, Row
-from gradscope.scene.layout.layered import Point
 from gradscope.scene.layout.measure import Style, fitting, width_of
 from gradscope.scene.layout.nested import Course, Rect, Stub
 from gradscope.scene.layout.picture import EDGE, Layout, layout
+from gradscope.scene.layout.pieces import Point
 from gradscope.trace.schema import NONE
 
 SANS = "Helvetica,Arial,'Liberation Sans',sans-serif"

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gradscope.scene.layout.layered import ROW_GAP, Piece, Way
 from gradscope.scene.layout.measure import Style, fitting, width_of
+from gradscope.scene.layout.pieces import ROW_GAP, Piece, Way
 from gradscope.scene.readable import plural
 
 MOST_ROWS = 12

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from gradscope.scene.layout.columns import FIRST, LAST, columns_of, parts_of, whole_of
-from gradscope.scene.layout.layered import QUICK, USUAL, WIDEST, Piece, Point, Way, lay_out, ranks
+from gradscope.scene.layout.layered import lay_out, ranks
+from gradscope.scene.layout.pieces import QUICK, USUAL, WIDEST, Piece, Point, Way
 
 PAD = 12.0
 BETWEEN_COLUMNS = 34.0

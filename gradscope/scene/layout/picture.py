@@ -7,9 +7,9 @@ from math import sqrt
 
 from gradscope.scene.graph.picture import Form, GraphScene
 from gradscope.scene.layout.labels import MARGIN, Row, box_rows, frame_rows, size_of
-from gradscope.scene.layout.layered import BETWEEN, ROW_GAP
 from gradscope.scene.layout.measure import Style, width_of
 from gradscope.scene.layout.nested import Link, Placed, Sized, nested
+from gradscope.scene.layout.pieces import BETWEEN, ROW_GAP
 from gradscope.trace.text import visible
 
 SCREEN = (1600.0, 1000.0)

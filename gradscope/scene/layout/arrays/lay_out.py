@@ -11,7 +11,7 @@ from gradscope.scene.layout.arrays.graph import Flat, Floats, starts_of
 from gradscope.scene.layout.arrays.parts import Parts, Stubs, parts_of
 from gradscope.scene.layout.arrays.places import Places
 from gradscope.scene.layout.arrays.rows import rows_of
-from gradscope.scene.layout.layered import ROW_GAP, UNDER_LABEL
+from gradscope.scene.layout.pieces import ROW_GAP, UNDER_LABEL
 
 BETWEEN_COLUMNS = 34.0
 BENT, MOST_BENT = 0.06, 26.0

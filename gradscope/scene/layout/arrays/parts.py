@@ -10,8 +10,8 @@ from gradscope.analysis.columns import Ids
 from gradscope.scene.layout.arrays.graph import Flags, Flat, Floats, place_in_run, starts_of
 from gradscope.scene.layout.arrays.rows import Rows
 from gradscope.scene.layout.columns import LONGEST, MOST_ROWS, MOST_STUBS
-from gradscope.scene.layout.layered import LANE
 from gradscope.scene.layout.measure import Style, width_of
+from gradscope.scene.layout.pieces import LANE
 
 LANES_EACH = 3
 """So many lanes there may be for each box."""

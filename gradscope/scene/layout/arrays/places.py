@@ -7,7 +7,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.scene.layout.arrays.graph import Flags, Floats, in_order, starts_of, sums_in_runs
 from gradscope.scene.layout.arrays.parts import Parts
-from gradscope.scene.layout.layered import BESIDE_LANE, BETWEEN
+from gradscope.scene.layout.pieces import BESIDE_LANE, BETWEEN
 
 SWEEPS = 6
 SETTLINGS = 6

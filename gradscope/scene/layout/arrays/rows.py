@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.scene.layout.arrays.depths import depths
 from gradscope.scene.layout.arrays.graph import Flat, Floats, starts_of, sums_in_runs
-from gradscope.scene.layout.layered import BETWEEN, ROW_GAP, WIDEST
+from gradscope.scene.layout.pieces import BETWEEN, ROW_GAP, WIDEST
 
 SIDEWAYS = 1.6
 """How much wider than high a picture is to be."""
