@@ -73,6 +73,24 @@ def double_softmax(trace: Trace) -> Iterator[Found]:
             f"{cause}",
             fix=_leave_out(calls, given.maker, "softmax", "log_softmax", "sigmoid"),
         )
+    yield from _of_a_distribution(calls)
+
+
+def _of_a_distribution(calls: Calls) -> Iterator[Found]:
+    """`Categorical(logits=…)` of probabilities: it makes them add up to 1 by logsumexp."""
+    for given in _given(calls, "logsumexp"):
+        if calls.name(given.maker) in {"_softmax", "softmax"}:
+            site = calls.site(given.maker)
+            yield Found(
+                message=f"Double softmax: logits are normalised at {calls.site(given.loss)}, as by "
+                f"Categorical(logits=…), and are what softmax{calls.where(given.maker)} made at "
+                f"{site}",
+                site=site,
+                evidence=_evidence(calls, given.maker, given.loss),
+                why="the exponential is taken of numbers between 0 and 1, so that what is chosen "
+                "from stays nearly even",
+                fix="write `Categorical(probs=…)`, or give it what softmax is given",
+            )
 
 
 @rule("GS702", "double-sigmoid", Severity.WARNING, needs="engine", reads=READS)

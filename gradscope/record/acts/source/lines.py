@@ -163,6 +163,10 @@ def line_that_equates(one: str, other: str, file: str) -> int:
 
 def _stores(statement: ast.stmt, stored: Stored) -> int:
     """How likely it is that this gives the name something, 1 the most; 0: it does not."""
+    if isinstance(statement, ast.Expr | ast.Assign):
+        bodies = (each.body for each in ast.walk(statement) if isinstance(each, ast.Lambda))
+        if any(_stores(ast.Expr(body), stored) for body in bodies):
+            return 1
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = statement.value.func
         adds = isinstance(function, ast.Attribute) and function.attr in ADDERS
