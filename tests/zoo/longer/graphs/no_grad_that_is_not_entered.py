@@ -18,11 +18,11 @@ class Forecaster(nn.Module):
 
 def validate(model, batches):
     model.eval()
-    torch.no_grad()  # BUG graph-unused
+    torch.no_grad()  # BUG no-effect
     # FIX torch.set_grad_enabled(False)
     predictions, errors = [], []
     for x, y in batches:
-        output = model(x)  # ALSO
+        output = model(x)
         predictions.append(output)
         errors.append((output - y).abs().mean())
     # ADD torch.set_grad_enabled(True)
