@@ -80,8 +80,10 @@ def _bernoulli(self, *, generator=None):
 def _around(mean, std, generator):
     source = chosen(generator)
     if isinstance(std, np.ndarray):
-        return source.normal_around(np.asarray(mean, std.dtype), std)
-    return np.asarray(source.normal(mean.shape, mean.dtype, 0.0, float(std)) + mean)
+        drawn = source.normal_around(np.asarray(mean, std.dtype), std)
+    else:
+        drawn = source.normal(mean.shape, mean.dtype, 0.0, float(std)) + mean
+    return np.asarray(drawn, order="C")
 
 
 # What is drawn does not depend on what was there: the gradient is zero.
