@@ -80,10 +80,8 @@ def _bernoulli(self, *, generator=None):
 def _around(mean, std, generator):
     source = chosen(generator)
     if isinstance(std, np.ndarray):
-        drawn = source.normal_around(np.asarray(mean, std.dtype), std)
-    else:
-        drawn = source.normal(mean.shape, mean.dtype, 0.0, float(std)) + mean
-    return np.asarray(drawn, order="C")
+        return source.normal_around(np.asarray(mean, std.dtype), std)
+    return np.asarray(source.normal(mean.shape, mean.dtype, 0.0, float(std)) + mean)
 
 
 # What is drawn does not depend on what was there: the gradient is zero.
@@ -96,15 +94,15 @@ _drawn_exponential = op("ExponentialBackward0", _exponential, ELEMENTWISE, INTER
 _drawn_whole = op("RandomBackward0", _whole, ELEMENTWISE, INTERNAL, **NOTHING)
 _around_means = op(
     "NormalBackward1", lambda mean, std, *, generator=None: _around(mean, std, generator),
-    ELEMENTWISE, INTERNAL, mean=lambda grad: zeros_like(grad),
+    ELEMENTWISE, ROW_BY_ROW, INTERNAL, mean=lambda grad: zeros_like(grad),
 )  # fmt: skip
 _of_stds = op(
     "NormalBackward2", lambda mean, std, *, generator=None: _around(mean, std, generator),
-    ELEMENTWISE, INTERNAL, std=lambda grad: zeros_like(grad),
+    ELEMENTWISE, ROW_BY_ROW, INTERNAL, std=lambda grad: zeros_like(grad),
 )  # fmt: skip
 _around_both = op(
     "NormalBackward3", lambda mean, std, *, generator=None: _around(mean, std, generator),
-    ELEMENTWISE, INTERNAL, mean=lambda grad: zeros_like(grad), std=lambda grad: zeros_like(grad),
+    ELEMENTWISE, ROW_BY_ROW, INTERNAL, mean=lambda grad: zeros_like(grad), std=lambda grad: zeros_like(grad),
 )  # fmt: skip
 uniform_ = inplace(_drawn_uniform)
 normal_ = inplace(_drawn_normal)
