@@ -102,7 +102,8 @@ _of_stds = op(
 )  # fmt: skip
 _around_both = op(
     "NormalBackward3", lambda mean, std, *, generator=None: _around(mean, std, generator),
-    ELEMENTWISE, ROW_BY_ROW, INTERNAL, mean=lambda grad: zeros_like(grad), std=lambda grad: zeros_like(grad),
+    ELEMENTWISE, ROW_BY_ROW, INTERNAL,
+    mean=lambda grad: zeros_like(grad), std=lambda grad: zeros_like(grad),
 )  # fmt: skip
 uniform_ = inplace(_drawn_uniform)
 normal_ = inplace(_drawn_normal)
