@@ -12,11 +12,14 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
-from gradscope.trace.schema import NONE, Deed
+from gradscope.trace.schema import NONE, Deed, GraphTask
 from gradscope.trace.trace import Trace
 
 REMOVED = {"detach": ".detach()", "data": ".data", "item": ".item()"}
 """What is taken out of a line to keep history."""
+
+MOST = 0.5
+"""Of what is behind a cut: where so much of it gets no gradient, it is that cut's doing."""
 
 
 @rule("GS401", "graph-cut", Severity.WARNING, needs="engine")
@@ -92,6 +95,8 @@ def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int
             share = len(lost) / len(act.tensors)
             for tensor in lost:
                 best[tensor].append((share, act))
+    last = int(training.trace.table(GraphTask)["begin"].max(initial=NONE))
+    best = {tensor: _not_aside(found, last) for tensor, found in best.items()}
     chosen: dict[int, tuple[Done, set[int]]] = {}
     for tensor, found in best.items():
         most = max(share for share, _ in found)
@@ -99,6 +104,17 @@ def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int
             if share == most:
                 chosen.setdefault(act.id, (act, set()))[1].add(tensor)
     yield from chosen.values()
+
+
+def _not_aside(found: list[tuple[float, Done]], last: int) -> list[tuple[float, Done]]:
+    """Without what was only looked at, where another cut explains it.
+
+    What is cut after the last backward takes nothing from it. Of what comes by another way to a
+    cut behind which most is missing, a copy without history was made on the side, as for a print.
+    """
+    found = [each for each in found if each[1].t <= last] or found
+    on = [each for each in found if len(each[1].tensors) > 1 and each[0] >= MOST]
+    return on or found
 
 
 def _choices(training: Training, lost: frozenset[int], other: Done) -> list[Done]:

@@ -56,6 +56,26 @@ def test_what_another_optimizers_round_left_is_not_cleared_too_early(tmp_path: P
     assert [*told(advised, tmp_path)] == ["GS409"]
 
 
+LOOKED_AT = """
+stem, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD([*stem.parameters(), *head.parameters()], lr=0.1)
+x = torch.ones(3, 2, requires_grad=True)
+for step in range(2):
+    optimizer.zero_grad()
+    head(stem(x).data).mean().backward()
+    optimizer.step()
+    moved = (stem.bias.detach() - 1).abs()
+print("moved by", moved, stem.weight.detach() - 1, (stem.weight + stem.bias).detach())
+"""
+
+
+def test_a_weight_that_is_only_looked_at_is_cut_off_where_its_module_is(tmp_path: Path) -> None:
+    found = inspect(recorded(LOOKED_AT.lstrip(), tmp_path)).findings
+
+    (cut,) = (each for each in found if each.rule == "GS401")
+    assert cut.site.place.endswith("snippet_0.py:6")
+
+
 def gate(scale: str) -> str:
     """A module whose parameters are in a plain dict."""
     return f"""
