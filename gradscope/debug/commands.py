@@ -340,7 +340,7 @@ def _grads(walk: Walk, _: str) -> Answer:
 def _why(walk: Walk, rest: str) -> Answer:
     """Why a node ran when it did, or has not yet; why a tensor's .grad is None."""
     try:
-        said = order(walk.trace, rest or str(_node_here(walk)))
+        said = order(walk.trace, rest or str(_node_here(walk)), _task_here(walk))
     except UnknownNameError:
         return why_none(walk.trace, rest)
     backward, turns = walk.state.backward, said.data
@@ -356,7 +356,7 @@ def _why(walk: Walk, rest: str) -> Answer:
 @command("grad", takes="TENSOR")
 def _grad(walk: Walk, rest: str) -> Answer:
     """How a tensor's gradient came to be."""
-    return grad_of(walk.trace, rest)
+    return grad_of(walk.trace, rest, f"why {rest}")
 
 
 @command("findings", "f")
@@ -365,6 +365,12 @@ def _findings(walk: Walk, _: str) -> Answer:
     found = walk.trace.once(inspect).findings
     lines = tuple(f"{each.id} {each.rule} {each.slug}: {each.message}" for each in found)
     return Answer(plural(len(found), "finding"), sections=filled(Section("worst first", lines)))
+
+
+def _task_here(walk: Walk) -> int:
+    """The backward under way, or what happened now was of."""
+    backward = walk.state.backward
+    return getattr(walk.state.happened, "task", NONE) if backward is None else backward.task.id
 
 
 def _node_here(walk: Walk) -> int:

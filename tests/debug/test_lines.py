@@ -121,3 +121,15 @@ def test_help_with_a_command_is_about_it(trace: Trace) -> None:
 
 def test_quit_ends_it(trace: Trace) -> None:
     assert told(trace, "quit", "state") == ""
+
+
+def test_why_answers_about_the_backward_at_hand() -> None:
+    with record() as recording:
+        weight = torch.ones(2, requires_grad=True)
+        loss = (weight * 2).sum()
+        for _ in range(2):
+            loss.backward(retain_graph=True)
+    screens = told(recording.trace(), "goto end", "reverse node AccumulateGrad", "why")
+
+    assert "ran 3rd of 3 in backward 1" in screens.replace("\n", " ")
+    assert "in other backwards\n  backward 0: ran 3rd of 3" in screens

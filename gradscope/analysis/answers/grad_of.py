@@ -70,6 +70,7 @@ class Happening:
     how: str = ""
     norm: float = NOT_KNOWN  # of the gradient afterwards
     before: float = NOT_KNOWN
+    bad: str = ""  # what is not finite in it, as in "56 NaN, 2 Inf"; the norm is of the rest
     moved: tuple[float, float] = (NOT_KNOWN, NOT_KNOWN)  # the tensor, by a step; its norm before
     times: int = 1
     facts: Mapping[str, Any] | None = None
@@ -77,7 +78,7 @@ class Happening:
     @property
     def likeness(self) -> tuple[object, ...]:
         """What it has in common with those of other rounds."""
-        return self.part, self.site.place, self.name, self.how, self.times
+        return self.part, self.site.place, self.name, self.how, self.times, bool(self.bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,8 @@ class Round:
     happenings: tuple[Happening, ...]
     times: int = 1
     backwards: tuple[int, ...] = ()  # their numbers
-    norms: tuple[float, ...] = ()  # what each round left in .grad, where that is known
+    norms: tuple[float, ...] = ()  # what each round left in .grad, where that is known, and finite
+    bad: tuple[tuple[int, str], ...] = ()  # backwards that left what is not finite, and what
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def grad_story(trace: Trace, tensor: int) -> GradStory:
     """The story of one tensor's gradient."""
     told = _Told(trace, tensor)
     happened = sorted((*told.of_engine(), *told.of_program()), key=lambda each: each.t)
+    if trace.meta.get("level") != "graph":
+        happened = [*_passed_over(happened)]
     brought = {each.backward for each in happened if each.part in _ARRIVALS}
     return GradStory(
         tensor=tensor,
@@ -123,6 +127,22 @@ def grad_story(trace: Trace, tensor: int) -> GradStory:
 
 _ARRIVALS = (Part.BEGAN, Part.SENT, Part.KEPT, Part.RETURNED)
 _ENDS = (Part.STEPPED, Part.SKIPPED)
+
+
+PASSED_OVER = "passed over"
+"""How a step goes that finds None in `.grad`."""
+
+
+def _passed_over(happened: list[Happening]) -> Iterator[Happening]:
+    """The same, and of each step whether it passed the tensor over."""
+    empty = False
+    for each in happened:
+        if each.part in (Part.KEPT, Part.WRITTEN):
+            empty = each.how == "to None"
+        elif each.part is Part.CLEARED and each.how:
+            empty = each.how == "to None" or empty
+        passes = empty and each.part is Part.STEPPED and not each.moved[0] > 0
+        yield replace(each, how=PASSED_OVER) if passes else each
 
 
 def _rounds(happened: list[Happening]) -> list[list[Happening]]:
@@ -144,7 +164,10 @@ def _folded(rounds: list[list[Happening]]) -> tuple[Round, ...]:
     found: list[Round] = []
     for happened in map(_merged, rounds):
         numbers = tuple(dict.fromkeys(h.backward for h in happened if h.backward != NONE))
-        norms = tuple(h.norm for h in happened if h.part is Part.KEPT and not math.isnan(h.norm))
+        norms = tuple(
+            h.norm for h in happened if h.part is Part.KEPT and not (h.bad or math.isnan(h.norm))
+        )
+        bad = tuple((h.backward, h.bad) for h in happened if h.part is Part.KEPT and h.bad)
         pattern = [each.likeness for each in happened]
         if found and [each.likeness for each in found[-1].happenings] == pattern:
             last = found[-1]
@@ -153,9 +176,10 @@ def _folded(rounds: list[list[Happening]]) -> tuple[Round, ...]:
                 times=last.times + 1,
                 backwards=last.backwards + numbers,
                 norms=last.norms + norms,
+                bad=last.bad + bad,
             )
         else:
-            found.append(Round(tuple(happened), 1, numbers, norms))
+            found.append(Round(tuple(happened), 1, numbers, norms, bad))
     return tuple(found)
 
 
@@ -173,9 +197,19 @@ def _merged(happened: list[Happening]) -> list[Happening]:
                 before,
                 times=before.times + 1,
                 norm=each.norm if each.part is Part.SUMMED else NOT_KNOWN,
+                bad=each.bad if each.part is Part.SUMMED or each.bad == before.bad else "in some",
             )
         )
     return list(found.values())
+
+
+_Look = tuple[float, str]
+"""A norm, and what is not finite."""
+_UNSEEN: _Look = NOT_KNOWN, ""
+
+
+def _not_finite(nan: int, inf: int) -> str:
+    return ", ".join(f"{many:,} {name}" for many, name in ((nan, "NaN"), (inf, "Inf")) if many)
 
 
 class _Told:
@@ -198,7 +232,7 @@ class _Told:
         """Gradients as they came, by time; what changed them, where they went."""
         yield from self._began()
         for node in self.nodes:
-            norms: dict[int, float] = {}  # of the gradient on its way, by task
+            norms: dict[int, _Look] = {}  # of the gradient on its way, by task
             kinds = (Decrement, BufferAdded, HookBegin, HookEnd, Accumulate, Capture)
             under_way: list[HookBegin] = []
             for event in self.trace.events(*kinds, node=node):
@@ -211,62 +245,65 @@ class _Told:
                 else:
                     happened = self._arrival(event, norms)
                 if happened is not None:
-                    norms[event.task] = happened.norm
+                    norms[event.task] = happened.norm, happened.bad
                     yield happened
 
     def _began(self) -> Iterator[Happening]:
         for task in self.trace.rows(GraphTask):
             for root in {*task.roots}.intersection(self.nodes):
-                norm = self._norms.get((Place.SEED, root, 0, task.id), NOT_KNOWN)
+                norm, bad = self._norm(Place.SEED, root, 0, task.id)
                 number, site = self._numbers[task.id], site_of(self.trace, task.stack)
-                yield Happening(Part.BEGAN, task.begin, site, number, root, norm=norm)
+                yield Happening(Part.BEGAN, task.begin, site, number, root, norm=norm, bad=bad)
 
-    def _arrival(self, event: Any, norms: dict[int, float]) -> Happening | None:
+    def _arrival(self, event: Any, norms: dict[int, _Look]) -> Happening | None:
         """A gradient that was sent, added, kept or captured."""
         number, node = self._numbers.get(event.task, NONE), event.node
         site = self._called(event.task)
         if isinstance(event, Decrement):
             if self._edges.get((event.source, event.index)) not in self._places(node):
                 return None
-            norm = self._norm(Place.NODE_OUTPUT, event.source, event.index, event.task)
-            return self._sent(event.source, event.t, number, norm)
+            look = self._norm(Place.NODE_OUTPUT, event.source, event.index, event.task)
+            return self._sent(event.source, event.t, number, *look)
         if isinstance(event, BufferAdded):
-            norm = self._norm(Place.BUFFER, node, event.input_nr, event.task)
+            norm, bad = self._norm(Place.BUFFER, node, event.input_nr, event.task)
             how = "in place" if event.in_place else "into a new one"
-            return Happening(Part.SUMMED, event.t, site, number, node, how=how, norm=norm)
+            return Happening(Part.SUMMED, event.t, site, number, node, how=how, norm=norm, bad=bad)
         if isinstance(event, Capture):
-            norm = norms.get(event.task, NOT_KNOWN)
-            return Happening(Part.RETURNED, event.t, site, number, node, norm=norm)
+            norm, bad = norms.get(event.task, _UNSEEN)
+            return Happening(Part.RETURNED, event.t, site, number, node, norm=norm, bad=bad)
         kind = member(Accumulation, event.how)
         how = "" if kind is None or not self._how_is_known else kind.name.lower().replace("_", " ")
-        norm = self._norm(Place.GRAD, node, 0, event.task)
-        return Happening(Part.KEPT, event.t, site, number, node, how=how, norm=norm)
+        norm, bad = self._norm(Place.GRAD, node, 0, event.task)
+        return Happening(Part.KEPT, event.t, site, number, node, how=how, norm=norm, bad=bad)
 
     def _hook(
-        self, end: HookEnd, begin: HookBegin | None, norms: dict[int, float]
+        self, end: HookEnd, begin: HookBegin | None, norms: dict[int, _Look]
     ) -> Happening | None:
         kind = member(HookKind, end.hook)
         if kind is HookKind.POST and not self.leaf:  # it is given what the node sends on
             return None
-        before = norms.get(end.task, NOT_KNOWN)
+        before = norms.get(end.task, _UNSEEN)
         after = self._norm(Place.HOOK, end.node, 0, end.task) if end.replaced else before
         return Happening(
             Part.HOOK, end.t, site_of(self.trace, begin.stack if begin else NONE),
             self._numbers.get(end.task, NONE), end.node, begin.name if begin else "",
-            "replaced it" if end.replaced else "left it", after, before,
+            "replaced it" if end.replaced else "left it", after[0], before[0], after[1],
         )  # fmt: skip
 
-    def _norm(self, place: Place, node: int, index: int, task: int) -> float:
-        return self._norms.get((place, node, index, task), NOT_KNOWN)
+    def _norm(self, place: Place, node: int, index: int, task: int) -> _Look:
+        return self._norms.get((place, node, index, task), _UNSEEN)
 
     @cached_property
-    def _norms(self) -> dict[tuple[int, int, int, int], float]:
-        """Norms by place, node, index and task; the last where there are several."""
+    def _norms(self) -> dict[tuple[int, int, int, int], _Look]:
+        """By place, node, index and task; the last look where there are several."""
         table = self.trace.table(Value)
         wanted = np.isin(table["node"], [*self.nodes, *(source for source, _ in self._edges)])
-        names = ("place", "node", "index", "task", "norm")
+        names = ("place", "node", "index", "task", "norm", "nan", "posinf", "neginf")
         columns = (table[name][wanted].tolist() for name in names)
-        return {(p, n, i, t): norm for p, n, i, t, norm in zip(*columns, strict=True)}
+        return {
+            (p, n, i, t): (norm, _not_finite(nan, over + under))
+            for p, n, i, t, norm, nan, over, under in zip(*columns, strict=True)
+        }
 
     @cached_property
     def _edges(self) -> dict[tuple[int, int], int]:
@@ -296,16 +333,16 @@ class _Told:
             return
         for (source, _), input_nr in self._edges.items():
             if any(input_nr in self._places(node) for node in self.nodes):
-                yield self._sent(source, 0, NONE, NOT_KNOWN)
+                yield self._sent(source, 0, NONE, *_UNSEEN)
 
-    def _sent(self, source: int, t: int, backward: int, norm: float) -> Happening:
+    def _sent(self, source: int, t: int, backward: int, norm: float, bad: str) -> Happening:
         nodes = self.trace.table(Node)
         name, stack = "", NONE
         if nodes.has(source):
             row = nodes.row(source)
             name, stack = row.name, row.stack
         site = site_of(self.trace, stack)
-        return Happening(Part.SENT, t, site, backward, source, name, norm=norm)
+        return Happening(Part.SENT, t, site, backward, source, name, norm=norm, bad=bad)
 
     # The program -----------------------------------------------------------------------------
 

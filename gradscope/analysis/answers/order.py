@@ -104,19 +104,20 @@ class Turns:
     site: Site
     backwards: int
     recorded: bool  # whether it was looked at which nodes ran
-    first: Turn | None  # in the first backward that came to it
+    first: Turn | None  # in the backward asked for, or the first that came to it
     others: tuple[Brief, ...]
 
 
-def turns_of(trace: Trace, node: int) -> Turns:
-    """Of a node, in all backwards that came to it, the first first."""
+def turns_of(trace: Trace, node: int, task: int = NONE) -> Turns:
+    """Of a node, in all backwards that came to it, that of this task first, then the others."""
     row = trace.table(Node).row(node)
     numbers = backward_numbers(trace)
     came = set[int]()
     for kind in (NodeBegin, Skipped, Push, Dependency):
         table = trace.table(kind)
         came.update(table["task"][table["node"] == node].tolist())
-    tasks = [task for task in backwards(trace) if task.id in came]
+    tasks = [each for each in backwards(trace) if each.id in came]
+    tasks.sort(key=lambda each: each.id != task)
     return Turns(
         node=node,
         name=row.name,

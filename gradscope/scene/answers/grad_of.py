@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gradscope.analysis.answers.grad_of import GradStory, Happening, Part, Round, grad_story
+from gradscope.analysis.answers.grad_of import (
+    PASSED_OVER,
+    GradStory,
+    Happening,
+    Part,
+    Round,
+    grad_story,
+)
 from gradscope.analysis.answers.meant import tensor_meant
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, at
@@ -24,8 +31,11 @@ HOW = {
 }
 
 
-def grad_of(trace: Trace, wanted: str) -> Answer:
-    """Of a tensor, by its id, a name that only it has, or a finding."""
+def grad_of(trace: Trace, wanted: str, why: str = "--why-none") -> Answer:
+    """Of a tensor, by its id, a name that only it has, or a finding.
+
+    `why`: what to type to be told why there is none.
+    """
     story = grad_story(trace, tensor_meant(trace, wanted))
     names = node_names(trace)
     sections = [_section(each, names) for each in story.rounds]
@@ -36,25 +46,28 @@ def grad_of(trace: Trace, wanted: str) -> Answer:
         *(inferred(trace, "decrement", "who sent what") if story.brought else ()),
         *(not_at_level(trace, "values", "norms") if story.brought else ()),
     )
-    return Answer(_title(story), tuple(_facts(story, names)), tuple(sections), notes, story)
+    return Answer(_title(story, why), tuple(_facts(story, names)), tuple(sections), notes, story)
 
 
-def _title(story: GradStory) -> str:
+def _title(story: GradStory, why: str) -> str:
     if not story.backwards:
         return f"No backward was recorded, so none brought {story.title} a gradient."
     if story.brought:
         brought = f"{count(story.brought)} of {plural(story.backwards, 'backward')}"
-        left = _last_norm(story.rounds)
-        where = f"; the last left norm {number(left)} in .grad" if not math.isnan(left) else ""
+        left = _last_left(story.rounds)
+        where = f"; the last left {left} in .grad" if left else ""
         return f"{brought} sent {story.title} a gradient{where}."
     if story.could_send:
         return f"Nodes lead to {story.title}; whether they sent it a gradient was not recorded."
-    return f"No backward sent {story.title} a gradient; --why-none says why."
+    return f"No backward sent {story.title} a gradient; {why} says why."
 
 
-def _last_norm(rounds: tuple[Round, ...]) -> float:
-    norms = [norm for each in rounds for norm in each.norms]
-    return norms[-1] if norms else math.nan
+def _last_left(rounds: tuple[Round, ...]) -> str:
+    """As in "norm 0.14", or "56 NaN"; "" where nobody looked."""
+    last = next((each for each in rounds[::-1] if each.norms or each.bad), None)
+    if last is None:
+        return ""
+    return last.bad[-1][1] if last.bad else f"norm {number(last.norms[-1])}"
 
 
 def _facts(story: GradStory, names: NodeNames) -> Iterable[tuple[str, str]]:
@@ -67,6 +80,11 @@ def _facts(story: GradStory, names: NodeNames) -> Iterable[tuple[str, str]]:
     norms = [norm for each in story.rounds for norm in each.norms]
     if len(norms) > 1:
         yield "norms of .grad", f"{number(min(norms))} to {number(max(norms))}"
+    first = next((bad for each in story.rounds for bad in each.bad), None)
+    if first is not None:
+        many = sum(len(each.bad) for each in story.rounds)
+        rest = f", and after {plural(many - 1, 'more backward')}" if many > 1 else ""
+        yield "not finite", f"{first[1]} in .grad after backward {first[0]}{rest}"
 
 
 def _senders(story: GradStory, names: NodeNames) -> Iterable[str]:
@@ -84,6 +102,8 @@ def _section(told: Round, names: NodeNames) -> Section:
         )
         if len(told.norms) > 1:
             title += f", norms {number(min(told.norms))} to {number(max(told.norms))}"
+        if told.bad:
+            title += f", at last {told.bad[-1][1]}"
     return Section(title, tuple(_in_words(each, names) for each in told.happenings))
 
 
@@ -122,6 +142,8 @@ def _of_program(h: Happening) -> str:
             return f"unscaled{where}"
         case Part.SKIPPED:
             return f"{h.name or 'optimizer'}'s step was skipped by the scaler{where}"
+    if h.how == PASSED_OVER:
+        return f"skipped by {h.name or 'optimizer'}'s step{where}: its .grad was None"
     rates = facts.get("lr")
     rate = f", lr {', '.join(map(_rate, rates[:FEW]))}" if isinstance(rates, list) else ""
     return f"used by {h.name or 'optimizer'}'s step{where}{rate}{moved_it(*h.moved)}"
@@ -151,6 +173,8 @@ def _rate(value: object) -> str:
 def _hooked(h: Happening) -> str:
     if h.how == "left it":
         return "was called, and left it"
+    if h.bad:
+        return f"{h.how}{_norm(h)}"
     if math.isnan(h.before) or math.isnan(h.norm):
         return h.how
     return f"{h.how}: norm {number(h.before)} to {number(h.norm)}"
@@ -161,4 +185,6 @@ def _made(site: Site) -> str:
 
 
 def _norm(h: Happening) -> str:
+    if h.bad:
+        return f", not finite: {h.bad}"
     return "" if math.isnan(h.norm) else f", norm {number(h.norm)}"

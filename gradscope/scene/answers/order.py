@@ -30,9 +30,9 @@ WHY_AFTER = {
 }
 
 
-def order(trace: Trace, wanted: str) -> Answer:
-    """Of a node, by its id, a name that only it has, or a finding."""
-    turns = turns_of(trace, node_meant(trace, wanted))
+def order(trace: Trace, wanted: str, task: int = NONE) -> Answer:
+    """Of a node, by its id, a name that only it has, or a finding; first of all in this task."""
+    turns = turns_of(trace, node_meant(trace, wanted), task)
     names = node_names(trace)
     notes = (
         *not_at_level(trace, "engine", "which nodes ran, and why then"),

@@ -81,3 +81,43 @@ def test_without_a_backward_none_brought_a_gradient() -> None:
 def test_a_name_that_is_nearly_right_is_answered_with_those_that_are(wanted: str) -> None:
     with pytest.raises(UnknownNameError, match=r"near is body\.weight"):
         grad_of(a_training("gradscope"), wanted)
+
+
+def test_rounds_that_left_nan_are_told_apart_from_finite_ones() -> None:
+    program = """\
+weight = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.01)
+for factor in (1.0, 1.0, float("nan"), float("inf")):
+    optimizer.zero_grad()
+    (weight * factor).sum().backward()
+    optimizer.step()
+"""
+    answer = grad_of(a_training("gradscope", "values", program), "weight")
+
+    assert answer.title.endswith("; the last left 2 Inf in .grad.")
+    assert ("not finite", "2 NaN in .grad after backward 2, and after 1 more backward") in (
+        answer.facts
+    )
+    assert [section.title.partition(" (")[0] for section in answer.sections] == [
+        "backward 0; the same in 1 round after it",
+        "backward 2; the same in 1 round after it",
+    ]
+    assert "at last 2 Inf" in answer.sections[1].title
+    assert lines_of(answer)[-2].endswith("not finite: 2 NaN")
+
+
+def test_a_step_that_finds_no_gradient_passes_the_tensor_over() -> None:
+    program = """\
+used, left = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD([*used.parameters(), *left.parameters()], lr=0.01)
+optimizer.zero_grad()
+used(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+"""
+    trace = a_training("gradscope", "values", program)
+    left = max(row.id for row in trace.rows(Tensor) if row.leaf and row.shape == (1, 2)
+               and row.requires_grad)  # fmt: skip
+    answer = grad_of(trace, str(left), "why it")
+
+    assert answer.title.endswith("a gradient; why it says why.")
+    assert lines_of(answer)[-1] == "skipped by SGD's step at train.py:5: its .grad was None"
