@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.from_pytorch.called.nesting import OPEN
 from gradscope.record.notes.log import Ints, Log, take_all
 from gradscope.record.notes.own_time import GRAPHS
 from gradscope.record.notes.user_functions import name_of
@@ -115,9 +114,13 @@ class Tasks:
 
     @property
     def under_way_since(self) -> int:
-        """When the first of the backwards under way began."""
+        """When the first of the backwards under way began; now, where there is none.
+
+        What another thread begins from here on, while notes are written, is under way, too.
+        """
+        now = self._session.contexts.now()
         begun = [task.begin for task in list(self._under_way.values())]
-        return min(begun) + self._session.start if begun else OPEN
+        return min(begun, default=now) + self._session.start
 
     # -- hooks ----------------------------------------------------------------------------------
 

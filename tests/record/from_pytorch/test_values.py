@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import MemoryWriter
 from tests.programs import Program, outcome, programs
+from tests.record.from_pytorch.test_calls import flush
 from tests.record.from_pytorch.test_findings import found, recorded as faulty
 from tests.record.from_pytorch.test_programs import PROGRAMS
 from tests.record.from_pytorch.watching import recorded, watched
@@ -474,3 +476,41 @@ def test_calls_without_a_node_are_told_only_where_their_result_is_not_finite() -
     (value,) = [row for row in trace.rows(Value) if row.neginf]
     assert (value.count, value.bad, Place(value.place).name) == (2, (1,), "OP_OUTPUT")
     assert check(trace) == []
+
+
+def test_a_backward_that_begins_while_notes_are_written_keeps_what_it_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Notes are written from a thread, and the program does not wait for it."""
+    import torch
+
+    from gradscope.record.from_pytorch.graphs import Graphs
+
+    arrived, go_on = Event(), Event()
+
+    def halfway(grad: Any) -> None:
+        arrived.set()
+        assert go_on.wait(20)
+
+    def program() -> None:
+        w = torch.ones(3, requires_grad=True)
+        doubled = w * 2
+        doubled.register_hook(halfway)
+        loss = doubled.sin().sum()
+        runs = Thread(target=loss.backward)
+        written = Graphs.flush
+
+        def begins_meanwhile(graphs: Graphs) -> None:
+            runs.start()
+            assert arrived.wait(20)
+            written(graphs)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Graphs, "flush", begins_meanwhile)
+            flush()
+        go_on.set()
+        runs.join()
+
+    _, trace = watched(program, "values")
+
+    assert looked_at(trace)["NODE_INPUT"] == 4
