@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradscope.analysis.answers.meant import node_meant
+from gradscope.analysis.answers.meant import FINDING, node_meant
 from gradscope.analysis.answers.order import Turns
+from gradscope.analysis.identity.fingerprints import shortened
 from gradscope.analysis.report import inspect
 from gradscope.analysis.state.node_at import node_at
 from gradscope.analysis.state.state import at
@@ -24,7 +25,7 @@ from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
 from gradscope.scene.answers.why_none import why_none
 from gradscope.scene.moments import Moments
 from gradscope.scene.readable import byte_count, count, plural
-from gradscope.trace.schema import NONE, Frame, GraphTask, Node, Saved, Stack, Value
+from gradscope.trace.schema import NONE, Frame, GraphTask, Node, Op, Saved, Stack, Value
 
 Do = Callable[[Walk, str], Answer]
 Go = Callable[[Walk, str], Arrival]
@@ -305,9 +306,12 @@ def _tensor(walk: Walk, rest: str) -> Answer:
     return chosen_tensor(walk.trace, rest)
 
 
-@command("op", takes="NAME")
+@command("op", takes="[NAME]")
 def _op(walk: Walk, rest: str) -> Answer:
-    """All that is known of a call, by its id or name."""
+    """All that is known of a call: of the one at hand, or by its id or name."""
+    here = walk.state.happened
+    if isinstance(here, Op) and rest in ("", here.name, here.name.partition(".")[0]):
+        rest = str(here.id)
     return chosen_op(walk.trace, rest)
 
 
@@ -363,7 +367,10 @@ def _grad(walk: Walk, rest: str) -> Answer:
 def _findings(walk: Walk, _: str) -> Answer:
     """What inspect finds, worst first; goto #id goes there."""
     found = walk.trace.once(inspect).findings
-    lines = tuple(f"{each.id} {each.rule} {each.slug}: {each.message}" for each in found)
+    ids = shortened([each.id for each in found])
+    lines = tuple(
+        f"{FINDING}{ids[each.id]} {each.rule} {each.slug}: {each.message}" for each in found
+    )
     return Answer(plural(len(found), "finding"), sections=filled(Section("worst first", lines)))
 
 

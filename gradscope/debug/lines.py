@@ -50,12 +50,14 @@ def converse(
 def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:
     """Answer one command; what is wrong with it is said, and nothing is lost."""
     name, _, rest = text.partition(" ")
-    whole = name == ALL and rest.strip()
+    whole = name == ALL and bool(rest.strip())
     try:
         said = answer(walk, rest.strip() if whole else text)
     except GradscopeError as error:
         out.show([line((out.charset.text(f"error: {error}"), ALARM))])
         return
+    found = COMMANDS.get(name)
+    whole = whole or bool(found and found.name == "list" and rest.strip())  # so many were asked for
     screen = Screen(lines, f"{ALL} {text}", f"by {ALL} {text}")
     rows = 0 if whole else None
     out.show(answer_lines(said, out.width, out.charset, rows=rows, screen=screen))

@@ -133,3 +133,16 @@ def test_why_answers_about_the_backward_at_hand() -> None:
 
     assert "ran 3rd of 3 in backward 1" in screens.replace("\n", " ")
     assert "in other backwards\n  backward 0: ran 3rd of 3" in screens
+
+
+def test_a_list_of_so_many_is_not_cut(trace: Trace) -> None:
+    screens = told(trace, "goto 8", "list 8", lines=10)
+
+    for moment in ("  0", "> 8", "  16"):
+        assert f"\n  {moment.strip()}  " in screens
+
+
+def test_op_is_the_call_at_hand(trace: Trace) -> None:
+    screens = told(trace, "goto op sqrt", "op", "op sqrt")
+
+    assert screens.count("sqrt (op ") == 2

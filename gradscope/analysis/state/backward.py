@@ -246,6 +246,17 @@ class Backward:
 
     @cached_property
     def progress(self) -> tuple[int, int]:
-        """How many nodes have begun, and how many do in all, as far as the trace goes."""
+        """How many nodes have begun, and how many do in all, or would have if none had raised."""
         begun = self._held.begun_in(self.task.id)
-        return int(np.searchsorted(begun, self._moment, side="right")), len(begun)
+        many = max(len(begun), len(self._foreseen) if self.task.error else 0)
+        return int(np.searchsorted(begun, self._moment, side="right")), many
+
+    @property
+    def _foreseen(self) -> set[int]:
+        """The nodes that were counted, put into a queue, or begun, of those that are needed."""
+        told = set[int]()
+        for kind in (Dependency, Push, NodeBegin):
+            mine = self._column(kind, "task") == self.task.id
+            told.update(self._column(kind, "node")[mine].tolist())
+        needed = {*self.task.needed}
+        return told & needed if needed else told

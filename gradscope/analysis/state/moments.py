@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradscope.errors import UnknownNameError
-from gradscope.trace.schema import NONE, Act, Mark, Op, Step, Version
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Act, Deed, Mark, Op, Step, Version
 from gradscope.trace.schema.declare import EVENTS, Event, Row
 
 if TYPE_CHECKING:
@@ -27,22 +28,33 @@ class Moments:
         self.kinds: tuple[type[Row], ...] = (*EVENTS.values(), *BESIDES)
         order = trace.order()
         kind, row, t = [order.kind], [order.position], [self._times_of_events()]
+        are = [np.ones(len(order.kind), bool)]
         for code, each in enumerate(BESIDES, len(EVENTS)):
             table = trace.table(each)
             kind.append(np.full(len(table), code, np.int64))
             row.append(np.arange(len(table)))
             t.append(np.asarray(table[BESIDES[each]], np.int64))
+            are.append(np.ones(len(table), bool) if each is not Act else self._acts_that_are())
         times = np.concatenate(t)
         rising = np.argsort(times, kind="stable")
+        rising = rising[np.concatenate(are)[rising]]
         self.t: Ids = times[rising]
         self.kind: Ids = np.concatenate(kind)[rising]
         self.row: Ids = np.concatenate(row)[rising]
-        number: Ids = np.empty(len(rising), np.int64)
+        number: Ids = np.full(len(times), NONE, np.int64)
         number[rising] = np.arange(len(rising))
         self.of_events: Ids = number[: len(order.seq)]
         """The moment of each event in `Trace.order()`."""
         self._numbers: Ids = number
         self._of: dict[type[Row], Ids] = {}
+
+    def _acts_that_are(self) -> np.ndarray:
+        """Not those read in the source, which are noted when the recording ends."""
+        kinds = np.asarray(self.trace.table(Act)["kind"])
+        read = [
+            text for text in distinct(kinds).tolist() if self.trace.text(text) == Deed.STATEMENT
+        ]
+        return ~np.isin(kinds, read)
 
     def _times_of_events(self) -> Ids:
         """Never falling: threads write theirs apart, and `seq` says what came first."""
@@ -63,7 +75,7 @@ class Moments:
         return found
 
     def of(self, kind: type[Row]) -> Ids:
-        """The moment of each row of a table, in the order of the table."""
+        """The moment of each row of a table, in the order of the table; NONE where it is none."""
         found = self._of.get(kind)
         if found is None:
             found = self._of[kind] = self._found(kind)

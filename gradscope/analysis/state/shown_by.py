@@ -11,13 +11,17 @@ from gradscope.trace.schema import NONE, Node, NodeBegin, Op, Tensor, Value
 from gradscope.trace.schema.declare import EVENTS
 
 if TYPE_CHECKING:
+    from gradscope.analysis.findings import Finding
     from gradscope.trace.trace import Trace
+
+
+ANY_EVENT = "event"
 
 
 def moment_of(trace: Trace, table: str, id: int) -> int:
     """When what this row tells of happened; NONE where the trace does not say."""
     moments = trace.once(Moments)
-    if table in EVENTS:
+    if table == ANY_EVENT or table in EVENTS:
         seq = trace.order().seq
         return moments.of_seq(id) if id in seq else NONE
     rows = trace.tables.get(table)
@@ -35,6 +39,15 @@ def moment_of(trace: Trace, table: str, id: int) -> int:
         return moment_of(trace, Op.TABLE, int(rows["op"][at]))
     column = next((name for name in ("t", "begin") if name in rows.data), None)
     return NONE if column is None else _at_time(moments, rows[column][at])
+
+
+def moment_of_finding(trace: Trace, finding: Finding) -> int:
+    """Where it was made, the first that is known; of an error, the call that is to blame."""
+    rows = finding.evidence
+    if rows and rows[0].table == ANY_EVENT:
+        rows = tuple(sorted(rows, key=lambda row: row.table != Op.TABLE))
+    shown = (moment_of(trace, row.table, row.id) for row in rows)
+    return next((moment for moment in shown if moment != NONE), NONE)
 
 
 def _of_value(trace: Trace, at: int) -> int:

@@ -81,7 +81,11 @@ def _skip(walk: Walk, _: str) -> Answer:
     places = live.live.places
     with places.aside():
         zeros = {n: places.torch.zeros_like(g) for n, g in enumerate(grads) if g is not None}
-    return _kept(live, zeros)
+    _kept(live, zeros)
+    numbers = ", ".join(map(str, zeros))
+    many = "gradients" if len(zeros) > 1 else "gradient"
+    becomes = "become" if len(zeros) > 1 else "becomes"
+    return Answer(f"{many} {numbers} {becomes} zeros when the program goes on")
 
 
 @command("detach")

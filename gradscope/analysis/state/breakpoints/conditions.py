@@ -117,7 +117,8 @@ def _values(trace: Trace, name: str) -> np.ndarray:
 
 
 def _put(trace: Trace, into: np.ndarray, kind: type[Row], values: np.ndarray) -> None:
-    into[trace.once(Moments).of(kind)] = values
+    moments = trace.once(Moments).of(kind)
+    into[moments[moments != NONE]] = values[moments != NONE]
 
 
 def _took(trace: Trace, into: np.ndarray) -> None:

@@ -13,7 +13,7 @@ from gradscope.analysis.nonfinite.births import births
 from gradscope.analysis.report import inspect
 from gradscope.analysis.state.breakpoints import names
 from gradscope.analysis.state.moments import Moments
-from gradscope.analysis.state.shown_by import moment_of
+from gradscope.analysis.state.shown_by import moment_of, moment_of_finding
 from gradscope.errors import UnknownNameError, UsageError
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
@@ -70,7 +70,9 @@ def kind(name: str, what: str = "") -> Callable[[Find], Find]:
 def found(trace: Trace, name: str, wanted: str) -> Ids:
     """The moments of a kind, sorted."""
     if name in KINDS:
-        return np.unique(KINDS[name].find(trace, wanted))
+        moments: Ids = np.unique(KINDS[name].find(trace, wanted))
+        there: Ids = moments[moments != NONE]
+        return there
     if name in EVENTS:
         return np.unique(_events(trace, EVENTS[name], wanted))
     try:
@@ -251,8 +253,7 @@ def _finding(trace: Trace, wanted: str) -> Ids:
     given = {name for each in known for name in (each.rule, each.slug, each.id)}
     meant = names.matching(wanted, given, "a finding") if known or wanted else set()
     chosen = [each for each in known if {each.rule, each.slug, each.id} & meant]
-    shown = [moment_of(trace, row.table, row.id) for each in chosen for row in each.evidence[:1]]
-    return np.array([moment for moment in shown if moment != NONE], np.int64)
+    return np.array([moment_of_finding(trace, each) for each in chosen], np.int64)
 
 
 @kind("error", "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradscope.analysis.identity.leaves import leaf
-from gradscope.analysis.identity.names import find_nodes, node_names
+from gradscope.analysis.identity.names import find_nodes, made_in_module, node_names
 from gradscope.analysis.identity.sites import site
 from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError
@@ -20,6 +20,9 @@ from gradscope.trace.schema import NONE, Accumulate, Node, Tensor
 if TYPE_CHECKING:
     from gradscope.analysis.columns import Ids
     from gradscope.trace.trace import Trace
+
+
+FEW = 3
 
 
 def is_pattern(text: str) -> bool:
@@ -68,6 +71,9 @@ def modules(trace: Trace, wanted: str) -> Ids:
     inside = wanted if is_pattern(wanted) else f"{wanted}.*"
     found = [id for id, name in names.items() if fnmatchcase(name, wanted) or
              fnmatchcase(name, inside)]  # fmt: skip
+    if not found and not is_pattern(wanted):  # the end of a path
+        known = np.array([*names], np.int64)
+        found = known[made_in_module(trace, known, wanted)].tolist()
     if not found:
         matching(wanted, names.values(), "a module")
     return np.array(found, np.int64)
@@ -101,7 +107,21 @@ def _no_such_line(wanted: str, known: Sequence[str]) -> str:
 
 def leaves(trace: Trace, wanted: str) -> Ids:
     """The leaves into whose `.grad` something arrived, by their names."""
-    return tensors(trace, wanted, np.asarray(trace.table(Accumulate)["tensor"], np.int64))
+    came = np.asarray(trace.table(Accumulate)["tensor"], np.int64)
+    try:
+        return tensors(trace, wanted, came)
+    except UnknownNameError:
+        table = trace.table(Tensor)
+        asking = np.asarray(table["leaf"], bool) & np.asarray(table["requires_grad"], bool)
+        try:
+            meant = tensors(trace, wanted, np.asarray(table["id"])[asking])
+        except UnknownNameError:
+            meant = np.zeros(0, np.int64)
+        if not len(meant):
+            raise
+    called = [*dict.fromkeys(found.name for id in meant.tolist() if (found := leaf(trace, id)))]
+    some = ", ".join(called[:FEW]) + f" and {len(called) - FEW:,} more" * (len(called) > FEW)
+    raise UnknownNameError(f"no gradient arrives at {some}: why {called[0]} says why")
 
 
 def tensors(trace: Trace, wanted: str, among: Ids) -> Ids:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
 
 import gradscope.runtime as torch
+from gradscope.analysis.report import inspect
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.kinds import KINDS
+from gradscope.analysis.state.moments import Moments as OfTrace
 from gradscope.analysis.state.state import at
 from gradscope.errors import GradscopeError
 from gradscope.record.recorder import mark, record
 from gradscope.scene.moments import Moments
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import NONE, Act, Deed, Module
 from gradscope.trace.trace import Trace
 
 
@@ -134,3 +139,52 @@ def test_every_kind_says_what_it_is_and_takes_any(trace: Trace) -> None:
     for kind in KINDS.values():
         assert kind.says
         assert list(hits(trace, kind.name)) == sorted(hits(trace, kind.name))
+
+
+def test_a_finding_about_an_error_leads_to_the_write_to_blame() -> None:
+    with record() as recording, contextlib.suppress(RuntimeError):
+        x = torch.ones(2, requires_grad=True)
+        kept = x * 1
+        loss = (kept * kept).sum()
+        kept.add_(1)
+        loss.backward()
+    trace = recording.trace()
+    finding = next(each for each in inspect(trace).findings if each.slug == "modified-in-place")
+
+    for wanted in ("finding modified-in-place", f"finding #{finding.id[:4]}"):
+        assert [at(trace, moment).happened.TABLE for moment in hits(trace, wanted)] == ["op"]
+    backward = at(trace, hits(trace, "error")[0]).backwards[0]
+    assert backward.progress == (2, 4)  # of the graph: the sum and the product have begun
+
+
+def test_what_was_read_in_the_source_is_no_moment() -> None:
+    trace = trace_of(
+        Act(0, kind=Deed.WARNING, t=1),
+        Act(1, kind=Deed.STATEMENT, t=2),
+        Act(2, kind=Deed.SEED, t=3),
+    )
+    moments = trace.once(OfTrace)
+
+    assert len(moments) == 2
+    assert moments.of(Act).tolist() == [0, NONE, 1]
+    assert hits(trace, "act").tolist() == [0, 1]
+
+
+def test_a_leaf_no_gradient_comes_to_is_said_to_get_none() -> None:
+    with record() as recording:
+        model = torch.nn.Linear(3, 2)
+        (model.weight.sum() + model.bias.detach().sum()).backward()
+        model(torch.ones(1, 3))
+    with pytest.raises(GradscopeError, match=r"no gradient arrives at bias: why bias says why"):
+        hits(recording.trace(), "grad bia*")
+
+
+def test_the_end_of_a_modules_path_will_do() -> None:
+    with record() as recording:
+        inner = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Tanh()))
+        inner(torch.ones(2, requires_grad=True)).sum().backward()
+    trace = recording.trace()
+    path = max((row.path for row in trace.rows(Module)), key=len)
+
+    assert "." in path
+    assert hits(trace, f"module …{path[path.index('.') + 1 :]}").tolist()
