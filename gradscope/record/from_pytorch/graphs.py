@@ -142,7 +142,7 @@ class Graphs:
     def _keep(self, node: Kept) -> None:
         made = node.made
         for value in node.saved:
-            tensor, version, where, address = NONE, 0, (0, 0, 0, NONE), 0
+            tensor, version, where, address = NONE, 0, (0, 0, 0, NONE, 0), 0
             if value.tensor is not None:
                 tensor = self._tensor(node, value)
                 version = 0 if value.tensor.is_inference() else value.tensor._version
@@ -155,11 +155,13 @@ class Graphs:
                 int(own_result(value.slot) is not None), address,
             ))  # fmt: skip
 
-    def _where(self, tensor: Any) -> tuple[int, int, int, int]:
+    def _where(self, tensor: Any) -> tuple[int, int, int, int, int]:
         """What MEMORY says of a tensor that a node keeps."""
         data, counter = self.in_place.memory_of(tensor)
         storage = self._tensors.storage_of(tensor) if data else NONE
-        return data, counter, self._tensors.walk, storage
+        in_order = data and not tensor.is_nested and tensor.is_contiguous()
+        whole = int(tensor.numel()) if in_order else 0
+        return data, counter, self._tensors.walk, storage, whole
 
     def root(self, task: Task, sequence: int) -> None:
         """The node that PyTorch makes above several roots; nobody sees more of it than its run."""

@@ -102,6 +102,23 @@ def test_a_write_that_made_no_node_counts_among_those_that_did() -> None:
     assert "version" in trace.meta["inferred"]
 
 
+def test_a_write_is_to_the_tensor_and_not_to_a_view_of_it_that_a_node_kept_first() -> None:
+    import torch
+
+    def program() -> None:
+        w = torch.ones(3, 3, requires_grad=True)
+        slots = torch.zeros(2, 3)
+        loss = (w @ slots.T).sum() + (slots @ w).sum()
+        slots[0] = 1.0
+        with pytest.raises(RuntimeError, match="modified by an inplace"):
+            loss.backward()
+
+    _, trace = watched(program)
+
+    (write,) = trace.rows(Version)
+    assert trace.table(Tensor).row(write.tensor).shape == (2, 3)
+
+
 def test_an_update_by_hand_is_told_with_its_line_and_the_parameter_it_wrote_to() -> None:
     import torch
 

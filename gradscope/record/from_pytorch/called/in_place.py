@@ -42,10 +42,10 @@ TARGET, STORAGE_ID, OP, TOLD = range(len(row.COLUMNS), len(row.COLUMNS) + 4)
 """Behind what was seen of a write: the tensor, its storage, the number of the call, and whether it
 was told with the node that it made."""
 
-MEMORY = ("data", "counter", "walk", "storage", "own", "address")
+MEMORY = ("data", "counter", "walk", "storage", "whole", "own", "address")
 """What is known besides of what nodes keep: where it lies, what counts writes to it, when a walk
-met it, its storage's number, whether it is a result of the node's own; and where the tensor is that
-no node made."""
+met it, its storage's number, how many elements it has if they lie in order (else 0), whether it is
+a result of the node's own; and where the tensor is that no node made."""
 
 
 class Leaf:
@@ -267,7 +267,9 @@ class _Kept:
 
     def __init__(self, saved: dict[str, Any], memory: dict[str, Ints], start: int) -> None:
         self._saved = saved
-        self._data, self._counter, self._walk, self._storage_id, self._own = memory.values()
+        (
+            self._data, self._counter, self._walk, self._storage_id, self._whole, self._own
+        ) = memory.values()  # fmt: skip
         self._t = saved["t"] + start
 
     def find(self, seen: Ints) -> None:
@@ -276,7 +278,9 @@ class _Kept:
         for counter in np.intersect1d(self._counter, seen[:, row.COUNTER]).tolist():
             if counter:
                 mine = np.flatnonzero(self._counter == counter)
-                last = int(mine[np.argmax(self._walk[mine])])
+                # Of a tensor and its views, as a transposed one, the tensor, as far as can be told.
+                keys = (-mine, self._whole[mine], self._walk[mine])
+                last = int(mine[np.lexsort(keys)[-1]])
                 own = np.flatnonzero(seen[:, row.COUNTER] == counter)
                 own = own[seen[own, row.END] <= self._walk[last]]
                 self._put(seen, _run(seen, own, int(version[last])), last)

@@ -93,8 +93,8 @@ class Saved:
             "node": each["node"], "slot": self._slots[each["slot"]], "tensor": tensor,
             "version": version, "t": t, "hooked": packed.astype(np.int64),
             "data": np.where(packed, 0, each["data"]), "counter": each["counter"],
-            "walk": each["walk"], "storage": storage, "own": (each["own"] >= 0).astype(np.int64),
-            "address": each["operand"],
+            "walk": each["walk"], "storage": storage, "whole": _whole(shape, strides),
+            "own": (each["own"] >= 0).astype(np.int64), "address": each["operand"],
         }  # fmt: skip
 
     def _storages(self, memory: Ints) -> Ints:
@@ -170,6 +170,15 @@ def _ragged(cells: Ints) -> Ragged:
     """Columns: how many numbers, and as many numbers as there is room for."""
     own = np.arange(cells.shape[1] - 1) < cells[:, :1]
     return Ragged.of_lengths(cells[:, 0], cells[:, 1:][own])
+
+
+def _whole(shape: Ints, strides: Ints) -> Ints:
+    """How many elements there are, where they lie in order, one after the other; else 0."""
+    sizes = np.where(shape[:, 1:] == NONE, 1, shape[:, 1:])
+    behind = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
+    steps = np.concatenate([behind[:, 1:], np.ones((len(sizes), 1), np.int64)], axis=1)
+    in_order = ((sizes == 1) | (strides[:, 1:] == steps)).all(1)
+    return np.where(in_order, behind[:, 0], 0)
 
 
 def _up_to(dims: Ints, numbers: Ints) -> Ints:
