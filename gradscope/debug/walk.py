@@ -194,6 +194,8 @@ class Walk:
         if text.startswith("#"):
             text = f"finding {text}"
         moments = hits(self.trace, text)
+        if not len(moments) and text.startswith("finding "):
+            raise UnknownNameError(f"{wanted.strip()} is at no moment: findings says its line")
         if not len(moments):
             raise UnknownNameError(f"nothing in this trace is {wanted.strip()!r}")
         return int(moments[0])

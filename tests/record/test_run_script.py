@@ -262,7 +262,8 @@ def test_the_last_line_says_where_the_trace_is_and_what_to_type(house: House) ->
         cost,
     )
     assert following == (
-        "gradscope: next: gradscope inspect 'my trace.json', gradscope render 'my trace.json'"
+        "gradscope: next: gradscope inspect 'my trace.json', gradscope render 'my trace.json', "
+        "gradscope debug 'my trace.json'"
     )
 
 

@@ -58,7 +58,7 @@ class Recorded:
 def recorded(path: Path, shown: Path, charset: Charset = UNICODE) -> Recorded:
     """About the trace just written here; `shown` is what the user calls it."""
     name = shlex.quote(str(shown))
-    following = f"next: gradscope inspect {name}, gradscope render {name}"
+    following = f"next: gradscope inspect {name}, gradscope render {name}, gradscope debug {name}"
     try:
         size = path.stat().st_size
         if size > LOOKED_THROUGH and (size > EXPLAINED or not _raised(path)):

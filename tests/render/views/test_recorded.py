@@ -25,7 +25,7 @@ LACKS = (
     "not recorded: values (--level values), in-place writes; "
     "gradscope info names all that is absent"
 )
-NEXT = "next: gradscope inspect 't t.json', gradscope render 't t.json'"
+NEXT = "next: gradscope inspect 't t.json', gradscope render 't t.json', gradscope debug 't t.json'"
 
 
 def lines(folder: Path, *rows: Node | Finding, **meta: object) -> list[str]:

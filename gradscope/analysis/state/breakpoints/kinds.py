@@ -38,6 +38,7 @@ from gradscope.trace.schema.declare import EVENTS, Event, Row
 
 if TYPE_CHECKING:
     from gradscope.analysis.columns import Ids
+    from gradscope.analysis.findings import Finding
     from gradscope.trace.trace import Trace
 
 Find = Callable[["Trace", str], "Ids"]
@@ -253,7 +254,16 @@ def _finding(trace: Trace, wanted: str) -> Ids:
     given = {name for each in known for name in (each.rule, each.slug, each.id)}
     meant = names.matching(wanted, given, "a finding") if known or wanted else set()
     chosen = [each for each in known if {each.rule, each.slug, each.id} & meant]
-    return np.array([moment_of_finding(trace, each) for each in chosen], np.int64)
+    return np.array([moment_shown(trace, each) for each in chosen], np.int64)
+
+
+def moment_shown(trace: Trace, finding: Finding) -> int:
+    """Where what it rests on happened; of what was read in the source, when its line first ran."""
+    moment = moment_of_finding(trace, finding)
+    if moment != NONE or not finding.site.place:
+        return moment
+    came = _line(trace, finding.site.place)
+    return int(min(came[came != NONE], default=NONE))
 
 
 @kind("error", "")

@@ -8,16 +8,18 @@ from collections.abc import Callable
 import pytest
 
 import gradscope.runtime as torch
+from gradscope.analysis.findings import Evidence, Finding, Severity
+from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.report import inspect
 from gradscope.analysis.state.breakpoints.hits import hits
-from gradscope.analysis.state.breakpoints.kinds import KINDS
+from gradscope.analysis.state.breakpoints.kinds import KINDS, moment_shown
 from gradscope.analysis.state.moments import Moments as OfTrace
 from gradscope.analysis.state.state import at
 from gradscope.errors import GradscopeError
 from gradscope.record.recorder import mark, record
 from gradscope.scene.moments import Moments
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import NONE, Act, Deed, Module
+from gradscope.trace.schema import NONE, Act, Deed, Frame, Module, Op, Stack
 from gradscope.trace.trace import Trace
 
 
@@ -188,3 +190,14 @@ def test_the_end_of_a_modules_path_will_do() -> None:
 
     assert "." in path
     assert hits(trace, f"module …{path[path.index('.') + 1 :]}").tolist()
+
+
+def test_a_finding_read_in_the_source_leads_to_its_line() -> None:
+    trace = trace_of(
+        Frame(0, file="a.py", line=3), Stack(0, frame=0),
+        Op(0, name="mul", stack=0, begin=1, end=2), Act(0, kind=Deed.STATEMENT, stack=0, t=9),
+    )  # fmt: skip
+    rests = (Evidence("act", 0),)
+    finding = Finding("GS1", "x", Severity.WARNING, "", Site("a.py:3"), rests, "", "")
+
+    assert moment_shown(trace, finding) == 0
