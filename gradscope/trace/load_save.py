@@ -95,7 +95,14 @@ def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]
 
 
 def _trace(scan: Scan) -> Trace:
-    made = assemble(scan.blocks, ACCEPTED * scan.text)
+    try:
+        made = assemble(scan.blocks, ACCEPTED * scan.text)
+    except UnreadableTraceError:
+        if scan.ended:
+            raise
+        # Of a window that was cut, what is in short may need rows that were to follow it.
+        cut = [block for block in scan.blocks[scan.whole :] if block.table not in SHORT]
+        made = assemble([*scan.blocks[: scan.whole], *cut], ACCEPTED * scan.text)
     remarks = list(made.notes)
     if scan.ended and not scan.indexed:
         remarks.append("truncated: within the index at the end of the file; no row is missing")

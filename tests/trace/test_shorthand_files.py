@@ -106,6 +106,12 @@ def test_some_tables_of_it_can_be_opened_alone(path: Path) -> None:
     assert list(load(path, [Node]).rows(Node)) == list(load(path).rows(Node))
 
 
+def test_a_file_opens_wherever_it_is_cut(path: Path) -> None:
+    text = path.read_bytes()
+    for cut in range(text.index(b"\n") + 1, len(text), 41):
+        assert decode(text[:cut]).truncated or cut > text.index(b'{"end"')
+
+
 def test_a_cut_file_has_its_horizon_where_its_last_whole_window_ends(path: Path) -> None:
     text = path.read_bytes()
     windows = [text.index(b'{"window":%d' % number) for number in (1, 2, 3)]

@@ -93,10 +93,11 @@ def _configuration_done(session: Session, _asked: Asked) -> None:
     session.configured = True
     if session.live:
         return
+    walk = session.walk  # without a trace this is what is answered
     if session.stops_first:
         session.after(lambda: stopped(session, "entry"))
     else:
-        session.after(lambda: arrived(session, session.walk.run(forward=True), "breakpoint"))
+        session.after(lambda: arrived(session, walk.run(forward=True), "breakpoint"))
 
 
 @request("disconnect")

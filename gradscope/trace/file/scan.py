@@ -45,6 +45,7 @@ class Scan:
     horizon: int = NONE  # the last event of the last whole window
     until: int = NONE  # the last time in it, where shorthand leaves events unnumbered
     skipped: int = 0  # blocks of tables that were not asked for
+    whole: int = 0  # how many blocks are of whole windows
     _latest: int = NONE
     _time: int = NONE
     _in_window: int = 0
@@ -105,6 +106,7 @@ class Scan:
             if fields.get("blocks") != self._in_window:
                 raise UnreadableTraceError("the window it closes has lost blocks")
             self._in_window = 0
+            self.whole = len(self.blocks)
             self.horizon, self.until = self._latest, self._time
         elif fields.get("end") is True:
             self.ended = True

@@ -84,7 +84,9 @@ def test_every_command_is_answered(trace: Trace) -> None:
         return lambda app: said.update({name: str(app.query_one("#said").render())})
 
     steps: list[Any] = [typed("break nan"), typed("next")]
-    names = list(dict.fromkeys(each.name for each in COMMANDS.values()))
+    live = "gradscope.debug.live"  # where a program runs, if another test has loaded it
+    commands = [each for each in COMMANDS.values() if not each.do.__module__.startswith(live)]
+    names = list(dict.fromkeys(each.name for each in commands))
     for name in names:
         steps += [typed(f"{name} {wanted.get(name, '')}".strip()), heard(name)]
     driven(trace, *steps)
