@@ -65,8 +65,10 @@ def test_a_step_of_an_optimizer_between_forward_and_backward_is_named() -> None:
         wrong.backward()
     """)
 
-    assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:4")
-    assert finding.message.startswith("SGD.step wrote to the parameter that AddmmBackward0")
+    assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:6")
+    assert finding.message.startswith(
+        "SGD.step at faulty.py:6 wrote to the parameter that AddmmBackward0"
+    )
     assert "saved as 'mat2'" in finding.message
     assert "between that line and the backward called at faulty.py:7" in finding.why
     assert finding.certainty is Certainty.INFERRED
