@@ -61,7 +61,7 @@ class Stops(Protocol):
 class Source(Protocol):
     """Watches an engine and takes the notes of one recording.
 
-    It calls `session.task_ended()` when an outermost graph task has ended, and now and then
+    It calls `session.backward_ended()` when an outermost graph task has ended, and now and then
     `session.flush_if_worth_it()`; a session flushes only at such moments, when its thread looks,
     and at the end.
     """

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.program.acts import Optimizer
+from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
@@ -106,18 +106,19 @@ def steps_again(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     for optimizer in loop.optimizers:
-        steps = loop.acts.by_id
-        again, last = [], None
-        for moment in loop.moments(optimizer):
-            if moment.beat is not Beat.STEPPED:
-                last = None
-            elif last is not None and last.stack != moment.stack:
-                none = steps[moment.id].facts
-                if none.get("none") != none.get("many"):
-                    again.append((last, moment))
-            last = moment if moment.beat is Beat.STEPPED else None
+        again = [
+            (last, moment)
+            for last, moment in pairwise(loop.moments(optimizer))
+            if last.beat is moment.beat is Beat.STEPPED
+            and last.stack != moment.stack
+            and _had_gradients(loop.acts.by_id[moment.id])
+        ]
         if 2 * len(again) >= len(optimizer.steps) - len(again) and len(again) > 1:
             yield _again(loop, optimizer, again)
+
+
+def _had_gradients(step: Done) -> bool:
+    return bool(step.facts.get("none") != step.facts.get("many"))
 
 
 def _again(loop: Loop, optimizer: Optimizer, again: list[tuple[Moment, Moment]]) -> Found:

@@ -12,7 +12,7 @@ from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import Array
 
 MANY: Final = 1 << 22
-"""From so many products on it pays to have compiled this, which takes seconds, once."""
+"""From so many products on it pays to have compiled what uses tiles: seconds, once for each."""
 FEWEST: Final = (32, 64, 16)
 """Rows, steps and columns below which too much of the work would be for nothing."""
 MULTIPLE: Final = 8

@@ -13,14 +13,11 @@ import numpy as np
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.tiles.products import COST, MANY
 from gradscope.runtime.core.kernels.windows.windows import Windows
 
 FEWEST: Final = 8
 """Rows of a tile: with fewer channels than these to make, too much of it would be for nothing."""
-MANY: Final = 1 << 22
-"""From so many products on it pays to have compiled these kernels, which takes seconds, once."""
-COST: Final = 0.01
-"""Nanoseconds for one product."""
 PART: Final = 16
 """Channels whose weights' gradients a thread makes together, at least."""
 
