@@ -101,6 +101,10 @@ class Recording:
         self.session.acts.checks_functions &= self.options.check_functions
         self.session.places = self.places
         self.session.contexts.on_step = self._on_step
+        self.session.contexts.limited = self.options.steps is not None or (
+            self.options.max_events is not None
+        )
+        self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known
         if isinstance(self.writer, FileWriter):
@@ -246,6 +250,7 @@ class Recording:
         """Say that a training step begins."""
         if self.session is not None:
             contexts = self.session.contexts
+            contexts.told_of_steps = True
             contexts.begin_step(contexts.step_number + 1 if number is None else number)
 
     def mark(self, name: str, note: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscope.errors import RecordingError
+from gradscope.record.acts.source.backwards import StepsByBackward
 from gradscope.record.acts.watching import WatchedActs
 from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.numbers import Numbers
@@ -56,6 +58,7 @@ class Session:
         self.alone = Alone()
         self.own_time = OwnTime()
         self.acts = WatchedActs(self)
+        self.steps = StepsByBackward(self.contexts, self.sites.is_machinery)
         self.task_ended: Callable[[], None] = self.flush_if_due
         self.closed: Callable[[], None] = _nothing  # called when nothing is read any more
         self.not_finite: Callable[[], int] = _none  # of the tensors looked at, so far: asked often
@@ -66,8 +69,9 @@ class Session:
         self.module_paths: list[str] = []  # of modules that were met, by their ids
         self.source: Source = engine.watch(self)
 
-    def backward_ended(self) -> None:
-        """One that ran in no other is over."""
+    def backward_ended(self, *, creates: bool) -> None:
+        """One that ran in no other is over, recorded or not; whether it was to make a graph."""
+        self.steps.ended(sys._getframe(1), creates=creates)
         self.acts.backward_ended()
         self.task_ended()
 

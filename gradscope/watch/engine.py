@@ -95,12 +95,13 @@ class Engine:
 
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
         """Run it, told before and after. Whatever goes wrong with the telling, it runs."""
-        task, failed, creates = None, None, False
+        task, failed, creates, left_out = None, None, False, False
         try:
             since = self._listener.attends() if self.looks else 0
+            left_out = self.looks and not since
+            asked = _asked(*given, **more)
+            creates = bool(asked.create)
             if since:
-                asked = _asked(*given, **more)
-                creates = bool(asked.create)
                 task = self._begin(tensors, asked, sys._getframe(1), since)
         except Exception as error:  # noqa: BLE001  Note [A fault of ours] in listener.py
             self._faults.noted("a backward began", error)
@@ -126,6 +127,9 @@ class Engine:
                     self._end(task, failed)
                 except Exception as error:  # noqa: BLE001  likewise
                     self._faults.noted("a backward ended", error)
+            elif left_out:
+                told = partial(self._listener.left_out, creates=creates)
+                self._faults.guarded("a backward ended", told)
             failed = None  # its frames name it: a circle would keep the graph alive
 
     def _made_inside(self, handed: Any) -> None:

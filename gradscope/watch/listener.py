@@ -258,6 +258,10 @@ class Listener(Protocol):
         """A backward is about to begin: 0 if it is not to be looked at, else what time it is."""
         ...
 
+    def left_out(self, *, creates: bool) -> None:
+        """One is over that was not to be looked at; whether it was to make a graph."""
+        ...
+
     def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Any:
         """It begins, and has been looked at since then."""
         ...

@@ -1,8 +1,10 @@
 """What counts as a training step: the one definition that every view and limit goes by.
 
-A step ends where an optimizer has made its step, or where the program says `gradscope.step()`. What
-comes after the last step of an optimizer is a step, too, if a backward began in it; evaluation and
-clean-up after training are not. Steps that were left out of the recording (`--steps`,
+A step ends where an optimizer has made its step, or where the program says `gradscope.step()`.
+Where it does neither, each outermost backward that is called again and again (in a loop, or from a
+line that did so before) has a step of its own, with what the program does with the gradients up to
+the next forward. What comes after the last step is one, too, if a backward began in it; evaluation
+and clean-up after training are not. Steps that were left out of the recording (`--steps`,
 `--max-events`) keep their numbers, and are not counted among those that the trace holds.
 """
 
@@ -20,14 +22,16 @@ def steps(trace: Trace) -> tuple[Step, ...]:
     table = trace.table(Step)
     rows = table.take(np.lexsort((table["id"], table["begin"])))
     with_backward = _used(trace, GraphTask)
-    if len(rows) > 1 and rows[-1].id not in with_backward and _has_optimizer(trace, rows[-2]):
+    if len(rows) > 1 and rows[-1].id not in with_backward and _is_complete(trace, rows[-2]):
         rows = rows[:-1]
     used = with_backward | _used(trace, Op) | _used(trace, Node)
     return tuple(row for row in rows if row.id in used)
 
 
-def _has_optimizer(trace: Trace, step: Step) -> bool:
-    """Whether an optimizer ended this step."""
+def _is_complete(trace: Trace, step: Step) -> bool:
+    """Whether an optimizer ended this step, or in the absence of one a backward."""
+    if trace.meta.get("steps_end_with"):
+        return True
     spans = trace.table(Span)
     return bool(np.any((spans["step"] == step.id) & (spans["phase"] == Phase.OPTIMIZER)))
 

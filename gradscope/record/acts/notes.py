@@ -227,6 +227,7 @@ class Acts:
     def built(self, optimizer: Any, frame: FrameType | None, **facts: Any) -> int:
         """An optimizer was built, or is met for the first time; the id of that act."""
         number = self.note(Deed.OPTIMIZER, frame, leaves_of(optimizer), **facts)
+        self.session.contexts.told_of_steps = True
         optimizers, key = self._optimizers, id(optimizer)
         optimizers[key] = ref(optimizer, lambda _: optimizers.pop(key, None)), number
         return number

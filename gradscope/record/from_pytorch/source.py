@@ -180,7 +180,7 @@ class PyTorchSource:
     def _place(self, frame: FrameType | None) -> tuple[object, int, int]:
         """The calling thread, its place, and the line of this frame."""
         state = self.local.state
-        context = state.context or self.session.contexts.of(state)
+        context = state.context or self._contexts.at_call(state, self.recording)
         return state, context, self.session.sites.of(frame)
 
     def made_by(self, maker: Maker) -> None:
@@ -213,10 +213,12 @@ class PyTorchSource:
 
     def attends(self) -> int:
         """When a look at a backward begins, if it is wanted; else 0."""
-        if self._paused is not None:
-            self._paused.saw_backward = True
-            return 0
-        return perf_counter_ns()
+        return perf_counter_ns() if self._paused is None else self._paused.began()
+
+    def left_out(self, *, creates: bool) -> None:
+        """A backward that was not looked at is over."""
+        if self._paused is not None and self._paused.ended():
+            self.session.backward_ended(creates=creates)
 
     def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Task:
         """A graph task starts on this thread."""
@@ -249,7 +251,7 @@ class PyTorchSource:
         self.tasks.end(task, error, stretch)
         task.own += perf_counter_ns() - began
         if task.parent is None:
-            self.session.backward_ended()
+            self.session.backward_ended(creates=task.asked.create_graph)
 
     def hook_begins(
         self, kind: str, node: int, index: int, hook: Any, site: int, attended: Any = None

@@ -42,3 +42,15 @@ class Paused:
     """A stretch that is left out."""
 
     saw_backward = False
+    depth = 0  # of backwards, one in another
+
+    def began(self) -> int:
+        """A backward began, which nobody looks at."""
+        self.saw_backward = True
+        self.depth += 1
+        return 0
+
+    def ended(self) -> bool:
+        """One is over; whether it ran in no other."""
+        self.depth -= 1
+        return self.depth == 0

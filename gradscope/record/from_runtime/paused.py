@@ -64,6 +64,11 @@ class Paused:
     def task_begin(self, *args: Any, **more: Any) -> None:
         self.saw_backward = True
 
+    def task_end(self, task: Any) -> None:
+        """One that nobody recorded is over: it may end a step."""
+        if not self._ended and task.parent is None:
+            self._paused.catalog.on_task_end(creates=task.create_graph)
+
     def span_begin(self, name: str) -> int:
         return self._paused.span_begin(name)
 

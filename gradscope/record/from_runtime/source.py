@@ -89,8 +89,8 @@ class RuntimeSource:
             self.probe.look = look = Look(session, self.catalog, whole=level == "full")
             self.catalog.on_tensor = look.unknown
 
-    def _task_ended(self) -> None:
-        self.session.backward_ended()
+    def _task_ended(self, *, creates: bool) -> None:
+        self.session.backward_ended(creates=creates)
 
     # -- when it watches ------------------------------------------------------------------------
 

@@ -65,6 +65,9 @@ class Contexts:
         self.step = self._named_step = NONE
         self.step_number = 0
         self.on_step: Callable[[int], None] | None = None
+        self.told_of_steps = False  # by an optimizer, or by the program
+        self.limited = False  # some steps may be left out
+        self.step_is_over = False  # once history is recorded again: see backward_ended
         self.moved: Callable[[ThreadState], None] | None = None
         self.met: Callable[[], object] | None = None  # called in a thread that was not known before
         self._new_steps, self._ended_steps = Log(3), Log(2)
@@ -123,13 +126,19 @@ class Contexts:
         number = self._numbers.get(key)
         if number is None:
             number = self._add(key)
-        if task is None:
+        if task is None and not self.step_is_over:
             state.context = number
             if not place.phases:
                 if place.step != step:
                     place.step, place.forwards = step, {}
                 place.forwards[module] = number
         return number
+
+    def at_call(self, state: ThreadState, node: object) -> int:
+        """The same, at a call that makes this node; where history is recorded, a step may begin."""
+        if self.step_is_over and node is not None:
+            self._begin_step(self.step_number + 1)
+        return state.context or self.of(state)
 
     def state(self) -> ThreadState:
         """What the engine knows of the calling thread."""
@@ -159,7 +168,8 @@ class Contexts:
         self._changed(state, self.place(state))
 
     def _changed(self, state: ThreadState, place: ThreadPlace) -> None:
-        if state.task is None and not place.phases and place.step == self._named_step:
+        here = place.step == self._named_step and not self.step_is_over
+        if state.task is None and not place.phases and here:
             state.context = place.forwards.get((place.modules or _NOWHERE)[-1], 0)
         else:
             state.context = 0
@@ -200,6 +210,7 @@ class Contexts:
         self._end_span(place, span)
         self._changed(state, place)
         if kind is Phase.OPTIMIZER:
+            self.told_of_steps = True
             self.begin_step(self.step_number + 1)
 
     # -- spans and steps ------------------------------------------------------------------------
@@ -229,8 +240,27 @@ class Contexts:
             place.spans.remove(number)
         self._ended_spans.note(number, perf_counter_ns() - self._start)
 
+    def backward_ended(self) -> None:
+        """Nobody tells of steps, and a backward that comes again and again is over: so is its step.
+
+        What the program does with the gradients belongs to it: the next begins where history is
+        recorded again. Where steps may be left out it begins at once.
+        """
+        if self.limited:
+            self.begin_step(self.step_number + 1)
+        else:
+            self.step_is_over = True
+            self._local.state.context = 0
+
     def begin_step(self, number: int) -> None:
         """Close the running step and open the next."""
+        self._begin_step(number)
+        on_step = self.on_step
+        if on_step is not None:
+            on_step(number)
+
+    def _begin_step(self, number: int) -> None:
+        self.step_is_over = False
         now = self.now()
         if self.step != NONE:
             self._ended_steps.note(self.step, now)
@@ -243,9 +273,6 @@ class Contexts:
                 state.context = 0
         else:
             self.begun.append(now)
-        on_step = self.on_step
-        if on_step is not None:
-            on_step(number)
 
     def finish(self) -> None:
         """Close what is still open, at the end of the recording."""

@@ -84,9 +84,10 @@ class Meta(Row):
     has whose end is seen), exit (how the script ended), exit_code,
     raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end),
     written_every (s: what is older is in the file), cut (why no more could be written),
-    own_time (ns that gradscope itself took, by what for; recorded: of how many), children
-    (processes that were started: kind, line, count and pids of those started alike), ranks (of a
-    merged trace: facts of each rank, and which ids are its own), clock (how theirs became one).
+    steps_end_with (backward: there is no optimizer), own_time (ns that gradscope itself took, by
+    what for; recorded: of how many), children (processes that were started: kind, line, count and
+    pids of those started alike), ranks (of a merged trace: facts of each rank, and which ids are
+    its own), clock (how theirs became one).
     """
 
     key: Text
@@ -146,8 +147,11 @@ class Device(Row):
 class Step(Row):
     """One training step: up to the end of an optimizer's step, or to `gradscope.step()`.
 
-    What follows the last step of an optimizer counts as one only if a backward begins in it; the
-    row is there all the same. `end` arrives later, as an amendment; NONE while it runs.
+    Where there is neither (`meta.steps_end_with`), a backward that is called again and again ends
+    one: the next begins where history is recorded again or, where steps may be left out (`--steps`,
+    `--max-events`), at once. What follows the last step of an optimizer, or the last such backward,
+    counts as one only if a backward begins in it; the row is there all the same. `end` arrives
+    later, as an amendment; NONE while it runs.
     """
 
     id: int

@@ -212,7 +212,7 @@ class Catalog(TaskRows):
             node.record_nr = number = self.next_number()
             self.nodes.append((
                 number, self.texts[type(node).__name__], NONE, node.topological_nr, self.base,
-                (leaf,), state.context or self._contexts.of(state), NONE, self._contexts.now(),
+                (leaf,), self._contexts.at_call(state, node), NONE, self._contexts.now(),
             ))  # fmt: skip
         self.origins.append((leaf, node.record_nr, node.record_nr, 0))
 

@@ -93,7 +93,7 @@ class TaskRows:
         shown = self.texts[text]
         self.ended_tasks.append((task.record_nr, now - self._contexts._start, shown))
         if task.parent is None:
-            self.on_task_end()
+            self.on_task_end(creates=task.create_graph)
 
     def raised(self, error: BaseException) -> tuple[int, int]:
         """The type of an error, and what it says."""

@@ -172,7 +172,7 @@ class RuntimeProbe(ThreadNotes):
             number = self.numbers.next()
         except StopIteration:
             number = self._window()
-        context = state.context or self.contexts.of(state)
+        context = state.context or self.contexts.at_call(state, node)
         if node is None:
             made.record_nr = number - 1
             sequence, top = -3 if state.inference else state.grad_enabled - 2, -1
@@ -198,7 +198,7 @@ class RuntimeProbe(ThreadNotes):
         frame = _getframe(1)
         number = self.catalog.call(
             op, inputs, outputs, node, begin, end,
-            self._site(frame), self.contexts.of(state), frame,
+            self._site(frame), self.contexts.at_call(state, node), frame,
         )  # fmt: skip
         if self.look is not None:
             self.look.called(number, outputs, fresh=op.__class__ is Operation)
@@ -208,7 +208,7 @@ class RuntimeProbe(ThreadNotes):
         frame = _getframe(1)
         number = self.catalog.wrote(
             op, inputs, target, node, begin, end,
-            self._site(frame), self.contexts.of(state), frame,
+            self._site(frame), self.contexts.at_call(state, node), frame,
         )  # fmt: skip
         if self.look is not None:
             self.look.wrote(number, target)

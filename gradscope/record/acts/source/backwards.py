@@ -1,0 +1,116 @@
+"""Steps of a program without an optimizer: backwards that come again and again end them."""
+
+from __future__ import annotations
+
+import dis
+import gc
+import sys
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gradscope.record.notes.contexts import Contexts
+
+OPTIMIZERS = "torch.optim.optimizer", "gradscope.runtime.optim.optimizer"
+NOWHERE = -2
+TRANSFORM = "grad_and_value_impl"
+"""What torch.func.grad runs in; it always wants the graph of its backward."""
+
+
+class Repeated:
+    """Whether a line runs again and again: it stands in a loop, or what calls it does."""
+
+    def __init__(self, is_machinery: Callable[[CodeType], bool]) -> None:
+        self._is_machinery = is_machinery
+        self._loops: dict[int, tuple[CodeType, list[tuple[int, int]]]] = {}  # by id(): see Sites
+        self._met: set[int] = set()
+        self._around = dict(_lines(sys._getframe(1)))  # what runs since before the recording
+
+    def __call__(self, frame: FrameType | None) -> bool:
+        """Whether a line of the program's that is under way is in a loop, or was met before."""
+        line = None
+        while frame is not None:
+            code, at = frame.f_code, frame.f_lasti
+            if not self._is_machinery(code):
+                if line is None:
+                    line = id(code) + at
+                outside = self._around.get(code, NOWHERE)
+                for first, last in self._loops_of(code):
+                    if first <= at <= last and not first <= outside <= last:
+                        return True
+                if code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__":
+                    break  # what called the script is no part of it
+            frame = frame.f_back
+        if line is None or line in self._met:
+            return line is not None
+        self._met.add(line)
+        return False
+
+    def _loops_of(self, code: CodeType) -> list[tuple[int, int]]:
+        known = self._loops.get(id(code))
+        if known is None:
+            known = self._loops[id(code)] = code, loops_of(code)
+        return known[1]
+
+
+def loops_of(code: CodeType) -> list[tuple[int, int]]:
+    """The first and last instruction of each loop, by their places in the code."""
+    return [
+        (int(each.argval), each.offset)
+        for each in dis.get_instructions(code)
+        if "JUMP_BACKWARD" in each.opname and "NO_INTERRUPT" not in each.opname
+    ]
+
+
+def _lines(frame: FrameType | None) -> Iterator[tuple[CodeType, int]]:
+    while frame is not None:
+        yield frame.f_code, frame.f_lasti
+        frame = frame.f_back
+
+
+class StepsByBackward:
+    """Tells contexts of steps that nobody else tells of."""
+
+    def __init__(self, contexts: Contexts, is_machinery: Callable[[CodeType], bool]) -> None:
+        self._contexts = contexts
+        self._repeated = Repeated(is_machinery)
+        self._looked = False  # for optimizers that were there before
+        self.first: Callable[[], None] | None = None  # called when there is one
+
+    def ended(self, frame: FrameType, *, creates: bool) -> None:
+        """A backward that ran in no other is over. `creates`: it was to make a graph.
+
+        Such a gradient is on its way into a loss, if no transform asked for it.
+        """
+        contexts = self._contexts
+        if contexts.told_of_steps or (creates and not _of_a_transform(frame)):
+            return
+        if not self._repeated(frame):
+            return
+        if not self._looked:
+            self._looked = True
+            if has_optimizers():
+                contexts.told_of_steps = True
+                return
+        if self.first is not None:
+            self.first()
+            self.first = None
+        contexts.backward_ended()
+
+
+def has_optimizers() -> bool:
+    """Whether any is alive."""
+    modules = [sys.modules[name] for name in OPTIMIZERS if name in sys.modules]
+    classes = tuple(each.Optimizer for each in modules)
+    return bool(classes) and any(issubclass(type(each), classes) for each in gc.get_objects())
+
+
+def _of_a_transform(frame: FrameType | None) -> bool:
+    """Whether the outermost gradient of a function is being taken."""
+    many = 0
+    while frame is not None:
+        many += frame.f_code.co_name == TRANSFORM
+        frame = frame.f_back
+    return many == 1
