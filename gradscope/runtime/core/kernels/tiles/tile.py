@@ -78,14 +78,38 @@ def add_products(
 
 
 @inner
+def make_products(
+    a: Array,
+    a_at: int,
+    a_row: int,
+    a_steps: Array,
+    b: Array,
+    b_at: Any,
+    b_steps: Array,
+    steps: Any,
+    c: Array,
+    c_at: int,
+    c_row: int,
+    vectors: int,
+) -> None:
+    """The same where nothing is in c yet: what it held does not count."""
+    if vectors >= 3:
+        _new_three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
+    elif vectors == 2:
+        _new_two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
+    else:
+        _new_one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
+
+
+@inner
 def of_row(row: int, rows: int) -> int:
     """Where a row is among the tiles', of which the last begins early enough to be whole."""
     first = row // ROWS * ROWS
     return row + max(0, first - (rows - ROWS))
 
 
-def _tile(vectors: int) -> Any:
-    """The tile of so many vectors."""
+def _tile(vectors: int, *, adds: bool) -> Any:
+    """The tile of so many vectors, which adds to what is there or does not."""
 
     @intrinsic
     def tile(
@@ -105,21 +129,23 @@ def _tile(vectors: int) -> Any:
         number, pair = types.intp, types.UniTuple(types.intp, 2)
         begins = types.UniTuple(number, VECTORS)
         matrices = (a, number, number, a_steps, b, begins, b_steps, pair, c, number, number)
-        return types.void(*matrices), lambda *given: _Tile(vectors, *given).write()
+        return types.void(*matrices), lambda *given: _Tile(vectors, adds, *given).write()
 
     return tile
 
 
-_one, _two, _three = (_tile(vectors) for vectors in range(1, VECTORS + 1))
+_one, _two, _three = (_tile(vectors, adds=True) for vectors in range(1, VECTORS + 1))
+_new_one, _new_two, _new_three = (_tile(n, adds=False) for n in range(1, VECTORS + 1))
 
 
 class _Tile:
     """The instructions of one tile, as LLVM is told them."""
 
     def __init__(
-        self, vectors: int, context: Any, builder: Any, signature: Any, given: Any
+        self, vectors: int, adds: bool, context: Any, builder: Any, signature: Any, given: Any
     ) -> None:
-        self.vectors, self.context, self.builder = vectors, context, builder
+        self.vectors, self.adds = vectors, adds
+        self.context, self.builder = context, builder
         self.kinds, self.given = signature.args, given
         number = signature.args[0].dtype
         self.bytes = number.bitwidth // 8
@@ -157,7 +183,7 @@ class _Tile:
         for row, line in zip(self._rows(8), totals, strict=True):
             for nr, total in enumerate(line):
                 at = builder.gep(row, [ir.Constant(ir.IntType(64), nr * self.lanes)])
-                self._store(builder.fadd(self._load(at), total), at)
+                self._store(builder.fadd(self._load(at), total) if self.adds else total, at)
         return self.context.get_dummy_value()
 
     def _data(self, nr: int) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import BFLOAT16, HALVES, Array
-from gradscope.runtime.core.kernels.windows import direct
+from gradscope.runtime.core.kernels.windows.by_tiles import direct
 from gradscope.runtime.core.kernels.windows.windows import (
     Block,
     Windows,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels.windows import convolution, direct, windows as w
+from gradscope.runtime.core.kernels.windows import convolution, windows as w
+from gradscope.runtime.core.kernels.windows.by_tiles import direct
 from gradscope.runtime.core.kernels.windows.convolution import forward, to_bias, to_input, to_weight
 
 GEOMETRIES = [

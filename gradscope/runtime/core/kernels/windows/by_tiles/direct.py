@@ -14,6 +14,7 @@ from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import Array
 from gradscope.runtime.core.kernels.tiles.products import COST, MANY
+from gradscope.runtime.core.kernels.windows.by_tiles import winograd
 from gradscope.runtime.core.kernels.windows.windows import Windows
 
 FEWEST: Final = 8
@@ -26,7 +27,7 @@ PART: Final = 16
 def tiles() -> Any:
     """Return fast_direct. Importing it brings in Numba: ask late."""
     with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows import fast_direct as module
+        from gradscope.runtime.core.kernels.windows.by_tiles import fast_direct as module
 
     return module
 
@@ -40,6 +41,10 @@ def wins(x: Array, w: Windows, rows: int) -> bool:
 
 def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
     """Return what the windows see of the images, times the weight."""
+    if winograd.wins(x.shape, len(weight), w, groups, x.dtype):
+        found = winograd.forward(x, weight, w)
+        if found is not None:
+            return found
     made = np.empty((len(x), len(weight), *w.out), x.dtype)
     planes, taps = _seen_forward(w)
     of_in, of_out, step = weight.shape[1], len(weight) // groups, w.stride[2]
@@ -60,6 +65,10 @@ def to_input(grad: Array, weight: Array, made: Array, w: Windows, groups: int) -
     NaN of what it was never multiplied with: such are refused, when the first place shows it.
     """
     of_in, of_out = weight.shape[1], len(weight) // groups
+    if winograd.wins(grad.shape, of_in, w, groups, grad.dtype):
+        if winograd.to_input(grad, weight, made, w):
+            return True
+        made[...] = 0
     flat = (
         np.ascontiguousarray(grad).reshape(-1),
         np.ascontiguousarray(weight).reshape(-1),
@@ -79,6 +88,10 @@ def to_input(grad: Array, weight: Array, made: Array, w: Windows, groups: int) -
 
 def to_weight(grad: Array, x: Array, made: Array, w: Windows, groups: int) -> None:
     """Write the gradient of the weight."""
+    if winograd.wins(x.shape, len(made), w, groups, x.dtype):
+        if winograd.to_weight(grad, x, made, w):
+            return
+        made[...] = 0
     of_in, of_out = x.shape[1] // groups, grad.shape[1] // groups
     flat = (np.ascontiguousarray(grad).reshape(-1), x.reshape(-1), made.reshape(-1))
     kernel, target = tiles().convolve_to_weight, (grad.shape[1], *w.out[1:])

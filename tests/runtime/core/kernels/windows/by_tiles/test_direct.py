@@ -10,7 +10,8 @@ import pytest
 
 from gradscope.runtime.core.kernels.compiling import spread
 from gradscope.runtime.core.kernels.compiling.spread import set_kernel_threads
-from gradscope.runtime.core.kernels.windows import convolution, direct
+from gradscope.runtime.core.kernels.windows import convolution
+from gradscope.runtime.core.kernels.windows.by_tiles import direct, winograd
 from tests.runtime.core.kernels.windows.test_convolution import Case, let_all_be
 
 GEOMETRIES = [
@@ -28,6 +29,12 @@ GEOMETRIES = [
     ((2, 1100), (3, 3), (1, 1), (1, 1), (1, 1), 1, 8, 8),
 ]
 """Of all strides, with channels, windows and images that fill no tile or vector."""
+
+
+@pytest.fixture(autouse=True)
+def only_direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing goes the way with fewer products."""
+    monkeypatch.setattr(winograd, "wins", lambda *_: False)
 
 
 @pytest.fixture

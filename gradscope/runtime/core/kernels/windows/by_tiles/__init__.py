@@ -1,0 +1,1 @@
+"""Convolutions by register tiles, where images are large enough to compile for."""

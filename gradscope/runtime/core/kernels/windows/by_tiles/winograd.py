@@ -1,0 +1,130 @@
+"""3×3 convolutions with fewer products than taps (see fast_winograd.py): which, and in what parts.
+
+The plain twins are those by columns, in convolution.py. Where something is not finite, infinities
+may meet on the way that do not meet in a window: such results are refused, direct.py makes them.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any, Final
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import Array, quiet
+from gradscope.runtime.core.kernels.tiles.products import COST, MANY
+from gradscope.runtime.core.kernels.windows.windows import Windows
+
+FEWEST: Final = (48, 32)
+"""Channels and patches from which on it pays to transform what is multiplied."""
+FILLED: Final = 2.5
+"""Of the four windows that a patch is for, so many have to be there."""
+PATCHES: Final = 512
+"""So many patches are made together, at most."""
+NUMBERS: Final = 1 << 20
+"""What is made of patches, and of weights, has so many numbers at a time."""
+TOGETHER: Final = 128
+"""So many patches are taken together for the gradient of the weight."""
+PART: Final = 64
+"""Input channels that a thread makes together, at least."""
+ROWS: Final = 32
+"""Output channels that it does."""
+
+
+@cache
+def tiles() -> Any:
+    """Return fast_winograd. Importing it brings in Numba: ask late."""
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.windows.by_tiles import fast_winograd as module
+
+    return module
+
+
+@cache
+def of_weight() -> Any:
+    """Return fast_winograd_weight, too."""
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.windows.by_tiles import fast_winograd_weight as module
+
+    return module
+
+
+def wins(shape: tuple[int, ...], channels: int, w: Windows, groups: int, dtype: Any) -> bool:
+    """Whether this way pays, from images of a shape to so many channels."""
+    plain = groups == 1 and w.kernel == (1, 3, 3) and w.stride == w.dilation == (1, 1, 1)
+    if not plain or w.padding[0] or w.size[0] != 1 or max(w.padding) > 2 or dtype.char not in "fd":
+        return False
+    patches = shape[0] * _patches(w.out[1]) * _patches(w.out[2])
+    filled = w.count * shape[0] >= FILLED * patches
+    enough = min(shape[1], channels) >= FEWEST[0] and patches >= FEWEST[1]
+    return filled and enough and 16 * patches * shape[1] * channels >= MANY
+
+
+def forward(x: Array, weight: Array, w: Windows) -> Array | None:
+    """Return what the windows see of the images, times the weight; None where it is not finite."""
+    made = np.empty((len(x), len(weight), *w.out), x.dtype)
+    _convolve(x, weight, made, w.padding[1:], turned=False)
+    return made if _is_finite(made) else None
+
+
+def to_input(grad: Array, weight: Array, made: Array, w: Windows) -> bool:
+    """Write the gradient of the images, if it is finite."""
+    padding = (2 - w.padding[1], 2 - w.padding[2])
+    _convolve(np.ascontiguousarray(grad), weight, made, padding, turned=True)
+    return _is_finite(made)
+
+
+def to_weight(grad: Array, x: Array, made: Array, w: Windows) -> bool:
+    """Write the gradient of the weight, if it is finite."""
+    flat = (np.ascontiguousarray(grad).reshape(-1), x.reshape(-1), made.reshape(-1))
+    source = (*x.shape[:2], *w.size[1:], w.padding[1:])
+    rows, channels = made.shape[:2]
+    target, kernel = (rows, *w.out[1:]), of_weight().convolve_to_weight
+    cost = 4 * len(x) * w.count * COST
+    if channels >= 2 * PART:
+        some = partial(_some, kernel, (*flat, source, target, TOGETHER, (0, rows)))
+        spread(some, channels, cost * rows, PART)
+    else:
+        some = partial(_some_rows, kernel, (*flat, source, target, TOGETHER), (0, channels), rows)
+        spread(some, rows // ROWS, cost * channels * ROWS)
+    return _is_finite(made)
+
+
+@quiet
+def _is_finite(made: Array) -> bool:
+    """Whether all of it is: a sum with one that is not is none; one that overflows is asked of."""
+    return bool(np.isfinite(made.sum())) or bool(np.isfinite(made).all())
+
+
+def _convolve(x: Array, weight: Array, made: Array, padding: Any, *, turned: bool) -> None:
+    count, rows = x.shape[1], made.shape[1]
+    patches = max(PART, min(PATCHES, NUMBERS // (16 * count)))
+    together = (patches, max(PART, NUMBERS // (16 * count)))
+    weight = np.ascontiguousarray(weight)
+    flat = (x.reshape(-1), weight.reshape(-1), made.reshape(-1))
+    source, target = (count, *x.shape[-2:], padding), (rows, *made.shape[-2:])
+    args = (*flat, source, target, turned, together)
+    lines, wide = len(x) * _patches(made.shape[-2]), _patches(made.shape[-1])
+    cost = 16 * wide * count * rows * COST
+    if lines * wide >= 4 * PART:
+        at_once = _patches(made.shape[-2]) if len(x) > 1 else 1
+        spread(partial(_some, tiles().convolve, (*args, (0, rows))), lines, cost, at_once)
+    else:
+        some = partial(_some_rows, tiles().convolve, args, (0, lines), rows)
+        spread(some, rows // ROWS, cost * lines / rows * ROWS)
+
+
+def _patches(windows: int) -> int:
+    return (windows + 1) // 2
+
+
+def _some(kernel: Any, args: Any, first: int, last: int) -> None:
+    kernel(*args, (first, last))
+
+
+def _some_rows(kernel: Any, args: Any, some: Any, rows: int, first: int, last: int) -> None:
+    """Rows by so many; those that are left over are the last ones'."""
+    end = rows if last == rows // ROWS else last * ROWS
+    kernel(*args, (first * ROWS, end), some)
