@@ -18,6 +18,7 @@ from gradscope.record.notes.own_time import WRITING, OwnTime
 from gradscope.record.notes.sites import Sites
 from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
+from gradscope.trace.writer import Overheard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ class Session:
         level: str = "engine",
         native: bool = True,
     ) -> None:
-        self.writer = writer
+        self.writer = writer = Overheard(writer)
         self.start = start
         self.level = level
         self.native = native

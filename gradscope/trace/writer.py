@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gradscope.trace.schema.declare import Row
 
-__all__ = ["FileWriter", "MemoryWriter", "NullWriter", "Values", "Writer"]
+__all__ = ["FileWriter", "MemoryWriter", "NullWriter", "Overheard", "Values", "Writer"]
 
 
 class Writer(Protocol):
@@ -112,3 +112,27 @@ class MemoryWriter:
         strings = self._texts.block(range(1, len(self._texts)))
         made = assemble([*strings, *self._blocks])
         return Trace(made.tables, remarks=tuple(made.notes))
+
+
+ANY_TEXT = 1 << 62
+"""The writer itself looks whether texts are interned."""
+
+
+class Overheard:
+    """A writer whose blocks are kept, too, while somebody listens."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self.intern = writer.intern
+        self.commit = writer.commit
+        self.close = writer.close
+        self.heard: list[tuple[type[Row], Block]] | None = None
+
+    def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Rows of one table; see `Writer`."""
+        self._writer.block(row, columns, amend)
+        heard = self.heard
+        if heard is not None:
+            block = prepared(row, columns, amend=amend, texts=ANY_TEXT)
+            if block is not None:
+                heard.append((row, block))

@@ -218,6 +218,13 @@ class Acts:
             found = self._texts[key] = self.text_of(facts)
         return found
 
+    def facts_of(self, kind: Deed, text: int) -> tuple[Any, ...]:
+        """The values that were said in such a text, if it was lately."""
+        for (of, *values), known in list(self._texts.items()):
+            if known == text and of == kind:
+                return tuple(values)
+        return ()
+
     def text_of(self, facts: dict[str, Any]) -> int:
         """The text that says these facts."""
         return self.session.writer.intern(

@@ -81,9 +81,9 @@ class OfOptimizers:
 
     def _set(self, frame: FrameType, optimizer: Any, name: str, value: Any) -> None:
         within, of = type(optimizer).__name__, self._of(optimizer)
-        there = _number(optimizer.param_groups[0][name])
+        there = setting(optimizer.param_groups[0][name])
         facts: dict[str, Any] = {"name": name, "what": "setting", "within": within}
-        self._acts.note(Deed.ASSIGNED, frame, of=of, **facts, to=_number(value), there=there)
+        self._acts.note(Deed.ASSIGNED, frame, of=of, **facts, to=setting(value), there=there)
 
     def _methods(self, optimizer: Any, schedules: Any) -> Iterator[StandIn]:
         yield StandIn(optimizer, "__init__", _built, inside=True)
@@ -118,8 +118,8 @@ class OfOptimizers:
         far: dict[str, Any] = {} if moved is None else {"moved": moved[0], "size": moved[1]}
         self._steps += 1
         self._stepped(optimizer)
-        lr = tuple([_number(group.get("lr")) for group in optimizer.param_groups])
-        decay = tuple([_number(group.get("weight_decay")) for group in optimizer.param_groups])
+        lr = tuple([setting(group.get("lr")) for group in optimizer.param_groups])
+        decay = tuple([setting(group.get("weight_decay")) for group in optimizer.param_groups])
         if self._decays.setdefault(id(optimizer), decay) != decay:
             self._decays[id(optimizer)] = far["weight_decay"] = decay
         leaves = leaves_of(optimizer)
@@ -148,7 +148,7 @@ class OfOptimizers:
     ) -> None:
         schedule = given[0]
         groups = schedule.optimizer.param_groups
-        lr = tuple([_number(group.get("lr")) for group in groups])
+        lr = tuple([setting(group.get("lr")) for group in groups])
         name = type(schedule).__name__
         acts.note(Deed.SCHEDULE_STEP, frame, of=self._of(schedule.optimizer), lr=lr, type=name)
 
@@ -189,14 +189,14 @@ def _group_added(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _
 def _groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
-            **{name: _number(group[name]) for name in TOLD_OF_GROUPS if name in group},
+            **{name: setting(group[name]) for name in TOLD_OF_GROUPS if name in group},
             "many": len(group["params"]),
         }
         for group in groups
     ]
 
 
-def _number(value: Any) -> float | None:
+def setting(value: Any) -> float | None:
     """A setting as a number; a tensor's is not asked for, which could make the program wait."""
     return float(value) if isinstance(value, _NUMBERS) else None
 

@@ -21,10 +21,24 @@ if TYPE_CHECKING:
 SWITCHES, MOMENT = 0.03, 1.0  # seconds
 
 
+class Nobody:
+    """Whom steps that nobody records any more are told."""
+
+    over, reason = True, ""
+
+
+NOBODY = Nobody()
+
+
 class Paused:
     """Stands in for the probe while nothing is recorded; only steps are followed."""
 
     look = None
+
+    @property
+    def replays(self) -> Any:
+        """When all is over, captured steps are replayed as if nobody watched."""
+        return NOBODY if self._ended else None
 
     def __init__(self, paused: RuntimeProbe, *, ended: bool = False) -> None:
         self._paused = paused
@@ -104,7 +118,7 @@ def start_watching(watcher: RuntimeProbe) -> None:
 
 def stop_watching(watcher: RuntimeProbe) -> None:
     """Watch no longer; threads in the middle of a call have a moment to finish it."""
-    if not _others():
+    if not others():
         probe.leave(None)
         return
     _Retired.probe = retired = Paused(watcher, ended=True)
@@ -115,7 +129,8 @@ def stop_watching(watcher: RuntimeProbe) -> None:
     timer.start()
 
 
-def _others() -> bool:
+def others() -> bool:
+    """Whether the program has other threads than this one."""
     current = threading.current_thread()
     threads = [each for each in threading.enumerate() if each is not current]
     return any(not each.name.startswith("gradscope ") for each in threads)

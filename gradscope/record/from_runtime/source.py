@@ -20,6 +20,7 @@ from gradscope.record.from_runtime.hot.frees import SMALLEST, Frees
 from gradscope.record.from_runtime.hot.own_hooks import OwnHook
 from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
 from gradscope.record.from_runtime.paused import Paused, start_watching, stop_watching
+from gradscope.record.from_runtime.replays.replays import Replays
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.modules import Modules
@@ -77,6 +78,7 @@ class RuntimeSource:
         if self._graph_only:
             self.probe.without_events()
         self.rows = Rows(session, self.catalog, self.frees, graph_only=self._graph_only)
+        self.replays = self.probe.replays = Replays(session, self.catalog, self.frees)
         self._paused: Paused | None = None
         self._events = 0
         self._unfinished = 0
@@ -88,6 +90,7 @@ class RuntimeSource:
 
             self.probe.look = look = Look(session, self.catalog, whole=level == "full")
             self.catalog.on_tensor = look.unknown
+            self.replays.reason = f"level {level} looks at the values of each call"
 
     def _task_ended(self, *, creates: bool) -> None:
         self.session.backward_ended(creates=creates)
@@ -168,7 +171,7 @@ class RuntimeSource:
         """How many events were noted, or followed from what was noted."""
         probe = self.probe
         waiting = 4 * len(probe.runs) + 3 * len(probe.moves) + len(probe.events)
-        return self._events + waiting
+        return self._events + waiting + self.replays.events
 
     def unseen(self) -> dict[str, int]:
         """Nothing: the runtime tells all."""
@@ -198,6 +201,7 @@ class RuntimeSource:
     def at(self, places: Places) -> None:
         """The runtime is there."""
         engine = Stoppable(OwnHook, _plainly, _numbers, self._aside)
+        self.replays.reason = "it can be stopped at any of its calls"
         self.probe.hooked, self.session.module_paths = places.hook, self.modules.paths
         places.start(sys.modules["gradscope.runtime"], engine)
 
@@ -232,6 +236,7 @@ class RuntimeSource:
         rows.exceptions()
         self.modules.flush(self.session.ids)
         rows.described()
+        self.replays.flush()
         self.layouts.flush()
 
     def _calls(self, one: Log, two: Log) -> None:

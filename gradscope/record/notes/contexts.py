@@ -162,6 +162,11 @@ class Contexts:
             number = self._numbers[key] = len(self.rows) - 1
             return number
 
+    def number(self, key: tuple[int, int, int, int, int]) -> int:
+        """The number of a position that nobody is at: thread, module, graph task, step, phase."""
+        found = self._numbers.get(key)
+        return self._add(key) if found is None else found
+
     def changed(self, state: ThreadState | None = None) -> None:
         """A thread has moved; the calling thread, if none is named."""
         state = state or self._local.state
@@ -252,16 +257,16 @@ class Contexts:
             self.step_is_over = True
             self._local.state.context = 0
 
-    def begin_step(self, number: int) -> None:
-        """Close the running step and open the next."""
-        self._begin_step(number)
+    def begin_step(self, number: int, at: int | None = None) -> None:
+        """Close the running step and open the next, now or at a moment that is over."""
+        self._begin_step(number, at)
         on_step = self.on_step
         if on_step is not None:
             on_step(number)
 
-    def _begin_step(self, number: int) -> None:
+    def _begin_step(self, number: int, at: int | None = None) -> None:
         self.step_is_over = False
-        now = self.now()
+        now = self.now() if at is None else at
         if self.step != NONE:
             self._ended_steps.note(self.step, now)
         self.step = next(self._steps)

@@ -41,6 +41,7 @@ class Numbers:
         self.next: Any = None
         self._counter: Counter | None = None
         self._retired = False
+        self._end = 0  # of the window
         self.renew()
 
     def renew(self) -> None:
@@ -51,10 +52,25 @@ class Numbers:
                 return
             first = Numbers._last + 2
             Numbers._last += size
+            self._end = Numbers._last
             if self._counter is None:
                 self.next = iter(range(first + 1, first + size, 2)).__next__
             else:
                 self._counter.renew(first + 1, first + size)
+
+    def reserve(self, count: int, *, alone: bool) -> int:
+        """The first of so many numbers in a row, less one; what comes later is higher.
+
+        Where this thread is `alone`, what is left of the window is used up first.
+        """
+        with Numbers._lock:
+            if alone and Numbers._last == self._end and not self._retired:
+                Numbers._last = self.take()
+            first = Numbers._last + 2
+            if not self._retired:
+                Numbers._last += 2 * count
+                self.renew()
+        return first
 
     def compile(self, functions: Callables, *, unused: bool) -> Counter:
         """From now on, give them out by a C function; `unused`: from the first on."""

@@ -14,6 +14,7 @@ from gradscope.runtime.capture.plan.plan import Plan
 from gradscope.runtime.capture.proving import proved
 from gradscope.runtime.capture.recording.recording import Stop
 from gradscope.runtime.capture.recording.watching import Program
+from gradscope.runtime.capture.told import Told
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.state.thread import ThreadState, local
 
@@ -45,24 +46,59 @@ class Captured:
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        state = local.state
-        if probe.here is not None or _is_special(state):
+        here = probe.here
+        told = None if here is None else here.replays
+        if told is not None and told.reason:
+            return self._untold(told, told.reason, args, kwargs)
+        if _is_special(local.state) or (told is None and here is not None):
             return self._as_ever(args, kwargs)
         if self.pieces is not None:
             return self.pieces.run(args, kwargs)
+        if told is not None and told.over:
+            told = None
         for place, plan in enumerate(self.plans):
             if plan.guards.hold(args, kwargs):
                 if place:
                     self.plans.insert(0, self.plans.pop(place))
-                if not plan.proved:
-                    return self._prove(plan, args, kwargs)
-                if plan.replays == WORTH_FUSING and not plan.fusing_tried:
-                    return self._fuse(plan, args, kwargs)
-                return plan.replay(args, kwargs)
+                return self._with(plan, told, args, kwargs)
+        return self._without(None, told, args, kwargs)
+
+    def _with(
+        self, plan: Plan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Replay a plan, once it is proved, and known to whoever watches."""
+        if not plan.proved:
+            return self._prove(plan, told, args, kwargs)
+        if plan.replays >= WORTH_FUSING and not plan.fusing_tried:
+            return self._fuse(plan, told, args, kwargs)
+        if told is None:
+            return plan.replay(args, kwargs)
+        if plan.template(told) is None:
+            return self._show(plan, told, args, kwargs)
+        return plan.replay_told(told, args, kwargs)
+
+    def _show(self, plan: Plan, told: Told, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Let somebody see the step that has not, or has seen what replays could not repeat."""
+        if plan.shown(told) < MOST_TRIES:
+            return self._without(plan, told, args, kwargs)
+        return self._untold(told, "it does not do the same each time", args, kwargs)
+
+    def _untold(
+        self, told: Told, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run as ever, since nobody could be told of a replay what is so."""
+        told.missed(self._name(), reason)
+        self._say(f"{self._name()} runs as ever while it is recorded: {reason}")
+        return self._as_ever(args, kwargs)
+
+    def _without(
+        self, again: Plan | None, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Make a plan, or one `again` that somebody has not seen made, or run as ever."""
         if self.stops or not _recording.acquire(blocking=False):
             return self._as_ever(args, kwargs)
         try:
-            return self._make(args, kwargs)
+            return self._make(again, told, args, kwargs)
         finally:
             _recording.release()
 
@@ -106,23 +142,27 @@ class Captured:
         self.eager += 1
         return self.function(*args, **kwargs)
 
-    def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _make(
+        self, again: Plan | None, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Watch the step, or record it."""
         self.eager += 1
-        making = Making(self.function, self._program, records=self._watched)
+        making = Making(self.function, self._program, records=self._watched, told=told)
         if not self._watched:
             result = making.watch(args, kwargs)
             self._watched = True
         else:
-            if self.plans:
+            if self.plans and again is None:
                 self.recaptured.append(self.plans[0].guards.failed)
             result = making.record(args, kwargs)
-        self._learn(making)
+        if again is None or making.plan is None or not again.takes_template_of(making.plan):
+            self._learn(making)
         return result
 
     def _learn(self, making: Making) -> None:
-        if making.plan is not None:
-            self.plans.insert(0, making.plan)
+        plan = making.plan
+        if plan is not None:
+            self.plans.insert(0, plan)
             if len(self.plans) > MOST_PLANS:
                 self._give_up([Stop(f"{MOST_PLANS} plans are made, and none fits")])
             return
@@ -137,22 +177,26 @@ class Captured:
         elif making.stops:
             self._give_up(making.stops)
 
-    def _prove(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _prove(
+        self, plan: Plan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Run the step and the plan, and compare."""
         self.eager += 1
-        result, reason = proved(plan, self.function, args, kwargs)
+        result, reason = proved(plan, self.function, args, kwargs, keep=told is not None)
         if reason:
             self.plans.remove(plan)
             self._give_up([Stop(f"the replay differs in {reason}")])
         plan.proved = not reason
         return result
 
-    def _fuse(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _fuse(
+        self, plan: Plan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Let neighbouring calls become one, if that leaves the same bits."""
         if not plan.fuse():
-            return plan.replay(args, kwargs)
+            return self._with(plan, told, args, kwargs)
         self.eager += 1
-        result, reason = proved(plan, self.function, args, kwargs)
+        result, reason = proved(plan, self.function, args, kwargs, keep=told is not None)
         if reason:
             plan.unfuse()
             self.not_fused.append(reason)

@@ -17,6 +17,7 @@ from gradscope.runtime.capture.recording.recording import Recording, Stop
 from gradscope.runtime.capture.recording.reviewed import SWITCHES
 from gradscope.runtime.capture.recording.trees import refs
 from gradscope.runtime.capture.recording.watching import Program, Watching
+from gradscope.runtime.capture.told import Told
 from gradscope.runtime.core.state.thread import local
 
 
@@ -24,10 +25,16 @@ class Making:
     """One step that is run to make a plan of it."""
 
     def __init__(
-        self, function: Callable[..., Any], program: Program, *, records: bool = True
+        self,
+        function: Callable[..., Any],
+        program: Program,
+        *,
+        records: bool = True,
+        told: Told | None = None,
     ) -> None:
         self.function = function
         self.program = program
+        self.told = told
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         self.recording = Recording(code, records=records)
         self.plan: Plan | None = None
@@ -54,14 +61,21 @@ class Making:
         inputs = self._inputs(states)
         guards = Guards(reached.holdings, [s for s in states if not s.place], arguments)
         size = self.program.size()
-        with exchanged(recording), Watching(self.program, recording).active():
-            result = self.function(*args, **kwargs)
+        window = self.told and self.told.open([state.tensor for state in states])
+        try:
+            with exchanged(recording), Watching(self.program, recording).active():
+                result = self.function(*args, **kwargs)
+        finally:
+            if self.told is not None:
+                self.told.close(window)
         if not local.state.grad_enabled or local.state.special:
             recording.stop("the step leaves a mode on, or gradients off", "")
         if self.program.size() == size:
             self._finish(result, args, kwargs, guards, states, inputs)
         else:
             recording.stop(MORE_CODE, "")
+        if self.told is not None and self.plan is not None:
+            self.plan.take_template(self.told, window, result)
         return result
 
     def _reached(self, arguments: Arguments) -> Reached:

@@ -115,9 +115,17 @@ FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeErro
 
 
 def proved(
-    plan: Plan, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    plan: Plan,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    keep: bool = False,
 ) -> tuple[Any, str]:
-    """What the step returns, and how the plan differs from it; empty if it does not."""
+    """What the step returns, and how the plan differs from it; empty if it does not.
+
+    `keep`: what the program itself has left stays, since somebody has been told of it.
+    """
     tensors = [state.tensor for state in plan.guards.states]
     tensors += [leaf.value for leaf in plan.guards.arguments.leaves_of(args, kwargs)]
     names = [state.name for state in plan.guards.states] + plan.given
@@ -132,7 +140,7 @@ def proved(
         after.put_back()
         return result, f"the replay fails: {error}"
     reason = after.differs(names) or differs(replayed, result)
-    if not reason:
+    if not reason and not keep:
         return replayed, ""
     after.put_back()
     return result, reason

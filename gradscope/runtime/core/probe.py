@@ -62,6 +62,7 @@ class Probe(Protocol):
 
     clock: Callable[[], int]
     look: Look | None
+    replays: Any  # whom captured steps tell of replays (capture/told.py); None: they run as ever
 
     # ordinary calls and runs; `call` is for views and while something special is on
     noted: Callable[..., Any]

@@ -91,6 +91,7 @@ class RuntimeProbe(ThreadNotes):
         self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)
         self.event = self.events.note
         self.look: Any = None
+        self.replays: Any = None  # whom captured steps tell of replays
         self.hooked: Callable[[Any, int], None] | None = None  # a hook is about to be called
         self.called: Callable[[Any, int], None] = _nothing  # a module
         self.stepping: Callable[[Any], None] = _nothing  # an optimizer is about to
@@ -138,7 +139,7 @@ class RuntimeProbe(ThreadNotes):
         needs; whoever looks for one now finds its twin in Python.
         """
         self.on_rest = self.catalog.on_task_end = _nothing
-        self.answers = self.catalog.on_tensor = None
+        self.answers = self.catalog.on_tensor = self.replays = None
         for log in self.logs:
             log.finish()
         self.event = self.events.note

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gradscope.runtime.capture.plan.fusing import Chain
 from gradscope.runtime.capture.plan.results import Results
 from gradscope.runtime.capture.plan.text import Text
+from gradscope.runtime.capture.plan.timed import Timed
 from gradscope.runtime.capture.reach.guards import Guards, TensorState
 from gradscope.runtime.capture.recording.recording import Recording, Stop
+from gradscope.runtime.capture.told import Told, tensors_in
 from gradscope.runtime.core.generated.texts import code_of
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 
@@ -48,7 +51,10 @@ class Plan:
         self.inputs = inputs
         self.chains: list[Chain] = []
         self.fusing_tried = False
+        self._templates: WeakKeyDictionary[Told, Any] = WeakKeyDictionary()
+        self._shown: WeakKeyDictionary[Told, int] = WeakKeyDictionary()
         self._write(Text(self.calls, dict(inputs), self._places(), results.wanted, guards.scope))
+        self.plain = self.text  # before anything in it is fused
         places = "".join(f"{place}, " for place in self.given)
         self._tensors = eval(f"lambda args, kwargs: ({places})")  # noqa: S307  (our own text)
         self._before = tuple([state for state in effects.renewed if not state.place])
@@ -63,6 +69,7 @@ class Plan:
         self.chains = list(writer.chains.values())
         code = code_of("replay", self.text, "a captured step")
         self._run = FunctionType(code, self.guards.scope, "replay")
+        self._timed: Timed | None = None
 
     def fuse(self) -> bool:
         """Let chains of arithmetic be one call each; says whether there are any."""
@@ -80,17 +87,63 @@ class Plan:
 
     def replay(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the step does."""
+        return self._replay(args, kwargs, self._run)
+
+    def _replay(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], run: Callable[..., Any]
+    ) -> Any:
         given = self._tensors(args, kwargs)
         for state in self._before:
             state.meta.grad = None
         try:
-            arrays = self._run(args, kwargs)
+            arrays = run(args, kwargs)
         except Exception as error:
             self._name_line(error)
             raise
         self._leave(given)
         self.replays += 1
         return self.results.make(arrays, given)
+
+    # -- before a watcher -----------------------------------------------------------------------
+
+    def take_template(self, told: Told, window: Any, result: Any) -> None:
+        """Keep what a watcher was told of the step while this plan was recorded."""
+        self._shown[told] = 1
+        template = told.template(window, list(tensors_in(result)), self.calls)
+        if template is not None:
+            self._templates[told] = template
+
+    def shown(self, told: Told) -> int:
+        """How often a watcher has seen the step."""
+        return self._shown.get(told, 0)
+
+    def takes_template_of(self, other: Plan) -> bool:
+        """Take over what a watcher knows of a plan, if that is this one, recorded once more."""
+        alike = self.proved and self.plain == other.plain
+        if alike:
+            self._templates.update(other._templates)
+            for told in other._shown:
+                self._shown[told] = self.shown(told) + 1
+        return alike
+
+    def template(self, told: Told) -> Any:
+        """What this watcher is to be told of a replay; None: it has not seen the step yet."""
+        return self._templates.get(told)
+
+    def replay_told(self, told: Told, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what the step does, and tell of it, with the time of each piece."""
+        if self._timed is None:
+            count = {chain.first: chain.count for chain in self.chains}
+            self._timed = Timed(self.text, self.call_of_line, self.guards.scope, count)
+        timed = self._timed
+        tensors = [state.tensor for state in self.guards.states]
+        tensors += self._tensors(args, kwargs)
+        with timed.alone:
+            timed.times.clear()
+            replay = told.begin(self.template(told), tensors)
+            result = self._replay(args, kwargs, timed.run)
+            told.end(replay, list(tensors_in(result)), timed.pieces, timed.times)
+        return result
 
     def _leave(self, given: Sequence[Any]) -> None:
         effects = self.effects
@@ -108,10 +161,17 @@ class Plan:
         """Say which line of the program the call came from that failed."""
         trace = error.__traceback__
         while trace is not None:
-            if trace.tb_frame.f_code is self._run.__code__:
-                call = self.calls[self.call_of_line.get(trace.tb_lineno, 0)]
+            of_line = self._lines_of(trace.tb_frame.f_code)
+            if of_line is not None:
+                call = self.calls[of_line.get(trace.tb_lineno, 0)]
                 error.add_note(f"in the replay of {call.label}, which was called at {call.line}")
             trace = trace.tb_next
+
+    def _lines_of(self, code: CodeType) -> dict[int, int] | None:
+        """Which call is made on which line of this code, if it is the plan's."""
+        if self._timed is not None and code is self._timed.run.__code__:
+            return self._timed.call_of_line
+        return self.call_of_line if code is self._run.__code__ else None
 
 
 def _count(tensor: Any, count: int) -> None:

@@ -9,21 +9,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappush
 from sys import getrefcount
+from time import perf_counter_ns as clock
 from typing import Any
 
 import numpy as np
 
 from gradscope.runtime.capture.recording.recording import Recording
 from gradscope.runtime.capture.recording.trees import Constant
+from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.engine import evaluate as engine_room
-from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad, owns
+from gradscope.runtime.core.autograd.engine.accumulate_grad import (
+    CLONED,
+    IN_PLACE,
+    STOLEN,
+    AccumulateGrad,
+    owns,
+)
 from gradscope.runtime.core.autograd.engine.backward import Identity
 from gradscope.runtime.core.autograd.engine.engine import GraphRoot
 from gradscope.runtime.core.autograd.engine.evaluate import is_needed, keep, wide_buffer
 from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
 from gradscope.runtime.core.calls.road.backward_text import hands_on
+from gradscope.runtime.core.graph.input_buffer import (
+    ADDED,
+    ADDED_IN_PLACE,
+    ALONE,
+    MADE,
+    UNDEFINED,
+    times,
+)
 from gradscope.runtime.core.graph.node import Node, OpNode
 from gradscope.runtime.core.graph.run_node import fitted, validate_count
+from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter, dense
 from gradscope.runtime.core.tensors.saved.saved_variable import (
     unpack_array,
@@ -85,15 +102,22 @@ class Evaluating:
         return ""
 
     def _evaluate(self, task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]) -> None:
-        info = task.exec_info
-        if info is not None:
-            entry = info.get(node)
-            keep(task, node, inputs, entry)
-            if entry is None or not entry.needed:
-                return
+        here, info = probe.here, task.exec_info
+        told, alone = here is not None, False
+        begin = popped = ended = 0
+        if told:
+            begin, popped, _ = task.taken = clock(), len(heap), node
+        if not self._is_to_run(task, node, inputs, here):
+            return
         outputs = self._run(node, inputs)
-        if node._saved and not task.keep_graph and node.releases:
+        released = bool(node._saved and not task.keep_graph and node.releases)
+        if released:
             node._saved = None
+        if told:
+            alone = _is_attended(task, node)
+            if alone:
+                here.end(task, node, outputs, released)
+            ended = clock()
         functions = node.next_functions
         if len(outputs) != len(functions):
             outputs = validate_count(node, outputs)
@@ -105,7 +129,7 @@ class Evaluating:
             if grad is not None:
                 grad = self._fitted(node, index, grad, *following.input_metadata[nr])
             counts[following] = left = counts[following] - 1
-            buffer = waiting.get(following)
+            buffer, how = waiting.get(following), MADE
             if buffer is None:
                 if info is not None and not is_needed(info, following):
                     continue
@@ -114,12 +138,34 @@ class Evaluating:
                 if left:
                     waiting[following] = buffer
             else:
-                self._add(buffer, nr, grad)
+                how = self._add(buffer, nr, grad, inputs, outputs[:index])
                 if not left:
                     del waiting[following]
             if not left:
                 task.outstanding_tasks += 1
                 heappush(heap, (task.base_key - following.sequence_nr, following, buffer, task))
+            if told:
+                how += UNDEFINED if grad is None else 0
+                probe.sent(begin, following, index, nr, how, left, heap)
+        if told:
+            probe.ran(begin, ended, task, node, popped, -1 if alone else int(released))
+
+    def _is_to_run(self, task: GraphTask, node: Node, inputs: list[Any], here: Any) -> bool:
+        """Whether a node is not only where a gradient is caught; a watcher is told of it."""
+        attended = here is not None and _is_attended(task, node)
+        if attended:
+            begin, popped, _ = task.taken
+            here.popped(task, node, begin, popped)
+        if task.exec_info is not None:
+            entry = task.exec_info.get(node)
+            keep(task, node, inputs, entry)
+            if entry is None or not entry.needed:
+                if here is not None:
+                    here.skipped(task, node)
+                return False
+        if attended:
+            here.begin(task, node, inputs)
+        return True
 
     def _fitted(self, node: Node, index: int, grad: Any, shape: Any, dtype: Any) -> Any:
         if grad.__class__ is ndarray and grad.shape == shape and grad.dtype is dtype:
@@ -129,14 +175,20 @@ class Evaluating:
         label = f"{node.name()}: fit"
         return self.recording.run(fit, (grad, tuple(shape), dtype), label=label)
 
-    def _add(self, buffer: list[Any], nr: int, grad: Any) -> None:
+    def _add(
+        self, buffer: list[Any], nr: int, grad: Any, inputs: list[Any], sent: Sequence[Any]
+    ) -> int:
+        """Add a gradient to what is there; says how the engine would."""
         if grad is None:
-            return
+            return ADDED
         before = buffer[nr]
         if before is None:
             buffer[nr] = grad
-        else:
-            buffer[nr] = self.recording.run(added, (before, grad), label="sum", kind="sum")
+            return MADE
+        held = getrefcount(before) - ALONE
+        alone = not held or held == times(before, inputs) + times(before, sent) * 2
+        buffer[nr] = self.recording.run(added, (before, grad), label="sum", kind="sum")
+        return ADDED_IN_PLACE if alone and before.base is None else ADDED
 
     # -- what nodes do --------------------------------------------------------------------------
 
@@ -205,7 +257,9 @@ class Evaluating:
             recording.stop("a leaf that the step itself made gathers a gradient")
         if meta.grad is None:
             given = (Constant(leaf), recording.tree(grad))
+            begin = clock()
             made = first_grad(leaf, grad)
+            end, how = clock(), STOLEN if made is grad else CLONED
             nr = recording.new(made)
             recording.begun[id(leaf)] = (nr, version_of(meta.grad))
             call = recording.call(first_grad, given, {}, nr, label, kind="grad")
@@ -214,9 +268,22 @@ class Evaluating:
             before = recording.tree(target._array)
             recording.told[id(target)] = recording.told.get(id(target), 0) + 1
             given = (Constant(leaf), recording.tree(grad))
+            begin = clock()
             more_grad(leaf, grad, target._array)
+            end, how = clock(), IN_PLACE
             call = recording.call(more_grad, (*given, before), {}, None, label, kind="grad")
+        call.begin, call.end = begin, end
         recording.calls.append(call)
+        here = probe.here
+        if here is not None:
+            if how == IN_PLACE:
+                here.touched(meta.grad)
+            here.accumulate(local.state.task, node, leaf, how)
+
+
+def _is_attended(task: GraphTask, node: Node) -> bool:
+    """Whether the engine would tell of a node's run in words, one event after the other."""
+    return node._extra is not None or task.exec_info is not None
 
 
 def _is_to_run(task: GraphTask, node: Node) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter_ns as clock
 from typing import Any
 
 import numpy as np
@@ -173,16 +174,19 @@ def _step(recording: Recording, step: Callable[..., Any]) -> Callable[..., Any]:
         given = (*constants, recording.tree(lists))
         label = f"{type(optimizer).__name__}.step"
         part, recording.part = recording.part, "optimizer"
-        recording.calls.append(recording.call(step, given, {}, None, label, kind="step"))
+        call = recording.call(step, given, {}, None, label, kind="step")
+        recording.calls.append(call)
         recording.part = part
         params, kept = tensors
         written = [*params, *(t for row in kept for t in row)]
         written += [own["step"] for own in states if "step" in own]
         before = [0 if t._versions is None else t._versions.value for t in written]
         recording.inside += 1
+        call.begin = clock()
         try:
             return step(optimizer, group, states, tensors, lists)
         finally:
+            call.end = clock()
             recording.inside -= 1
             for tensor, version in zip(written, before, strict=True):
                 told = recording.told.get(id(tensor), 0)

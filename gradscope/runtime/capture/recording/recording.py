@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter_ns as clock
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, NamedTuple
 from weakref import ref
@@ -127,13 +128,16 @@ class Recording:
         given = tuple([self.tree(value) for value in args])
         by_name = {name: self.tree(value) for name, value in named.items()}
         self.inside += 1
+        begin = clock()
         try:
             result = function(*args, **named)
         finally:
+            end = clock()
             self.inside -= 1
         result, whole = _as_arrays(result)
         made = self._made(result, label)
         call = self.call(function, given, by_name, made, label, whole=whole, kind=kind)
+        call.begin, call.end = begin, end
         self.calls.append(call)
         return result
 
@@ -151,7 +155,10 @@ class Recording:
     def call(
         self, function: Any, given: Any, named: Any, made: Any, label: str, **how: Any
     ) -> Call:
-        return Call(function, given, named, made, label, self.part, line_now(), **how)
+        now = clock()
+        return Call(
+            function, given, named, made, label, self.part, line_now(), begin=now, end=now, **how
+        )
 
     def tree(self, value: Any) -> Any:
         """An argument with numbers for its arrays; what is not known stops the recording."""

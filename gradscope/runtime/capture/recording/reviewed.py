@@ -136,6 +136,7 @@ FUNCTIONS: dict[str, Any] = {
     **_names("core.autograd.hooks.hooks", "retain_grad", HARMLESS),  # the engine stops there
     **_names("core.tensors.tensor.assigned_grad", "check_grad", HARMLESS),
     **_names("core.autograd.engine.evaluate", "evaluate_function", HARMLESS),
+    **_names("core.probe", "_nobody", HARMLESS),
     **_names(
         "core.calls.long_way", "_cast _floating connect down take_road arrays_of _operand", HARMLESS
     ),

@@ -55,6 +55,8 @@ class Call:
     line: str
     whole: bool = False
     kind: str = "call"
+    begin: int = 0  # when it ran while it was recorded, in nanoseconds
+    end: int = 0
 
 
 def refs(tree: Any) -> list[int]:

@@ -235,7 +235,7 @@ def test_of_a_recording_that_is_over_nothing_is_left_for_the_collector(
     level: str, compiled: bool, functions: Functions, untried: pytest.MonkeyPatch
 ) -> None:
     untried.setattr(Compiling, "functions", functions if compiled else None)
-    untried.setattr(paused, "_others", lambda: False)  # they would be given a moment
+    untried.setattr(paused, "others", lambda: False)  # they would be given a moment
     x = torch.ones(3, requires_grad=True)
 
     def recorded() -> list[weakref.ref[Any]]:

@@ -1,0 +1,196 @@
+"""What stands in each column of what is written: ids, times, steps; and what of it a replay moves.
+
+# Note [Rows of replays]
+All numbers that a recording gives out rise: ids, sequence numbers, spans, steps. So the rows of a
+step that is replayed are those of its template, each number moved by how many were given out since.
+What was there before the template (parameters, the gradients before, arguments) is looked up: the
+same tensors have the same ids, other arguments theirs. Moments are moved by the replay's own clock:
+when each piece of the plan began and ended is known; between these, time runs as in the template.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import NONE, events
+from gradscope.trace.schema.declare import columns
+from gradscope.trace.shorthand import tables as short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gradscope.record.notes.log import Ints
+    from gradscope.trace.assemble import Block
+    from gradscope.trace.schema.declare import Column, Row
+
+
+class Kind(Enum):
+    """What a number in a column is."""
+
+    AS_IT_IS = auto()
+    NUMBER = auto()  # of a call, node, tensor, storage or graph task
+    SEEN = auto()  # twice that, and one bit
+    TIME = auto()
+    STEP = auto()
+    SPAN = auto()
+    ACT = auto()
+    SEQUENCE = auto()
+    CONTEXT = auto()
+    VERSION = auto()  # of the tensor in the same row
+
+
+NUMBERED = ("tensor", "storage", "op", "node", "graph_task")
+OF_TABLE = {"step": Kind.STEP, "span": Kind.SPAN, "act": Kind.ACT}
+WRITTEN_ONCE = (
+    schema.String, schema.Meta, schema.Frame, schema.Stack, schema.Thread, schema.Device,
+    schema.Step, short.Operator, short.Slot, short.Layout, short.Context,
+)  # fmt: skip
+"""Tables of which a replay has no rows of its own; steps are begun as they come."""
+
+IN_SHORT: dict[type[Row], dict[str, Kind]] = {
+    short.Call: {
+        "number": Kind.NUMBER, "begin": Kind.TIME, "end": Kind.TIME, "context": Kind.CONTEXT,
+        "sequence": Kind.SEQUENCE, "first": Kind.SEEN, "second": Kind.SEEN,
+    },
+    short.Origin: {"tensor": Kind.NUMBER, "since": Kind.NUMBER, "node": Kind.NUMBER},
+    short.Explicit: {"number": Kind.NUMBER},
+    short.View: {"number": Kind.NUMBER, "storage": Kind.NUMBER},
+    short.Saved: {
+        "node": Kind.NUMBER, "tensor": Kind.NUMBER, "version": Kind.VERSION, "t": Kind.TIME,
+    },
+    short.Run: {
+        "begin": Kind.TIME, "ended": Kind.TIME, "task": Kind.NUMBER, "node": Kind.NUMBER,
+    },
+    short.Move: {"begin": Kind.TIME, "target": Kind.NUMBER},
+    short.Single: {
+        "t": Kind.TIME, "task": Kind.NUMBER, "node": Kind.NUMBER, "a": Kind.NUMBER,
+    },
+    short.Counted: {"t": Kind.TIME, "task": Kind.NUMBER, "node": Kind.NUMBER},
+}  # fmt: skip
+
+
+def kind_of(row: type[Row], column: Column) -> Kind:
+    """What stands in a column."""
+    if row in IN_SHORT:
+        return IN_SHORT[row].get(column.name, Kind.AS_IT_IS)
+    if column.time:
+        return Kind.TIME
+    if column.name == "id":
+        return Kind.NUMBER if row.TABLE in NUMBERED else OF_TABLE.get(row.TABLE, Kind.AS_IT_IS)
+    if row is schema.Node and column.name == "sequence_nr":
+        return Kind.SEQUENCE
+    if row is schema.Version and column.name in ("old", "new"):
+        return Kind.VERSION
+    if column.ref in NUMBERED:
+        return Kind.NUMBER
+    return OF_TABLE.get(column.ref or "", Kind.AS_IT_IS)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A column, and what of it moves."""
+
+    name: str
+    kind: Kind
+    values: Any  # flat
+    lengths: Ints | None  # of each cell, if cells are lists
+    inside: Any  # which values count from the template on
+    places: Ints  # of each value among the tensors that are looked up, or among the moments
+    rows: Ints | None = None  # of a version: which tensor that is looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One block of a template."""
+
+    row: type[Row]
+    columns: tuple[Moved, ...]
+    amend: bool
+    count: int
+    described: Ints  # of each row: which tensor that is looked up it describes
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """Where a template begins in each count, and what is looked up."""
+
+    number: int
+    sequence: int
+    span: int
+    act: int
+    step: int
+    known: Ints  # ids that are looked up, in order
+    moments: Ints  # in order
+
+
+def part_of(row: type[Row], block: Block, basis: Basis, memory: Mapping[int, int]) -> Part:
+    """A block, with what moves in it; `memory`: the storages of tensors that are views."""
+    tensor = block.data.get("tensor")
+    of_tensor = None
+    if tensor is not None and not isinstance(tensor, Ragged):
+        held = [memory.get(id, id) for id in np.asarray(tensor).tolist()]
+        itself, of_memory = places(basis.known, tensor), places(basis.known, held)
+        of_tensor = np.where(itself >= 0, itself, of_memory)
+    made = []
+    for column in columns(row):
+        data = block.data.get(column.name)
+        if data is not None:
+            made.append(_moved(row, column, data, block, basis, of_tensor))
+    describes = row in (schema.Tensor, schema.Storage)
+    ids: Any = block.data["id"] if describes else np.full(block.rows, NONE)
+    return Part(row, tuple(made), block.amend, block.rows, places(basis.known, ids))
+
+
+def _moved(
+    row: type[Row], column: Column, data: Any, block: Block, basis: Basis, of_tensor: Any
+) -> Moved:
+    kind, lengths, values = kind_of(row, column), None, data
+    if isinstance(data, Ragged):
+        lengths, values = data.lengths, data.values
+    first = {
+        Kind.NUMBER: basis.number, Kind.SEEN: 2 * basis.number, Kind.SEQUENCE: basis.sequence,
+        Kind.SPAN: basis.span, Kind.ACT: basis.act, Kind.STEP: basis.step,
+    }.get(kind, 0)  # fmt: skip
+    inside, found = values >= first if kind is not Kind.AS_IT_IS else None, NOWHERE
+    if row is short.Single and column.name == "a":
+        inside = inside & (np.asarray(block.data["code"]) == events.Accumulate.CODE)
+        known = np.where(np.asarray(block.data["code"]) == events.Accumulate.CODE, values, NONE)
+        found = places(basis.known, known)
+    elif kind is Kind.NUMBER:
+        found = places(basis.known, values)
+    elif kind is Kind.SEEN:
+        found = np.where(values < 0, NONE, places(basis.known, values >> 1))
+    elif kind is Kind.TIME:
+        found = np.where(values < 0, NONE, np.searchsorted(basis.moments, values))
+    return Moved(column.name, kind, values, lengths, inside, found, of_tensor)
+
+
+NOWHERE = np.zeros(0, np.int64)
+
+
+def places(known: Ints, values: Any) -> Ints:
+    """Where each value stands among these; NONE where it does not."""
+    values = np.asarray(values, np.int64)
+    if not len(known):
+        return np.full(len(values), NONE)
+    order = np.argsort(known, kind="stable")
+    at = np.minimum(np.searchsorted(known[order], values), len(known) - 1)
+    return np.where(known[order][at] == values, order[at], NONE)
+
+
+def moments_in(blocks: Iterable[tuple[type[Row], Block]]) -> Ints:
+    """Every moment that is told of."""
+    found = [NOWHERE]
+    for row, block in blocks:
+        for column in columns(row):
+            data = block.data.get(column.name)
+            if data is not None and kind_of(row, column) is Kind.TIME:
+                found.append(np.asarray(data, np.int64))
+    moments = np.unique(np.concatenate(found))
+    return moments[moments >= 0]

@@ -1,0 +1,129 @@
+"""What is looked up for a template and for a replay, of tensors, and of what was told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.record.acts.of_optimizers import setting
+from gradscope.record.from_runtime.replays.columns import Kind, kind_of
+from gradscope.trace import schema
+from gradscope.trace.assemble import Block
+from gradscope.trace.ragged import take
+from gradscope.trace.schema import NONE
+from gradscope.trace.schema.declare import columns
+from gradscope.trace.shorthand import tables as short
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradscope.record.from_runtime.replays.columns import Basis, Part
+    from gradscope.trace.schema.declare import Row
+
+NOBODYS = NONE - 1
+"""In place of the id of what nobody has told of."""
+
+
+def rates_of(optimizer: Any) -> tuple[float | None, ...]:
+    """The learning rate of each of its groups."""
+    return tuple([setting(group.get("lr")) for group in optimizer.param_groups])
+
+
+def number_in(told: Any, base: int) -> int:
+    """The number of a tensor or node that this recording knows, with its bit; else 0."""
+    number = 0 if told is None else int(told.record_nr)
+    return number if number > base else 0
+
+
+class Known(NamedTuple):
+    """By which numbers a tensor is known; 0: by none."""
+
+    itself: int  # with its bit
+    storage: int
+    node: int
+
+
+UNKNOWN = Known(0, 0, 0)
+
+
+def known_of(tensor: Any, base: int) -> Known:
+    """Its numbers in this recording."""
+    edge = tensor._edge
+    node = None if edge is None else edge[0]
+    return Known(*(number_in(each, base) for each in (tensor, tensor._storage, node)))
+
+
+def grad_of(tensor: Any) -> Any:
+    """The gradient it has; to look at it warns nobody."""
+    return None if tensor._meta is None else tensor._meta.grad
+
+
+def accumulator_of(tensor: Any) -> Any:
+    """The node that gathers its gradient, if there is one now."""
+    weak = None if tensor._meta is None else tensor._meta.accumulator
+    return None if weak is None else weak()
+
+
+def id_of(number: int, base: int) -> int:
+    """A number as the trace has it; NOBODYS for 0."""
+    return (number - base - 2) >> 1 if number else NOBODYS
+
+
+def gathers_in(told: Sequence[tuple[type[Row], Block]], leaves: Sequence[int]) -> dict[int, int]:
+    """Which nodes these leaves got to gather their gradients, by the leaf's place."""
+    found: dict[int, int] = {}
+    of = {leaf: place for place, leaf in enumerate(leaves) if leaf != NOBODYS}
+    for row, block in told:
+        if row is short.Origin:
+            columns = (np.asarray(block.data[name]).tolist() for name in ("tensor", "node"))
+            for tensor, node in zip(*columns, strict=True):
+                if tensor in of:
+                    found[of[tensor]] = node
+    return found
+
+
+def memory_of(told: Sequence[tuple[type[Row], Block]]) -> dict[int, int]:
+    """The storages of tensors that look at one with another id."""
+    found: dict[int, int] = {}
+    for row, block in told:
+        names = {short.View: ("number", "storage"), schema.Tensor: ("id", "storage")}.get(row)
+        if names is not None and not block.amend:
+            both = (np.asarray(block.data[name]).tolist() for name in names)
+            found.update(pair for pair in zip(*both, strict=True) if pair[0] != pair[1])
+    return found
+
+
+def version_of(tensor: Any) -> int:
+    versions = None if tensor is None else tensor._versions
+    return 0 if versions is None else int(versions.value)
+
+
+def without_older(row: type[Row], block: Block, basis: Basis) -> Block | None:
+    """A block without what it says of rows from before the template; None: nothing is left."""
+    id = next((column for column in columns(row) if column.name == "id"), None)
+    kind = Kind.AS_IT_IS if id is None else kind_of(row, id)
+    first = {Kind.NUMBER: basis.number, Kind.SPAN: basis.span, Kind.ACT: basis.act}.get(kind)
+    if not block.amend or first is None:
+        return block
+    kept = np.flatnonzero(np.asarray(block.data["id"]) >= first)
+    if not len(kept):
+        return None
+    data = {name: take(data, kept) for name, data in block.data.items()}
+    return Block(block.table, len(kept), data, amend=True)
+
+
+def contexts_in(parts: Sequence[Part]) -> set[int]:
+    """The positions that a template names."""
+    found: set[int] = set()
+    for part in parts:
+        for column in part.columns:
+            if column.kind is Kind.CONTEXT:
+                found.update(np.unique(column.values).tolist())
+    return found
+
+
+def events_in(told: Sequence[tuple[type[Row], Block]]) -> int:
+    """About how many events these rows stand for, as the source counts them."""
+    many = {short.Run: 4, short.Move: 3, short.Single: 1}
+    return sum(many.get(row, 0) * block.rows for row, block in told)

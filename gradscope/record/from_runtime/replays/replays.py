@@ -1,0 +1,352 @@
+"""Whom captured steps tell of replays. See Note [A replay is told as the step was].
+
+What could only be told wrongly is not told so: where something was met for the first time, where
+another thread ran, or where something was used that cannot be found again, there is no template,
+and the step runs as ever until there is one.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from gradscope.record.from_runtime.paused import others
+from gradscope.record.from_runtime.replays.columns import (
+    WRITTEN_ONCE,
+    Basis,
+    Kind,
+    moments_in,
+    part_of,
+    places,
+)
+from gradscope.record.from_runtime.replays.looks import (
+    NOBODYS,
+    UNKNOWN,
+    Known,
+    accumulator_of,
+    contexts_in,
+    events_in,
+    gathers_in,
+    grad_of,
+    id_of,
+    known_of,
+    memory_of,
+    number_in,
+    rates_of,
+    version_of,
+    without_older,
+)
+from gradscope.record.from_runtime.replays.template import (
+    Replay,
+    Rows,
+    Stepped,
+    Template,
+    moments,
+)
+from gradscope.record.from_runtime.replays.window import Marks, Window
+from gradscope.record.notes.log import take_all
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.storage import Storage
+from gradscope.trace import schema
+from gradscope.trace.schema import NONE, events
+from gradscope.trace.schema.acts import Deed
+from gradscope.trace.shorthand import tables as short
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradscope.record.from_runtime.cold.catalog import Catalog
+    from gradscope.record.from_runtime.hot.frees import Frees
+    from gradscope.record.from_runtime.replays.columns import Part
+    from gradscope.record.session import Session
+
+ONCE = frozenset((
+    Deed.RAN, Deed.MADE, Deed.BUILT, Deed.SHARED, Deed.OPTIMIZER, Deed.PARAM_GROUP, Deed.STATEMENT,
+    Deed.FUNCTION, Deed.WARNING, Deed.KEPT, Deed.HOOK, Deed.SCHEDULE,
+))  # fmt: skip
+"""Acts that are told once of each line or object."""
+
+TOLD = (
+    schema.Op, schema.Node, schema.Edge, schema.Tensor, schema.Storage, schema.Version,
+    schema.GraphTask, schema.Span, schema.Act, short.Call, short.Origin, short.Explicit,
+    short.View, short.Saved, short.Run, short.Move, short.Single, short.Counted,
+)  # fmt: skip
+"""The tables that replays have rows in."""
+
+STEPPED = ("lr", "none", "many")
+"""What is said of a step of an optimizer."""
+
+HOOKS = frozenset((events.HookBegin.CODE, events.HookEnd.CODE, events.Error.CODE))
+
+
+class Replays:
+    """Makes the rows of replays, for one recording."""
+
+    over = False
+
+    def __init__(self, session: Session, catalog: Catalog, frees: Frees) -> None:
+        self.reason = ""  # why steps run as ever before this recording; "": they do not
+        self._session, self._catalog, self._frees = session, catalog, frees
+        self._overheard = session.writer
+        self.events = 0  # so many were told, as the source counts them
+        self._waiting: list[Replay] = []
+        self.missed_steps: dict[str, str] = {}
+        self._gathers: dict[int, int] = {}  # ids of nodes that gather gradients, by leaf
+
+    # -- the template ---------------------------------------------------------------------------
+
+    def open(self, tensors: Sequence[Any]) -> Window | None:
+        """Listen to what is told of a step."""
+        session, base = self._session, self._session.base
+        if self._overheard.heard is not None or not session.flush():
+            return None
+        grads = [grad_of(tensor) for tensor in tensors]
+        known = [0 if each is None else each.record_nr for each in (*tensors, *grads)]
+        versions = [version_of(each) for each in (*tensors, *grads)]
+        session.numbers.renew()
+        self._overheard.heard = []
+        return Window(
+            tensors, [None if each is None else ref(each) for each in grads],
+            [number if number > base else 0 for number in known],
+            [number_in(node, base) for node in map(accumulator_of, tensors)],
+            [number_in(each._storage, base) for each in tensors], versions, self._marks(),
+            session.contexts.thread(),
+        )  # fmt: skip
+
+    def close(self, window: Window | None) -> None:
+        """Listen no longer."""
+        if window is None:
+            return
+        window.ended = self._marks()
+        self._session.flush()
+        window.blocks, self._overheard.heard = self._overheard.heard or [], None
+
+    def template(
+        self, window: Window | None, results: Sequence[Any], calls: Sequence[Any]
+    ) -> Template | None:
+        """What was told in a window, if that can be told again."""
+        if window is None or window.ended is None:
+            return None
+        session, base, begun = self._session, self._session.base, window.begun
+        looked = self._looked_up(window)
+        gathering = [id_of(number, base) for number in window.gathering]
+        first = int(session.ids(begun.number))
+        storages = [id_of(number, base) for number in window.storages]
+        known = np.array([*looked, *gathering, *storages], np.int64)
+        basis = Basis(first, begun.sequence, begun.span, begun.act, begun.step, known, known)
+        told = [(row, own) for row, block in window.blocks if row not in WRITTEN_ONCE
+                and (own := without_older(row, block, basis)) is not None]  # fmt: skip
+        steps = [t for row, block in window.blocks if row is schema.Step and not block.amend
+                 for t in np.asarray(block.data["begin"]).tolist()]  # fmt: skip
+        found = np.union1d(moments_in(told), np.array(steps, np.int64))
+        basis = Basis(first, begun.sequence, begun.span, begun.act, begun.step, known, found)
+        memory = memory_of(told)
+        parts = tuple([part_of(row, block, basis, memory) for row, block in told])
+        contexts, used = session.contexts.rows, contexts_in(parts)
+        of = {number: contexts[number] for number in used}
+        if self._refused(window, told, parts, of, basis):
+            return None
+        grads = [grad_of(tensor) for tensor in window.tensors]
+        same = [w is not None and w() is g for w, g in zip(window.grads, grads, strict=True)]
+        ends = [
+            UNKNOWN if grad is None or kept else known_of(grad, base)
+            for grad, kept in zip(grads, same, strict=True)
+        ]
+        start = session.start
+        return Template(
+            begun, window.ended, basis, parts, of, tuple(looked), tuple(gathering), tuple(storages),
+            gathers_in(told, looked[: len(window.tensors)]), np.array(window.versions),
+            tuple(ends), tuple([known_of(each, base) for each in results]),
+            [(call.begin - start, call.end - start) for call in calls], self._stepped(parts),
+            tuple(places(found, steps).tolist()), events_in(told),
+        )  # fmt: skip
+
+    def _stepped(self, parts: Sequence[Part]) -> tuple[Stepped, ...]:
+        """Where it says of an optimizer how far it stepped."""
+        acts, found = self._session.acts.acts, []
+        step = self._session.writer.intern(Deed.STEP.value)
+        of = {acts.of(each): each for each in acts.optimizers()}
+        for nr, part in enumerate(parts):
+            if part.row is not schema.Act:
+                continue
+            by = {column.name: column.values.tolist() for column in part.columns
+                  if column.lengths is None}  # fmt: skip
+            columns = (by["kind"], by["of"], by["facts"])
+            for row, (kind, number, text) in enumerate(zip(*columns, strict=True)):
+                said = acts.facts_of(Deed.STEP, text) if kind == step and number in of else ()
+                if len(said) == len(STEPPED):
+                    found.append(Stepped(nr, row, ref(of[number]), said))
+        return tuple(found)
+
+    def _looked_up(self, window: Window) -> list[int]:
+        """The ids of tensors and gradients that were there before; else NOBODYS."""
+        base, found = self._session.base, []
+        grads = [None if weak is None else weak() for weak in window.grads]
+        for each, before in zip((*window.tensors, *grads), window.numbers, strict=True):
+            number = before or (0 if each is None else number_in(each, base))
+            found.append(id_of(number, base))
+        return found
+
+    def _refused(self, window: Window, told: Any, parts: Any, of: Any, basis: Basis) -> bool:
+        """Whether rows of replays could say what is not so."""
+        if any(row not in TOLD for row, _ in told):
+            return True
+        if any(thread != window.thread for thread, *_ in of.values()):
+            return True
+        once = {self._session.writer.intern(kind.value) for kind in ONCE}
+        for row, block in told:
+            if row is schema.Act and not once.isdisjoint(np.asarray(block.data["kind"]).tolist()):
+                return True
+            if row is short.Single:
+                if not HOOKS.isdisjoint(np.asarray(block.data["code"]).tolist()):
+                    return True
+                if (np.asarray(block.data["thread"]) != window.thread).any():
+                    return True
+        return any(
+            ((~column.inside) & (column.places < 0) & (column.values >= 0)).any()
+            for part in parts
+            for column in part.columns
+            if column.kind in (Kind.NUMBER, Kind.SEEN)
+            and not (part.row is short.Single and column.name == "a")
+        )
+
+    # -- a replay -------------------------------------------------------------------------------
+
+    def begin(self, template: Template, tensors: Sequence[Any]) -> Replay:
+        """A replay is about to begin."""
+        session, begun, ended = self._session, template.begun, template.ended
+        base, catalog = session.base, self._catalog
+        every = [*tensors, *(grad_of(tensor) for tensor in tensors)]
+        found, known, risen = [], [], []
+        new = []
+        first = template.basis.number
+        for each, id, version in zip(
+            every, template.tensors, template.versions.tolist(), strict=True
+        ):
+            told = each is None or number_in(each, base) > 0
+            if id == NOBODYS or each is None:
+                found.append(NONE)
+            elif told or id < first:
+                found.append((catalog.number_of(each) - base - 2) >> 1)
+                told = True
+            else:
+                new.append((len(found), each, id))
+                found.append(NONE)
+            known.append(told)
+            risen.append(0 if each is None else version_of(each) - version)
+        many = (ended.number - begun.number) // 2
+        reserved = session.numbers.reserve(many, alone=not others())
+        delta = (reserved - begun.number) // 2
+        for place, each, id in new:
+            found[place] = id + delta
+            each.record_nr = base + 2 + 2 * (id + delta)
+        contexts = session.contexts
+        if contexts.step_is_over and not begun.is_over:
+            contexts.begin_step(contexts.step_number + 1)
+        marks = self._marks()
+        skipped = int(begun.is_over and not marks.is_over)
+        for tensor, id in zip(tensors, template.gathering, strict=True):
+            node = accumulator_of(tensor)
+            known.append(True)
+            risen.append(0)
+            last = self._gathers.get(tensor.record_nr & ~1, id)
+            found.append(id_of(number_in(node, base), base) if number_in(node, base) else last)
+        for tensor, id in zip(tensors, template.storages, strict=True):
+            known.append(True)
+            risen.append(risen[len(found) - 3 * len(tensors)])
+            found.append(NONE if id == NOBODYS else id_of(self._storage(tensor), base))
+        return Replay(
+            template, delta, np.array(found, np.int64), np.array(known, bool),
+            np.array(risen, np.int64), marks.sequence - begun.sequence, marks.span - begun.span,
+            marks.act - begun.act, marks.step - begun.step - skipped, skipped,
+            marks.t, tensors,
+        )  # fmt: skip
+
+    def end(
+        self, replay: Replay, results: Sequence[Any], pieces: Sequence[Any], times: Sequence[int]
+    ) -> None:
+        """It is over."""
+        session, template = self._session, replay.template
+        begun, ended, start = template.begun, template.ended, session.start
+        contexts = session.contexts
+        local.state.sequence = count(replay.sequence + ended.sequence)
+        for _ in range(ended.span - begun.span):
+            next(contexts.span_ids)
+        for _ in range(ended.act - begun.act):
+            session.acts.acts.next_id()
+        now = perf_counter_ns() - start
+        told = [t - start for t in times]
+        replay.moments = moments(template, replay.begun, now, pieces, told)
+        shift = 2 * replay.delta
+        made = [*map(grad_of, replay.tensors), *results]
+        for each, number in zip(made, (*template.grads, *template.results), strict=True):
+            if number.itself >= begun.number and each is not None:
+                self._is(each, number, shift)
+        for place, id in template.gathers.items():
+            tensor = replay.tensors[place]
+            self._gathers[tensor.record_nr & ~1] = id + replay.delta
+            node = accumulator_of(tensor)
+            if node is not None:
+                node.record_nr = session.base + 2 + 2 * (id + replay.delta)
+        replay.tensors = ()
+        for each in template.stepped:
+            optimizer = each.optimizer()
+            lr = None if optimizer is None else rates_of(optimizer)
+            if lr not in (None, each.said[0]):
+                facts = dict(zip(STEPPED, (lr, *each.said[1:]), strict=True))
+                replay.texts.append((each, session.acts.acts.text_of(facts)))
+        self._waiting.append(replay)
+        self.events += template.events
+        for place in template.steps[replay.skipped :]:
+            contexts.begin_step(contexts.step_number + 1, int(replay.moments[place]))
+        if ended.is_over:
+            contexts.backward_ended()
+
+    def _storage(self, tensor: Any) -> int:
+        catalog = self._catalog
+        return int(catalog.storage_of(tensor, catalog.number_of(tensor)))
+
+    def _is(self, tensor: Any, known: Known, shift: int) -> None:
+        """A tensor that a replay has made is known by these numbers."""
+        tensor.record_nr = known.itself + shift
+        memory = known.itself & ~1
+        if known.storage > self._session.base and known.storage != memory:
+            memory = known.storage
+            tensor._storage = Storage(tensor._array)
+            tensor._storage.record_nr = memory + shift
+        edge = tensor._edge
+        if edge is not None and known.node > self._session.base:
+            edge[0].record_nr = known.node + shift
+        frees = self._frees
+        if tensor._array.nbytes >= frees.smallest:
+            frees.follow(tensor._array, memory + shift)
+
+    def missed(self, step: str, reason: str) -> None:
+        """A step runs as ever while it is recorded."""
+        self.missed_steps.setdefault(step, reason)
+
+    def flush(self) -> None:
+        """Hand the rows of all replays so far to the writer."""
+        waiting = take_all(self._waiting)
+        while waiting:
+            template = waiting[0].template
+            alike = [replay for replay in waiting if replay.template is template]
+            waiting = [replay for replay in waiting if replay.template is not template]
+            rows = Rows(alike, self._session.contexts.number)
+            for nr, part in enumerate(template.parts):
+                columns = rows.of(nr, part)
+                if len(next(iter(columns.values()))):
+                    self._session.writer.block(part.row, columns, amend=part.amend)
+
+    def _marks(self) -> Marks:
+        """How far everything has come; costs a number of each count."""
+        session = self._session
+        return Marks(
+            session.numbers.take(), next(local.state.sequence), next(session.contexts.span_ids),
+            session.acts.acts.next_id(), session.contexts.step, session.contexts.step_is_over,
+            perf_counter_ns() - session.start,
+        )  # fmt: skip

@@ -1,0 +1,180 @@
+"""What was told of a step while its plan was recorded, and the rows of its replays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.record.from_runtime.replays.columns import Basis, Kind, Part
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from weakref import ref
+
+    from gradscope.record.from_runtime.replays.looks import Known
+    from gradscope.record.from_runtime.replays.window import Marks
+    from gradscope.record.notes.log import Ints
+
+
+class Stepped(NamedTuple):
+    """A row that says how far an optimizer stepped."""
+
+    part: int
+    row: int
+    optimizer: ref[Any]
+    said: tuple[Any, ...]  # the rates first
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The rows of one step."""
+
+    begun: Marks
+    ended: Marks
+    basis: Basis
+    parts: tuple[Part, ...]
+    contexts: dict[int, tuple[int, int, int, int, int]]  # that calls name
+    tensors: tuple[int, ...]  # what is looked up: ids, of tensors, then of their gradients
+    gathering: tuple[int, ...]  # and of the nodes that gathered these
+    storages: tuple[int, ...]  # and of the tensors' storages
+    gathers: dict[int, int]  # ids of those that gather them in the end, by the tensor's place
+    versions: Ints
+    grads: tuple[Known, ...]  # each tensor's gradient in the end, where the step has made it
+    results: tuple[Known, ...]
+    calls: Sequence[tuple[int, int]]  # when each call of the plan began and ended
+    stepped: tuple[Stepped, ...]
+    steps: tuple[int, ...]  # places of the moments at which a step began
+    events: int
+
+
+@dataclass(slots=True)
+class Replay:
+    """One replay: what it moves, and by how much."""
+
+    template: Template
+    delta: int  # of ids
+    found: Ints  # ids of what is looked up
+    known: Any  # whether each of these was told of before
+    versions: Ints  # by how much each has risen
+    sequence: int
+    span: int
+    act: int
+    step: int
+    skipped: int  # steps that had begun already
+    begun: int
+    tensors: Sequence[Any]  # until it is over
+    moments: Any = None  # the template's, on the replay's clock
+    texts: list[tuple[Stepped, int]] = field(default_factory=list)
+
+
+def moments(
+    template: Template, begun: int, ended: int, pieces: Sequence[Any], times: Sequence[int]
+) -> Ints:
+    """When all that is told of happened in a replay. See Note [Rows of replays].
+
+    What was fused has the time of the whole, in the shares that its calls had in the template.
+    """
+    before, after = [template.begun.t], [begun]
+    for piece, begin, end in zip(pieces, times, times[1:], strict=False):
+        first, last = template.calls[piece.first], template.calls[piece.first + piece.count - 1]
+        before += [first[0], last[1]]
+        after += [begin, end]
+    before.append(template.ended.t)
+    after.append(ended)
+    known = np.maximum.accumulate(np.array(before, np.int64))
+    found = np.interp(template.basis.moments, known, np.array(after, np.float64)).astype(np.int64)
+    steps = np.arange(len(found))  # no two moments become one
+    return np.maximum.accumulate(found - steps) + steps
+
+
+class Rows:
+    """The rows of several replays of one template, all at once."""
+
+    def __init__(
+        self, replays: Sequence[Replay], context: Callable[[tuple[int, int, int, int, int]], int]
+    ) -> None:
+        self.template = replays[0].template
+        self.many = len(replays)
+        self.replays = replays
+        self._delta = np.array([r.delta for r in replays])
+        self._found = np.array([r.found for r in replays], np.int64)
+        self._known = np.array([r.known for r in replays], bool)
+        self._versions = np.array([r.versions for r in replays], np.int64)
+        self._moments = np.array([r.moments for r in replays], np.int64)
+        self._by = {
+            Kind.NUMBER: self._delta,
+            Kind.SEEN: 2 * self._delta,
+            Kind.SEQUENCE: np.array([r.sequence for r in replays]),
+            Kind.SPAN: np.array([r.span for r in replays]),
+            Kind.ACT: np.array([r.act for r in replays]),
+            Kind.STEP: np.array([r.step for r in replays]),
+        }
+        self._context = context
+
+    def of(self, nr: int, part: Part) -> dict[str, Any]:
+        """The columns of one block, the how-manieth."""
+        keep = self._kept(part)
+        made: dict[str, Any] = {}
+        for column in part.columns:
+            values = self._values(column)
+            if column.name == "facts":
+                self._say_rates(nr, part.count, values)
+            if column.lengths is None:
+                made[column.name] = values if keep is None else values[keep]
+                continue
+            ragged = Ragged.of_lengths(np.tile(column.lengths, self.many), values)
+            made[column.name] = ragged if keep is None else ragged.take(keep)
+        return made
+
+    def _say_rates(self, nr: int, count: int, texts: Any) -> None:
+        """Where optimizers stepped farther than in the template."""
+        for place, replay in enumerate(self.replays):
+            for stepped, text in replay.texts:
+                if stepped.part == nr:
+                    texts[place * count + stepped.row] = text
+
+    def _kept(self, part: Part) -> Any:
+        """The rows of tensors that nobody was told of before; None: all rows."""
+        if (part.described < 0).all():
+            return None
+        known = np.concatenate([self._known, np.zeros((self.many, 1), bool)], axis=1)
+        return np.flatnonzero(~known[:, part.described].ravel())
+
+    def _values(self, column: Any) -> Any:
+        kind, values = column.kind, column.values
+        if kind is Kind.AS_IT_IS:
+            return np.tile(values, self.many)
+        if kind is Kind.CONTEXT:
+            return self._contexts(values)
+        if kind is Kind.TIME:
+            moved = np.concatenate([self._moments, np.full((self.many, 1), NONE)], axis=1)
+            return moved[:, column.places].ravel()
+        if kind is Kind.VERSION:
+            risen = np.concatenate([self._versions, np.zeros((self.many, 1), np.int64)], axis=1)
+            by = 0 if column.rows is None else risen[:, column.rows] * (values >= 0)
+            return (values + by).ravel() if column.rows is not None else np.tile(values, self.many)
+        moved = values + self._by[kind][:, None] * column.inside
+        if len(column.places):
+            found = np.concatenate([self._found, np.full((self.many, 1), NONE)], axis=1)
+            looked = found[:, column.places]
+            if kind is Kind.SEEN:
+                looked = 2 * looked + (values & 1)
+            moved = np.where(column.places >= 0, looked, moved)
+        return moved.ravel()
+
+    def _contexts(self, values: Any) -> Any:
+        """Where each call was: in the graph tasks and steps of its own replay."""
+        template, first = self.template, self.template.basis.number
+        used, at = np.unique(values, return_inverse=True)
+        made = np.zeros((self.many, len(used)), np.int64)
+        for nr, replay in enumerate(self.replays):
+            for place, number in enumerate(used.tolist()):
+                thread, module, task, step, phase = template.contexts[number]
+                task = task + replay.delta if task >= first else task
+                step = step + replay.step if step >= template.basis.step else step
+                made[nr, place] = self._context((thread, module, task, step, phase))
+        return made[:, at].ravel()

@@ -1,0 +1,47 @@
+"""The text of a plan with a clock behind each of its calls, for a watcher who is told the times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+from time import perf_counter_ns
+from types import FunctionType
+from typing import Any
+
+from gradscope.runtime.core.generated.texts import code_of
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some calls of a plan that are made as one."""
+
+    first: int
+    count: int
+
+
+class Timed:
+    """A plan's function that notes when it begins and when each piece of it is over."""
+
+    def __init__(
+        self,
+        text: str,
+        call_of_line: Mapping[int, int],
+        scope: dict[str, Any],
+        fused: Mapping[int, int],
+    ) -> None:
+        self.times: list[int] = []
+        self.alone = Lock()  # held while it runs: a second thread waits
+        self.call_of_line: dict[int, int] = {}
+        first, *body, last = text.splitlines()
+        lines = [first]
+        for nr, line in enumerate(body, 2):
+            if nr in call_of_line:
+                lines.append("    told(clock())")
+                self.call_of_line[len(lines) + 1] = call_of_line[nr]
+            lines.append(line)
+        lines += ["    told(clock())", last]
+        self.pieces = [Piece(place, fused.get(place, 1)) for place in self.call_of_line.values()]
+        code = code_of("replay", "\n".join(lines) + "\n", "a captured step, with its times")
+        scope = {**scope, "told": self.times.append, "clock": perf_counter_ns}
+        self.run = FunctionType(code, scope, "replay")
