@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradscope.watch.called.observer import CallObserver
+    from gradscope.watch.called.operands import Operands
     from gradscope.watch.listener import Faults, Listener
     from gradscope.watch.native.creation import Maker
     from gradscope.watch.values.callbacks import Around
@@ -49,8 +50,9 @@ class Watcher:
         self.calls: CallObserver | None = None
         self.ring: Ring | None = None
         self.without_node: WithoutNode | None = None
+        self.operands: Operands | None = None
         if level != "graph":
-            around = self._around() if level in LOOKS and native else None
+            around = self._around(level) if level in LOOKS and native else None
             self.runs, self.why_hooks = runs(native=native, around=around and around.runs)
             if not self.why_hooks:
                 self.calls, self.why_no_calls = calls(
@@ -75,17 +77,20 @@ class Watcher:
         self.hooks = hooks, OfTensors(hooks, self.graph), OfModules(hooks), OfSavedValues(hooks)
         self.collectives = Collectives(listener, self.faults)
 
-    def _around(self) -> Around | None:
+    def _around(self, level: str) -> Around | None:
         """Callbacks that look at numbers, too. They work together, or nothing is looked at."""
         try:
             from gradscope.watch.values import (  # noqa: PLC0415 -- it compiles
                 callbacks,
                 ring,
+                whole,
                 without_node,
             )
 
             found = callbacks.around()
             self.ring, self.without_node = ring.Ring(), without_node.WithoutNode()
+            if level == "full":
+                self.operands, found = whole.operands(), whole.whole(found)
         except Exception as error:  # noqa: BLE001 -- whatever this build is: the rest is watched
             self.why_no_values = f"{type(error).__name__}: {error}"
             return None

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+import numpy as np
+
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Node, Op, Tensor
 from gradscope.trace.trace import Trace
 
@@ -55,6 +58,16 @@ def _assigned_name(trace: Trace, tensor: Tensor) -> str:
         return ""
     op = ops.row(tensor.op)
     return variable_of(trace.source(op.stack), op.name.partition(".")[0])
+
+
+def made_as(trace: Trace, wanted: str) -> list[int]:
+    """The tensors that a line `wanted = torch.…(…)` has made."""
+    tensors, ops = trace.table(Tensor), trace.table(Op)
+    stacks = distinct(ops["stack"]).tolist()
+    begins = [each for each in stacks if trace.source(each).lstrip().startswith(wanted)]
+    made = ops["id"][np.isin(ops["stack"], begins)]
+    found = tensors["id"][np.isin(tensors["op"], made)].tolist()
+    return [id for id in found if _assigned_name(trace, tensors.row(id)) == wanted]
 
 
 def variable_of(source: str, called: str) -> str:

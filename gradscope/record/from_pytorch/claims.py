@@ -66,11 +66,21 @@ node takes it.
 """
 
 
-def claims(level: str, *, calls: bool = False, values: bool = False) -> dict[str, Any]:
+OPERANDS = {"observed": [], "inferred": ["op.outputs", "tensor.op"], "absent": []}
+"""Where it is seen where all lies that calls are given and return (level `full`).
+
+Who that was, follows from the order of calls: identities.py.
+"""
+
+
+def claims(
+    level: str, *, calls: bool = False, values: bool = False, operands: bool = False
+) -> dict[str, Any]:
     """The parts of `meta` that say so: tables, columns and event kinds by name."""
     parts = [GRAPH] if level == "graph" else [GRAPH, ENGINE]
     parts += [CALLS] if calls else []
     parts += [VALUES] if values else []
+    parts += [OPERANDS] if operands else []
     latest = {name: kind for part in parts for kind, names in part.items() for name in names}
     return {kind: sorted(name for name, is_ in latest.items() if is_ == kind) for kind in GRAPH}
 
@@ -79,6 +89,7 @@ MISSED = {
     "unknown": "results of calls that no backward came to for long",
     "lost": "numbers in tensors, of which more came at once than are kept",
     "unread": "numbers in tensors that are not plain ones on the CPU",
+    "operands": "what calls were given and returned, of which more came at once than is kept",
     "unnamed": "calls that made nodes: their names follow from those of the nodes",
     "former": "nodes from before the recording began: what hooks they have is not known",
     "compiled": "what runs inside regions of torch.compile: each is one node, "

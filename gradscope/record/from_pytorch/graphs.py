@@ -10,7 +10,9 @@ import numpy as np
 from gradscope.record.from_pytorch.called.arguments import NodesArguments
 from gradscope.record.from_pytorch.called.in_place import MEMORY, InPlace
 from gradscope.record.from_pytorch.called.not_finite import NotFinite
+from gradscope.record.from_pytorch.called.operands import WRITTEN, Operands
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
+from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put
 from gradscope.record.notes.log import take_all
@@ -59,6 +61,9 @@ class Graphs:
         self._writes = Writes(tensors)
         self.in_place = InPlace(session, calls, self._next, tensors.is_unseen)
         tensors.met = self.in_place.met
+        self.operands = Operands(
+            tensors, calls, TensorRows(session.writer, session.contexts.now, self._next)
+        )
         self.not_finite = NotFinite(session, calls, self.in_place, values, self._next)
         self._values = values
         self._kept: list[Ints] = []  # what calls were given that no node made: node, slot, tensor
@@ -175,11 +180,11 @@ class Graphs:
     def _seen(self, ops: Ops, saved: dict[str, Ints]) -> None:
         """Calls as they were seen; what no call was seen of stays as it follows."""
         session, values = self._session, self._values
+        operands: list[Ints] = []
         if values.on:
             kept = take_all(self._kept)
             if self.walked is not None:
                 operands = self.walked.operands()
-                values.operands(operands)
                 kept += operands
             if kept:
                 node, _, tensor = np.concatenate(kept, axis=1)
@@ -196,6 +201,10 @@ class Graphs:
                 self._put_writes,
                 self.in_place.versions,
             )
+        same = self.operands.settle(ops, saved)
+        for columns in operands if same else ():
+            columns[2] = [same.get(each, each) for each in columns[2].tolist()]
+        values.operands(operands)
         if values.on and len(ops.rows):
             number, task, step = (ops.column(name)[ops.last] for name in ("id", "task", "step"))
             values.made(ops.rows, number, ops.outputs.take(ops.last), task, step)
@@ -237,18 +246,31 @@ class Graphs:
         """Rows of calls that have made no node, as far as they were seen."""
         contexts, write = self._session.contexts, self._session.writer.block
         threads = {ident: thread for thread, ident in contexts.idents().items()}
-        for names, (begin, end, idents, words, places) in parts:
+        for names, (begin, end, idents, words, places, stamps) in parts:
             begun = begin - self._session.start
             thread = np.array([threads.get(ident, NONE) for ident in idents.tolist()], np.int64)
             _, module, task, _, phase = moves.at(thread, begin).T.copy()
-            ids = self.in_place.ops(begin, idents, words)
+            seen = self.in_place.ops(begin, idents, words)
+            ids = np.array([each if each != NONE else self._next() for each in seen.tolist()])
+            stack = self.in_place.stacks(places)
+            told = self.operands.of_calls(stamps, ids)
             write(schema.Op, {
-                "id": [each if each != NONE else self.next_number() for each in ids.tolist()],
+                "id": ids,
                 "name": [self._intern(name) for name in names],
                 "begin": begun, "end": end - self._session.start, "thread": thread,
                 "step": contexts.steps_at(begun), "module": module, "task": task, "phase": phase,
-                "stack": self.in_place.stacks(places),
+                "stack": stack, "inputs": told.inputs, "outputs": told.outputs,
             })  # fmt: skip
+            if told.writes:
+                place = told.writes["place"]
+                new = self.in_place.not_told(ids[place]) & (phase[place] != schema.Phase.OPTIMIZER)
+                new &= (task[place] == NONE) | (stack[place] != NONE)  # else it is the engine's
+                place, *columns = (each[new] for each in told.writes.values())
+                write(schema.Version, dict(zip(WRITTEN[1:], columns, strict=True)) | {
+                    "op": ids[place], "stack": stack[place], "thread": thread[place],
+                    "t": end[place] - self._session.start,
+                })  # fmt: skip
+        self.operands.forget(*self._calls.waiting())
 
     def flush(self) -> None:
         """Hand new rows to the writer."""

@@ -107,10 +107,12 @@ class PyTorchSource:
         self.modules.met = [self.watcher.before.module, session.acts.met]
         self.calls.observer = self.watcher.calls
         self.calls.whole = session.level == "full"
+        self.modules.names_buffers = self.graphs.operands.watch(self.watcher.operands)
         if self.calls.whole:
             self.moves.start()
         intern = session.writer.intern
-        facts = claims(session.level, calls=self.watcher.calls is not None, values=self.values.on)
+        watched = {name: getattr(self.watcher, name) is not None for name in ("calls", "operands")}
+        facts = claims(session.level, **watched, values=self.values.on)
         session.writer.block(schema.Meta, {
             "key": [intern(key) for key in facts],
             "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
@@ -370,6 +372,7 @@ class PyTorchSource:
             handing_on(self._put_calls)
         handing_on(self.modules.flush, list)
         handing_on(self.tensors.flush)
+        handing_on(self.graphs.operands.rows.flush)
 
     def _put_calls(self) -> None:
         self.graphs.put_calls(self.calls.alone(over=not UnderWay.now), self.moves)
@@ -387,6 +390,7 @@ class PyTorchSource:
             unknown=self.values.dropped,
             lost=self.values.lost,
             unread=self.values.unread,
+            operands=self.graphs.operands.lost,
             compiled=int(self.graphs.compiled),
             former=self.graphs.made_before * self._was_there,  # hooks are watched in pauses, too
         )

@@ -66,6 +66,9 @@ class Tensors:
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
         self._dtypes: dict[Any, tuple[int, int]] = {}
         self.names = LeafNames(writer)
+        self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told
+        """The number and the storage's of a tensor that has a row already."""
+        self._turned: list[tuple[int, bool, bool]] = []
         self.met: Callable[[Any, int, int], object] = _nobody_asks
         """Told of each leaf that is given a number: that, and its storage's."""
 
@@ -78,10 +81,14 @@ class Tensors:
         known = self._known.get(id(tensor))
         if known is not None and known[0]() is tensor:
             return known[1]
-        number = self.next_number()
+        number, storage = self.told_as(tensor) or (self.next_number(), None)
         try:
             with self.unseen():
-                self.met(tensor, number, self.describe(number, tensor, schema.NONE))
+                if storage is None:
+                    storage = self.describe(number, tensor, schema.NONE)
+                else:
+                    self._turned.append((number, tensor.is_leaf, tensor.requires_grad))
+                self.met(tensor, number, storage)
                 self.names.met(tensor, number)
         except RuntimeError:  # a parameter that has no shape yet
             return schema.NONE
@@ -240,6 +247,7 @@ class Tensors:
         for row, columns in take_all(self._ready):
             write(row, columns)
         put(write, schema.Tensor, names, rows)
+        put(write, schema.Tensor, ("id", "leaf", "requires_grad"), self._turned, amend=True)
         if completed is not None:
             write(schema.Tensor, {
                 "id": completed.number, "strides": completed.strides,
@@ -273,6 +281,10 @@ class Tensors:
 
 def _nobody_asks(leaf: Any, number: int, storage: int) -> None:
     """What is told of leaves where nobody asks."""
+
+
+def _not_told(_tensor: Any) -> None:
+    """Nobody has told of tensors before they are asked for."""
 
 
 def _one_by_one(next_number: Callable[[], int]) -> Callable[[int], Ints]:

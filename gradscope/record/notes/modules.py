@@ -28,6 +28,7 @@ class Modules:
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
         self.named: set[int] = set()
+        self.names_buffers = False
         self.met: Sequence[Callable[[Any], None]] = ()
         """Are told of each module once."""
 
@@ -76,6 +77,10 @@ class Modules:
                     if parameter is not None
                 ],
             })  # fmt: skip
+            buffers = getattr(module, "_buffers", {}) if self.names_buffers else {}
+            for name, buffer in buffers.items():
+                if buffer is not None:
+                    self._named(buffer, _below(path, name))
             children = getattr(module, "_modules", {}).items()
             pending += [
                 (child, _below(path, name), number)

@@ -80,12 +80,14 @@ def _call_table(
     kinds += [Kind.LEAF if each.parameter else Kind.OTHER for each in given]
     return {
         "id": np.concatenate([calls.id[places], ints(columns.data.values())]),
-        "name": texts.column([*names, *("data" for _ in given)]),
+        "name": texts.column(
+            [*names, *("gradient" if each.gradient else "data" for each in given)]
+        ),
         "behind": np.concatenate([_behind(names, calls.ordinals[places]), nothing]),
         "kind": ints(KINDS.index(kind) for kind in kinds),
         "group": groups,
         "stack": np.where(alike, SAME, graph.stack),
-        "leaf": texts.column([*("" for _ in names), *(each.name or "data" for each in given)]),
+        "leaf": texts.column([*("" for _ in names), *(each.title for each in given)]),
         "is_leaf": graph.beside.astype(np.int64),
         "guessed": ints([*(0 for _ in names), *(each.guessed for each in given)]),
         "step": ints(steps.get(each, NONE) for each in graph.step.tolist()),

@@ -20,7 +20,7 @@ from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import MemoryWriter
 from tests.programs import Program, outcome, programs
-from tests.record.from_pytorch.test_calls import flush
+from tests.record.from_pytorch.called.test_calls import flush
 from tests.record.from_pytorch.test_findings import found, recorded as faulty
 from tests.record.from_pytorch.test_programs import PROGRAMS
 from tests.record.from_pytorch.watching import recorded, watched

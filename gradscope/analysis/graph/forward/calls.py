@@ -1,7 +1,8 @@
 """The calls of a trace that a picture may show, in the order in which they began.
 
 A call may run others inside it (`linear` calls `addmm`; a custom Function's forward is Python). Of
-these one stands for all: the outer one, unless only those inside it tell what they were given.
+these one stands for all: the outer one, unless only those inside it tell what they were given, or
+made nodes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids, counts, ranks
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Module, Op, Phase, Tensor, Version
+from gradscope.trace.schema import NONE, Op, Version
 from gradscope.trace.trace import Trace
 
 
@@ -76,13 +77,6 @@ class ForwardCalls:
         ordinals, many = self._numbered
         return np.where(many == 1, 0, ordinals)
 
-    # What is left out unless everything is wanted ------------------------------------------------
-
-    @cached_property
-    def steps_of_optimizers(self) -> Ids:
-        """The places of calls in which an optimizer changes parameters."""
-        return np.flatnonzero(self.ops["phase"][self.rows] == Phase.OPTIMIZER)
-
     @cached_property
     def unconnected(self) -> Ids:
         """The places of calls of which it is not known what they were given, or returned."""
@@ -90,24 +84,6 @@ class ForwardCalls:
         for column in ("inputs", "outputs"):
             known |= self.ops.ragged(column).lengths[self.rows] > 0
         return np.flatnonzero(~known & ~np.isin(self.id, sorted(self.writes)))
-
-    @cached_property
-    def fillings(self) -> Ids:
-        """The places of calls that only fill data, as parameters, before anything reads it."""
-        parameters = _parameters(self.trace)
-        known: set[int] = set()  # tensors that were read or made
-        found = []
-        nodes = self.node.tolist()
-        for place, (inputs, outputs) in enumerate(zip(self.inputs, self.outputs, strict=True)):
-            writes = {write.tensor for write in self.written(place)}
-            changed = {*outputs, *writes}
-            alone = changed == writes and (changed <= parameters or changed.issuperset(inputs))
-            if changed and alone and not changed & known and nodes[place] == NONE:
-                found.append(place)
-                known.update(set(inputs) - changed)
-            else:
-                known.update(inputs, outputs)
-        return np.array(found, np.int64)
 
     def written(self, place: int) -> Sequence[Write]:
         """What a call wrote in place."""
@@ -121,13 +97,6 @@ def _writes_of(trace: Trace) -> dict[int, list[Write]]:
             write = Write(row.tensor, row.storage, row.old, row.new)
             found.setdefault(row.op, []).append(write)
     return found
-
-
-def _parameters(trace: Trace) -> set[int]:
-    tensors = trace.table(Tensor)
-    leaves = tensors["id"][tensors["leaf"] & tensors["requires_grad"]]
-    owned = trace.table(Module).ragged("parameters").values
-    return {*leaves.tolist(), *owned.tolist()}
 
 
 def _around(threads: Ids, begin: Ids, end: Ids, order: Ids) -> Ids:
@@ -159,10 +128,13 @@ def _standing(trace: Trace, writers: set[int]) -> tuple[Ids, dict[int, int]]:
     # Of two calls that began at once, the one that ended later is around the other.
     order = np.lexsort((np.arange(len(ops)), -end, begin, ops["thread"]))
     parent = _around(ops["thread"], begin, end, order)
-    tells = known.copy()  # of itself, or something inside it does
+    made = ops["node"] != NONE
+    tells, makes = known.copy(), made.copy()  # of itself, or something inside it does
     for row in order[::-1].tolist():
         if parent[row] != NONE:
             tells[parent[row]] |= tells[row]
+            makes[parent[row]] |= makes[row]
+    known &= made | ~makes
     inside: dict[int, int] = {}
     stands = []
     stand_in = np.full(len(ops), NONE, np.int64)  # by row: which call around it stands for it

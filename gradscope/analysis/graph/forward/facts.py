@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids, member
+from gradscope.analysis.graph.forward.aside import Aside
 from gradscope.analysis.graph.forward.calls import ForwardCalls, Write
 from gradscope.analysis.graph.graph import Meta, SavedValue, metas_of, saved_of
 from gradscope.analysis.identity.leaves import leaf
@@ -49,7 +50,13 @@ class Data:
     name: str  # "" when nothing names it
     guessed: bool  # read off the line `name = torch.…(…)`
     parameter: bool  # a leaf that requires grad
+    gradient: bool  # the engine has made it
     meta: Meta | None
+
+    @property
+    def title(self) -> str:
+        """What stands on its box."""
+        return self.name or ("gradient" if self.gradient else "data")
 
 
 def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
@@ -126,6 +133,9 @@ def data_of(trace: Trace, tensors: Collection[int]) -> dict[int, Data]:
     table = trace.table(Tensor)
     wanted = np.fromiter(tensors, np.int64, len(tensors))
     metas = metas_of(trace, wanted)
+    calls = trace.once(ForwardCalls)
+    engines = trace.once(Aside).engines.tolist()
+    gradients = {each for place in engines for each in calls.outputs[place]}
     owned = set(trace.table(Module).ragged("parameters").values.tolist())
     found = {}
     for tensor in wanted.tolist():
@@ -136,6 +146,7 @@ def data_of(trace: Trace, tensors: Collection[int]) -> dict[int, Data]:
             name=known.name if known else "",
             guessed=bool(known and known.guessed),
             parameter=tensor in owned or bool(row and row.leaf and row.requires_grad),
+            gradient=tensor in gradients,
             meta=metas.get(tensor),
         )
     return found

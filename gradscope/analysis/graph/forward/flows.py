@@ -11,6 +11,7 @@ from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, NodeBegin, Saved, Tensor
+from gradscope.trace.table import Table
 from gradscope.trace.trace import Trace
 
 ARGUMENTS = frozenset({
@@ -28,7 +29,7 @@ class Flow(NamedTuple):
     maker: int  # the place of the call that made or last wrote it; NONE: none that is known
     tensor: int
     output: int = NONE  # which of the maker's results it is; NONE: it was written, or is data
-    shared: bool = False  # the maker wrote another view of the same memory
+    shared: bool = False  # the maker wrote, or made, another view of the same memory
     kept: str = ""  # under this name a node keeps it; that it is the same follows from that
 
 
@@ -52,6 +53,9 @@ class _Following:
         self._storage: dict[int, int] = {id: storage for id, storage in pairs if storage != NONE}
         self._made: dict[int, tuple[int, int]] = {}  # by tensor: the call, and which result
         self._wrote: dict[int, tuple[int, int]] = {}  # by memory: the call, and through which
+        self._laid: dict[int, int] = {}  # by memory: who made the first tensor in it
+        self._leaves = {*tensors["id"][tensors["leaf"] & tensors["requires_grad"]].tolist()}
+        self._told = _told_by_tensors(calls, tensors)
         self._same = _unpacked(trace, calls)
         inferred = "op.inputs" in trace.meta.get("inferred", ())
         self._kept = _kept_arguments(trace) if inferred else {}
@@ -70,27 +74,47 @@ class _Following:
                     for flow in self._from(place, tensor):
                         yield flow._replace(kept=slot)
             in_place = bool(writes) or calls.names[place].rstrip("_") + "_" == calls.names[place]
+            lies = {self._memory(tensor) for tensor in given}
             for number, tensor in enumerate(outputs):
                 if tensor in given and in_place:
                     self._wrote[self._memory(tensor)] = place, tensor
-                else:
+                elif tensor not in given:
                     self._made[tensor] = place, number
+                    if self._memory(tensor) not in lies:
+                        self._laid.setdefault(self._memory(tensor), place)
             for write in writes:
                 self._wrote[self._memory(write.tensor)] = place, write.tensor
 
     def _from(self, user: int, tensor: int) -> Iterator[Flow]:
         same = self._same.get(tensor, tensor)
         kept = "result" if same != tensor else ""
-        maker, output = self._made.get(same, (NONE, NONE))
+        maker, output, shared = self._maker(user, same)
         writer, through = self._wrote.get(self._memory(same), (NONE, NONE))
         if writer > maker:
             yield Flow(user, writer, tensor, shared=through != same, kept=kept)
             if through == same:
                 return
-        yield Flow(user, maker, tensor, output, kept=kept)
+        yield Flow(user, maker, tensor, output, shared, kept)
+
+    def _maker(self, user: int, tensor: int) -> tuple[int, int, bool]:
+        """Who made a tensor, which result it is; or who made another in the same memory."""
+        made = self._made.get(tensor)
+        if made is None and tensor not in self._leaves:
+            made = self._told.get(tensor)
+            if made is None or made[0] >= user:
+                laid = self._laid.get(self._memory(tensor))
+                return (NONE, NONE, False) if laid is None else (laid, NONE, True)
+        return (*(made or (NONE, NONE)), False)
 
     def _memory(self, tensor: int) -> int:
         return self._storage.get(tensor, -2 - tensor)
+
+
+def _told_by_tensors(calls: ForwardCalls, tensors: Table[Tensor]) -> dict[int, tuple[int, int]]:
+    """By tensor, the call that made it: in a recording a reader may be told before the maker."""
+    places = {id: place for place, id in enumerate(calls.id.tolist())}
+    pairs = zip(tensors["id"].tolist(), tensors["op"].tolist(), strict=True)
+    return {tensor: (places[op], NONE) for tensor, op in pairs if op in places}
 
 
 def _unpacked(trace: Trace, calls: ForwardCalls) -> dict[int, int]:

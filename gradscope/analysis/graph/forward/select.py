@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids, Links, links
+from gradscope.analysis.graph.forward.aside import Aside
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.forward.flows import Flows
 from gradscope.analysis.graph.selection import Selection, nodes_of_task
@@ -20,7 +21,7 @@ from gradscope.analysis.identity.names import find_nodes, made_in_module, made_o
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError, UsageError
-from gradscope.trace.arrays import distinct, without
+from gradscope.trace.arrays import without
 from gradscope.trace.schema import NONE, Node, Tensor
 from gradscope.trace.trace import Trace
 
@@ -31,8 +32,8 @@ class SelectedCalls:
 
     places: Ids
     focus: tuple[int, ...]
-    aside: Ids  # places of calls whose results count as data: fillings, optimizers' steps
-    left_out: int  # how many of these are of the chosen step or backward
+    aside: Ids  # places of calls whose results count as data
+    left_out: tuple[int, int, int]  # of the chosen step or backward: how many, by reason (aside.py)
     unconnected: int  # and how many were left out of which nobody knows what they were given
 
 
@@ -48,10 +49,10 @@ def select_calls(
     calls = trace.once(ForwardCalls)
     aside = np.zeros(0, np.int64)
     chosen = _of_step_and_backward(trace, calls, selection)
-    left_out = unconnected = 0
+    left_out, unconnected = (0, 0, 0), 0
     if not everything:
-        aside = distinct(np.concatenate([calls.steps_of_optimizers, calls.fillings]))
-        left_out = int(chosen[aside].sum())
+        asides = trace.once(Aside)
+        aside, left_out = asides.all, asides.counted(chosen)
         chosen[aside] = False
         if len(without(np.flatnonzero(chosen), calls.unconnected)):
             unconnected = int(chosen[calls.unconnected].sum())

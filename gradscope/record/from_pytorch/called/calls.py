@@ -35,6 +35,9 @@ MANY = 1 << 13
 LINE = observed.THREAD + 1
 """Behind what was seen of a call: the place that it came from, at level `full`."""
 
+ALONE = "begin", "end", "thread", "word", "line", "row"
+"""What is told of a call that has made no node; the row is its stamp."""
+
 HOW = np.zeros(len(observed.GRADIENTS), np.int64)
 """How a gradient is taken over that begins with such a call."""
 
@@ -67,6 +70,7 @@ class Calls:
         self._unread: list[Ints] = []
         self._begun = np.zeros((9, 0), np.int64)  # those that have not ended, as they were read
         self._kept = _Table(np.zeros((9, 0), np.int64))
+        self._last_read = 0
         self._lost_until = 0  # calls that began before were not read
         self._dropped_until = 0  # and those were let go of, unless a backward asks for them
         self.lost = 0
@@ -91,6 +95,7 @@ class Calls:
                 if len(rows):
                     columns = np.zeros((9, len(rows)), np.int64)
                     columns[:LINE] = rows.T
+                    self._last_read = int(rows[-1, observed.STAMP])
                     if self.whole:
                         columns[LINE] = self.observer.lines(rows)
                     self._unread.append(columns)
@@ -201,7 +206,7 @@ class Calls:
                 self._alone.append(kept.where(alone))
 
     def alone(self, *, over: bool) -> list[tuple[list[str], Ints]]:
-        """Calls that have made no node: names; begins, ends, threads, words, places in columns.
+        """Calls that have made no node: names, and in columns ALONE.
 
         `over`: nothing follows, so all there are are told.
         """
@@ -212,10 +217,14 @@ class Calls:
         return [
             (
                 [self.name(word) for word in table.word.tolist()],
-                np.stack([table.begin, table.end, table.thread, table.word, table.line]),
+                np.stack([getattr(table, name) for name in ALONE]),
             )
             for table in take_all(self._alone)
         ]
+
+    def waiting(self) -> tuple[Ints, int]:
+        """The rows of calls that are still to be told, and the last that has been read."""
+        return np.concatenate([self._kept.row, self._begun[observed.STAMP]]), self._last_read
 
     def since(self) -> int:
         """When the first of the calls began that are still to be told."""

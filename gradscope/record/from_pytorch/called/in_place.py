@@ -83,6 +83,7 @@ class InPlace:
         self._users: dict[int, Instruction] = {}
         self.came_in = CameIn(session, calls, self)
         self._leaves: list[Leaf] = []
+        self._settled = np.zeros(0, np.int64)  # of calls asked for last: those whose write is told
         self._told = self._kept  # at level `full`: what was written, and its calls come yet
 
     @property
@@ -140,8 +141,16 @@ class InPlace:
         first = np.zeros(len(begin), np.bool_)  # calls of the same name may be inside
         first[np.flatnonzero(own)[np.unique(found[own], return_index=True)[1]]] = True
         numbers = np.where(own & first, seen[found, OP], NONE)
+        settled = (seen[found, TARGET] != NONE) | (seen[found, TOLD] != NONE)
+        self._settled = numbers[settled]
         self._told = self._told[~np.isin(self._told[:, OP], numbers)]
         return numbers
+
+    def not_told(self, ops: Ints) -> Any:
+        """Of which of these calls no write was told; from now on somebody else has told it."""
+        waits = np.isin(self._kept[:, OP], ops) & (self._kept[:, OP] != NONE)
+        self._kept[waits, TOLD] = 1
+        return ~np.isin(ops, self._settled)
 
     def stacks_of(self, places: Ints) -> Ints:
         """The same of what was put down a moment ago."""

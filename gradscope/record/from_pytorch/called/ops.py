@@ -37,11 +37,17 @@ class Ops:
         }
         self.inputs: Ragged = self._columns.get("inputs") or Ragged.of([])
         self.outputs: Ragged = self._columns.get("outputs") or Ragged.of([])
+        self.sources = self.inputs
+        """Inputs as edges tell of them: what leads somewhere."""
+
         self.last = np.zeros(0, np.int64)
         """Calls that were seen; of several nodes of one call the last has its times."""
 
         self.rows = np.zeros(0, np.int64)
         """Of these: their rows."""
+
+        self.is_alone = np.zeros(0, np.bool_)
+        """And whether they have made one node."""
 
         self._made = np.zeros((2, 0), np.int64)  # when each node was made, and on which thread
 
@@ -91,9 +97,10 @@ class Ops:
         names = [calls.name(word) for word in words.tolist()]
         texts = np.array([intern(name) if name else NONE for name in names], np.int64)[which]
         self.column("name")[places[texts >= 0]] = texts[texts >= 0]
-        ends, firsts = np.unique(at_places[::-1], return_index=True)
+        ends, firsts, many = np.unique(at_places[::-1], return_index=True, return_counts=True)
         self.last = places[len(places) - 1 - firsts]
         begin, end, self.rows = calls.times(ends)
+        self.is_alone = many == 1
         self.column("begin")[self.last] = begin - start
         self.column("end")[self.last] = np.where(end == OPEN, NONE, end - start)
         writing = np.array([writes_to_first(name) for name in names], bool)[which]

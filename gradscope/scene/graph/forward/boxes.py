@@ -129,7 +129,7 @@ class CallBoxes:
         return Box(
             id=use.box,
             form=Form.LEAF if data.parameter else Form.DATA,
-            title=data.name or "data",
+            title=data.title,
             ordinal="",
             kind=Kind.LEAF if data.parameter else Kind.OTHER,
             lines=(*lines, *use_lines(use)),

@@ -19,6 +19,13 @@ from gradscope.trace.schema import NONE, Node, Op
 from gradscope.trace.text import visible
 from gradscope.trace.trace import Trace
 
+LEFT_OUT = (
+    "in which parameters or data are filled or an optimizer steps",
+    "by which the engine computes gradients",
+    "that returned what they were given as it was",
+)
+"""Why calls are left out (analysis/graph/forward/aside.py)."""
+
 LONGEST = 160
 """A command is shown up to so many characters."""
 
@@ -34,8 +41,7 @@ def nothing(trace: Trace) -> str:
 
 
 def _how(trace: Trace) -> str:
-    named, given = command(trace, "--level", "full"), command(trace, "--on", "gradscope")
-    return f"PyTorch names them only at full level: {named}; what they were given: {given}"
+    return f"PyTorch names them only at full level: {command(trace, '--level', 'full')}"
 
 
 def command(trace: Trace, *options: str) -> str:
@@ -70,11 +76,10 @@ def notes_of(trace: Trace, selected: SelectedCalls, options: GraphOptions) -> It
     calls, chosen = trace.once(ForwardCalls), selected.places
     if options.graph is GraphOf.BOTH and not options.everything:
         yield "only calls that made a node; --graph forward draws all"
-    elif selected.left_out:
-        yield (
-            f"without {plural(selected.left_out, 'call')} in which parameters or data are filled "
-            "or an optimizer steps; --all draws them"
-        )
+    elif any(selected.left_out):
+        left_out = zip(selected.left_out, LEFT_OUT, strict=True)
+        words = ", ".join(f"{plural(many, 'call')} {why}" for many, why in left_out if many)
+        yield f"without {words}; --all draws them"
     inside = sum(calls.within.get(row, 0) for row in calls.rows[chosen].tolist())
     if inside:
         yield f"{plural(inside, 'call')} ran inside those that are drawn"
@@ -85,7 +90,9 @@ def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> It
     chosen = selected.places
     absent, inferred = (trace.meta.get(key, ()) for key in ("absent", "inferred"))
     unconnected = np.isin(chosen, calls.unconnected)
-    if "op.inputs" in inferred and not unconnected.all():
+    if "op.outputs" in inferred:
+        yield "which tensor a call was given is inferred from where it lay, in the order of calls"
+    elif "op.inputs" in inferred and not unconnected.all():
         kept = any(flow.kept for flow in trace.once(Flows).all)
         yield (
             "what calls were given is inferred from the backward graph and from writes"

@@ -1,10 +1,10 @@
-"""Which calls stand by themselves, what they are called, and which only fill data."""
+"""Which calls stand by themselves, and what they are called."""
 
 from __future__ import annotations
 
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import NONE, Module, Op, Phase, Tensor, Version
+from gradscope.trace.schema import NONE, Op
 
 
 def test_calls_are_in_the_order_in_which_they_began_whatever_their_rows() -> None:
@@ -62,26 +62,13 @@ def test_calls_of_other_threads_and_without_an_end_are_inside_nothing() -> None:
     assert calls.id.tolist() == [0, 1, 2]
 
 
-def test_fillings_are_writes_to_what_nothing_has_read() -> None:
+def test_those_inside_stand_by_themselves_where_they_made_nodes() -> None:
     calls = ForwardCalls(
         trace_of(
-            Tensor(0, storage=0, leaf=True, requires_grad=True),
-            Tensor(1, storage=1),
-            Tensor(2, storage=2),
-            Module(0, "", "Linear", parameters=(0,)),
-            Op(0, "uniform_", begin=0, inputs=(0,), outputs=(0,)),
-            Op(1, "copy_", begin=1, inputs=(0, 2), outputs=(0,)),
-            Op(2, "zero_", begin=2, inputs=(1,), outputs=(1,)),
-            Op(3, "mul", begin=3, inputs=(0, 1), outputs=(3,)),
-            Op(4, "mul_", begin=4, inputs=(0,), outputs=(0,)),
-            Op(5, "add_", begin=5, inputs=(3,), outputs=(3,)),
-            Op(6, "_fused_sgd_", begin=6, inputs=(0,), outputs=(0,), phase=Phase.OPTIMIZER),
-            *(
-                Version(storage=at, tensor=tensor, old=0, new=1, op=op)
-                for op, tensor, at in ((0, 0, 0), (1, 0, 0), (2, 1, 1), (4, 0, 0), (5, 3, 3))
-            ),
+            Op(0, "linear", begin=0, end=100, inputs=(0, 1), outputs=(3,)),
+            Op(1, "t", begin=10, end=20, inputs=(1,), outputs=(2,), node=1),
+            Op(2, "addmm", begin=30, end=90, inputs=(0, 2), outputs=(3,), node=2),
         )
     )
 
-    assert calls.fillings.tolist() == [0, 1, 2]
-    assert calls.steps_of_optimizers.tolist() == [6]
+    assert calls.id.tolist() == [1, 2]

@@ -11,7 +11,7 @@ import pytest
 from gradscope.analysis.identity.sites import site_of
 from gradscope.trace.schema import NONE, Node, Op, Saved, Tensor, Version
 from gradscope.trace.trace import Trace
-from tests.record.from_pytorch.test_calls import flush
+from tests.record.from_pytorch.called.test_calls import flush
 from tests.record.from_pytorch.watching import watched
 
 pytestmark = pytest.mark.torch

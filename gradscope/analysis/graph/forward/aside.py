@@ -1,0 +1,99 @@
+"""Which calls are not worth a box unless everything is wanted: their results count as data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.trace.schema import NONE, Module, Phase, Tensor
+from gradscope.trace.trace import Trace
+
+
+class Aside:
+    """By reason, the places of such calls."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        calls = self._calls = trace.once(ForwardCalls)
+        self._nodes: list[int] = calls.node.tolist()
+        rows = calls.rows
+        self.fillings = np.union1d(
+            np.flatnonzero(calls.ops["phase"][rows] == Phase.OPTIMIZER), self._fillings()
+        )
+        """Parameters or data are filled, before anything reads them; or an optimizer steps."""
+
+        by_nobody = (calls.ops["stack"][rows] == NONE) & (calls.module == NONE)
+        in_backward = calls.ops["task"][rows] != NONE
+        self.engines = np.flatnonzero(in_backward & by_nobody & (calls.node == NONE))
+        """The engine calls it in a backward, and no line of the program does."""
+
+        self.passing = np.array([*self._passing()], np.int64)
+        """It returned what it was given, as it was."""
+
+        self.all: Ids = np.union1d(np.union1d(self.fillings, self.engines), self.passing)
+
+    def counted(self, chosen: np.ndarray) -> tuple[int, int, int]:
+        """How many of the chosen calls are such, by reason; each once."""
+        engines = np.setdiff1d(self.engines, self.fillings)
+        passing = np.setdiff1d(self.passing, np.union1d(self.fillings, engines))
+        reasons = self.fillings, engines, passing
+        filled, engine, passed = (int(chosen[each].sum()) for each in reasons)
+        return filled, engine, passed
+
+    def _fillings(self) -> Ids:
+        calls, parameters = self._calls, _parameters(self._trace)
+        owned = _owned(self._trace)
+        known: set[int] = set()  # tensors that were read or made
+        found: set[int] = set()
+        for place, (inputs, outputs) in enumerate(zip(calls.inputs, calls.outputs, strict=True)):
+            writes = {write.tensor for write in calls.written(place)}
+            changed = {*outputs, *writes}
+            alone = changed == writes and (changed <= parameters or changed.issuperset(inputs))
+            makes = changed <= owned and not changed.intersection(inputs)
+            if self._nodes[place] == NONE and changed and (alone or makes) and not changed & known:
+                found.add(place)
+                known.update(set(inputs) - changed)
+            else:
+                known.update(inputs, outputs)
+        return self._with_what_is_only_for(found)
+
+    def _with_what_is_only_for(self, found: set[int]) -> Ids:
+        """And calls whose results nothing else takes."""
+        calls = self._calls
+        users: defaultdict[int, set[int]] = defaultdict(set)
+        for place, inputs in enumerate(calls.inputs):
+            for tensor in inputs:
+                users[tensor].add(place)
+        for place in reversed(range(max(found, default=0))):
+            if self._nodes[place] != NONE or place in found:
+                continue
+            takes = [users.get(tensor, set()) - {place} for tensor in calls.outputs[place]]
+            if takes and all(each and each <= found for each in takes):
+                found.add(place)
+        return np.array(sorted(found), np.int64)
+
+    def _passing(self) -> Iterable[int]:
+        calls = self._calls
+        for place, outputs in enumerate(calls.outputs):
+            same = bool(outputs) and {*outputs} <= {*calls.inputs[place]}
+            written = calls.written(place) or calls.names[place].endswith("_")
+            if same and not written and self._nodes[place] == NONE:
+                yield place
+
+
+def _parameters(trace: Trace) -> set[int]:
+    tensors = trace.table(Tensor)
+    leaves = tensors["id"][tensors["leaf"] & tensors["requires_grad"]]
+    return {*leaves.tolist(), *trace.table(Module).ragged("parameters").values.tolist()}
+
+
+def _owned(trace: Trace) -> set[int]:
+    """What modules have: their parameters, and by their names buffers."""
+    paths = {trace.text(each) for each in trace.table(Module)["path"].tolist()}
+    table = trace.table(Tensor)
+    named = zip(table["id"].tolist(), table.texts("name"), strict=True)
+    return {id for id, name in named if name and name.rpartition(".")[0] in paths}

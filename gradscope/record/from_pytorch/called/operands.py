@@ -1,0 +1,241 @@
+"""What each call was given and what it returned, at level `full`.
+
+A tensor has the number that it has anyway, if a node made or keeps it, or if it is a leaf that is
+known; else one of its own (tensor_rows.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.record.from_pytorch.called.identities import Identities
+from gradscope.record.from_pytorch.called.tensor_rows import STORAGE, TENSOR, TensorRows
+from gradscope.record.notes.log import Ints
+from gradscope.trace.ragged import Ragged
+from gradscope.watch.called import operand_rows as row
+
+if TYPE_CHECKING:
+    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.ops import Ops
+    from gradscope.record.from_pytorch.tensors import Tensors
+    from gradscope.watch.called.operands import Operands as Observer
+
+MANY = 1 << 14
+"""So many rows are worth reading, even though nobody asks for them yet."""
+
+WRITTEN = ("place", "tensor", "storage", "old", "new")
+"""Of a write in place: the place of its call among others, and what Version says of it."""
+
+
+class Told(NamedTuple):
+    """What calls were given and returned, and what they wrote to in place."""
+
+    inputs: Ragged
+    outputs: Ragged
+    writes: dict[str, Ints]
+
+
+class Operands:
+    """Takes what the observer has put down, and says who it was."""
+
+    def __init__(self, tensors: Tensors, calls: Calls, rows: TensorRows) -> None:
+        self.observer: Observer | None = None
+        self.rows = rows
+        self._tensors, self._calls = tensors, calls
+        self._identities = Identities()
+        self._waiting = np.zeros((0, row.WIDTH + 2), np.int64)  # of calls that are not told yet
+        self._told_at: dict[int, tuple[int, int, int, int]] = {}
+        self.lost = 0
+
+    def watch(self, observer: Observer | None) -> bool:
+        """From now on; whether anybody sees operands."""
+        self.observer = observer
+        if observer is not None:
+            self.rows.kinds = observer.kinds
+            self._tensors.told_as = self._told_as
+        return observer is not None
+
+    def drain_if_many(self) -> None:
+        """Take them while there is ample room for what comes until the next occasion."""
+        if self.observer is not None and self.observer.waiting() > MANY:
+            self._read()
+
+    def _read(self) -> None:
+        """Take what is new. Calls are read before, so that all of theirs is there."""
+        assert self.observer is not None
+        rows, lost = self.observer.read()
+        if lost:
+            self.lost += lost
+            self._identities.forget()
+        if len(rows):
+            seen = self._identities.of(rows)
+            both = np.column_stack([rows, seen.tensor, seen.storage])
+            self._waiting = np.concatenate([self._waiting, both])
+            self.rows.begun(both, seen.tensor[seen.begins])
+
+    def _of(self, stamps: Ints) -> list[Ints]:
+        """The operands of each of these calls, in order: what it was given, what it returned."""
+        order = np.argsort(stamps, kind="stable")
+        at = np.minimum(np.searchsorted(stamps[order], self._waiting[:, row.CALL]), len(order) - 1)
+        own = np.flatnonzero(stamps[order][at] == self._waiting[:, row.CALL])
+        call, rows = order[at[own]], self._waiting[own]
+        rows = rows[np.lexsort((np.abs(rows[:, row.AT]), rows[:, row.AT] < 0, call))]
+        return np.split(rows, np.cumsum(np.bincount(call, minlength=len(stamps)))[:-1])
+
+    # -- calls that made nodes ------------------------------------------------------------------
+
+    def settle(self, ops: Ops, saved: dict[str, Ints]) -> dict[int, int]:
+        """Say of calls that made nodes what they were given.
+
+        What nodes keep that has another number by now: that.
+        """
+        if self.observer is None:
+            return {}
+        self._read()
+        self._know_leaves()
+        if not len(ops.rows):
+            return {}
+        outputs, sources = ops.outputs.tuples(), ops.sources.tuples()
+        of = self._of(ops.rows)
+        for place, alone, seen in zip(ops.last.tolist(), ops.is_alone.tolist(), of, strict=True):
+            if alone:
+                self._know_results(seen, outputs[place])
+        for place, seen in zip(ops.last.tolist(), of, strict=True):
+            self._know_sources(seen, sources[place])
+        others = self._know_kept(ops, saved, of) if saved else {}
+        inputs, returned = ops.inputs.tuples(), list(outputs)
+        numbers = ops.column("id")[ops.last].tolist()
+        for stamp, place, number, alone, seen in zip(
+            ops.rows.tolist(), ops.last.tolist(), numbers, ops.is_alone.tolist(), of, strict=True
+        ):
+            tensors = [self.rows.number(each) for each in seen[:, TENSOR].tolist()]
+            many = int(np.count_nonzero(seen[:, row.AT] >= 0))
+            if alone:
+                returned[place] = tuple(dict.fromkeys((*outputs[place], *tensors[many:])))
+            more = (others.get(each, each) for each in inputs[place])
+            known = {*tensors[:many], *returned[place]}
+            inputs[place] = (*tensors[:many], *(each for each in more if each not in known))
+            self.rows.told(stamp, number)
+        ops.inputs, ops.outputs = Ragged.of(inputs), Ragged.of(returned)
+        return others
+
+    def _know_leaves(self) -> None:
+        """What was last seen where a leaf lies is the leaf."""
+        rows, who = self._identities.last()
+        at = {address: place for place, address in enumerate(rows[:, row.TENSOR].tolist())}
+        writes = self._calls.writes
+        if writes is None:
+            return
+        with self._tensors.is_unseen():
+            for leaf in self._tensors.leaves():
+                place = at.get(leaf._cdata)
+                if place is None or leaf.is_inference():
+                    continue
+                memory, seen = writes.memory_of(leaf), rows[place]
+                if (memory.storage, memory.counter) == (seen[row.STORAGE], seen[row.COUNTER]):
+                    self.rows.is_known(int(who[place]), self._tensors.number_of(leaf))
+
+    def _know_results(self, seen: Ints, outputs: tuple[int, ...]) -> None:
+        """What a node made is its outputs."""
+        made = seen[(seen[:, row.AT] < 0) & (seen[:, row.NODE] >= row.FIRST)]
+        for tensor, nr in made[:, [TENSOR, row.NODE]].tolist():
+            if nr - row.FIRST < len(outputs) and not self.rows.has(tensor):
+                self.rows.is_known(tensor, outputs[nr - row.FIRST])
+
+    def _know_sources(self, seen: Ints, sources: tuple[int, ...]) -> None:
+        """What needed a gradient is where the node's edges lead to, one after the other."""
+        needing = seen[(seen[:, row.AT] >= 0) & (seen[:, row.NODE] > 0)]
+        if len(needing) == len(sources):
+            for tensor, source in zip(needing[:, TENSOR].tolist(), sources, strict=True):
+                if not self.rows.has(tensor):
+                    self.rows.is_known(tensor, source)
+
+    def _know_kept(self, ops: Ops, saved: dict[str, Ints], of: list[Ints]) -> dict[int, int]:
+        """What nodes keep that no node made has numbers of its own, walk by walk.
+
+        Those that a walk has given it, by the ones that it has.
+        """
+        call_of = {
+            number: place
+            for place, number in enumerate(ops.column("id")[ops.last].tolist())
+            if len(of[place])
+        }
+        others: dict[int, int] = {}
+        kept = np.flatnonzero(saved["address"])
+        columns = ("node", "address", "tensor", "storage")
+        for node, address, number, memory in zip(
+            *(saved[name][kept].tolist() for name in columns), strict=True
+        ):
+            seen = of[call_of[node]] if node in call_of else self._waiting[:0]
+            tensors = seen[seen[:, row.TENSOR] == address, TENSOR]
+            if not len(tensors):
+                continue
+            tensor = int(tensors[0])
+            if not self.rows.has(tensor):
+                self.rows.is_known(tensor, number, memory)
+            others[number] = self.rows.number(tensor)
+        for place in kept.tolist():
+            number = int(saved["tensor"][place])
+            saved["tensor"][place] = others.get(number, number)
+        return others
+
+    # -- calls that made none -------------------------------------------------------------------
+
+    def of_calls(self, stamps: Ints, ids: Ints) -> Told:
+        """What these calls were given and returned, and what they wrote."""
+        if self.observer is None or not len(stamps):
+            none = Ragged.of([()] * len(stamps))
+            return Told(none, none, {})
+        self._read()
+        self._know_leaves()
+        inputs, outputs, writes = [], [], []
+        of = self._of(stamps)
+        for stamp, id, place, seen in zip(
+            stamps.tolist(), ids.tolist(), range(len(of)), of, strict=True
+        ):
+            self.rows.told(stamp, id)
+            numbers = [self.rows.number(each) for each in seen[:, TENSOR].tolist()]
+            many = int(np.count_nonzero(seen[:, row.AT] >= 0))
+            inputs.append(numbers[:many])
+            outputs.append(numbers[many:])
+            if set(numbers[:many]) & set(numbers[many:]):
+                writes += self._written(place, seen[:many], seen[many:])
+        table = np.array(writes, np.int64).reshape(-1, len(WRITTEN)).T
+        return Told(Ragged.of(inputs), Ragged.of(outputs), dict(zip(WRITTEN, table, strict=True)))
+
+    def _written(self, place: int, given: Ints, returned: Ints) -> list[tuple[int, ...]]:
+        """What a call returned as it was given it, and was written to more often by then."""
+        before = {int(each[TENSOR]): each for each in given}
+        found: list[tuple[int, ...]] = []
+        for after in returned:
+            tensor = int(after[TENSOR])
+            old = before.pop(tensor, after)[row.VERSION]
+            if old < after[row.VERSION]:
+                memory = self.rows.storage(int(after[STORAGE]))
+                new = int(after[row.VERSION])
+                found.append((place, self.rows.number(tensor), memory, int(old), new))
+        return found
+
+    def forget(self, waiting: Ints, until: int) -> None:
+        """Only these calls are still to be told, and those that begin later."""
+        if self.observer is None:
+            return
+        calls = self._waiting[:, row.CALL]
+        self._waiting = self._waiting[(calls > until) | np.isin(calls, waiting)]
+        last, who = self._identities.last()
+        self.rows.forget(self._waiting, who)
+        self._told_at = {
+            int(seen[row.TENSOR]): (seen[row.STORAGE], seen[row.COUNTER], *known)
+            for seen, known in zip(last, self.rows.told_of(who), strict=True)
+            if known is not None
+        }
+
+    def _told_as(self, tensor: Any) -> tuple[int, int] | None:
+        """The number and the storage's, if this tensor was an operand of a call that is told."""
+        told, writes = self._told_at.get(tensor._cdata), self._calls.writes
+        if told is None or writes is None or tensor.is_inference():
+            return None
+        memory = writes.memory_of(tensor)
+        return told[2:] if told[:2] == (memory.storage, memory.counter) else None
