@@ -99,9 +99,8 @@ class PyTorchSource:
             from gradscope.record.from_pytorch.native.walked import Walked
 
             graph: Any = self.watcher.graph
-            saved = session.level != "graph"
             self.graphs.walked = Walked(
-                session, graph, self.tensors, self.graphs.named, saved=saved
+                session, graph, self.tensors, self.graphs.named, saved=session.level != "graph"
             )
             graph.look = self.values.walked if self.values.on else None
         self.modules.met = [self.watcher.before.module, session.acts.met]
@@ -119,10 +118,9 @@ class PyTorchSource:
         })  # fmt: skip
         known, made = self.modules.known, made_at(self.watcher.graph.made_of)
         torch = sys.modules["torch"]
-        of_nodes = ((torch.autograd.Function, "_register_hook"),)
         look = Look(
             self.tensor, known, list, unseen, stands_for, made, perf_counter_ns,
-            self.tensors.leaves, of_nodes,
+            self.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
         )  # fmt: skip
         session.acts.start(torch, look)
         self.watcher.start()
