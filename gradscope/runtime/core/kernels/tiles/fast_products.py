@@ -8,7 +8,15 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.compiling.support import Array
-from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, add_products, of_row
+from gradscope.runtime.core.kernels.tiles.tile import (
+    BYTES,
+    ROWS,
+    VECTORS,
+    add_products,
+    make_products,
+    of_row,
+)
+from gradscope.runtime.core.kernels.tiles.vectors import copy, transpose
 
 uint = np.uintp
 
@@ -21,18 +29,40 @@ TOGETHER = 1024
 @inner
 def _lay(b: Array, at: int, far: Any, panel: Array, of: Any) -> None:
     """Lay out a part of the right matrix so that its rows are whole vectors, one after another."""
-    steps, columns, wide = of
+    steps, columns, wide, lanes = of
     if far[1] == 1:
         for step in range(steps):
-            for i in range(columns):
-                panel[uint(step * wide + i)] = b[uint(at + step * far[0] + i)]
+            copy(b, at + step * far[0], panel, step * wide, columns)
     else:
-        for i in range(columns):
-            for step in range(steps):
-                panel[uint(step * wide + i)] = b[uint(at + step * far[0] + i * far[1])]
+        squares = steps - steps % lanes if far[0] == 1 else 0
+        for i in range(0, columns, lanes):
+            few = min(lanes, columns - i)
+            whole = squares if few == lanes else 0
+            for step in range(0, whole, lanes):
+                begin = at + step + i * far[1]
+                transpose(b, begin, far[1], panel, step * wide + i, wide)
+            for nr in range(i, i + few):
+                for step in range(whole, steps):
+                    panel[uint(step * wide + nr)] = b[uint(at + step * far[0] + nr * far[1])]
     for step in range(steps):
         for i in range(columns, wide):
             panel[uint(step * wide + i)] = 0
+
+
+@inner
+def _make(a: Array, begin: int, a_far: Any, panel: Array, steps: Any, c: Any, of: Any) -> None:
+    """The products of some rows and one panel, which begin to be summed here or are added."""
+    count, is_first, a_steps, b_steps = steps
+    made, to, row_far = c
+    high, vectors, lanes = of
+    begins = (0, lanes, 2 * lanes)
+    for row in range(0, high, ROWS):
+        at = begin + min(row, high - ROWS) * a_far
+        matrices = (a, at, a_far, a_steps, panel, begins, b_steps, (0, count))
+        if is_first:
+            make_products(*matrices, made, to + row * row_far, row_far, vectors)
+        else:
+            add_products(*matrices, made, to + row * row_far, row_far, vectors)
 
 
 @compiled
@@ -42,7 +72,7 @@ def multiply(
     """Make some rows and columns of a product, from the first to before the last.
 
     `a_far` and `b_far` say how far apart rows and columns are; `sizes` how many columns the left
-    matrix has, and the right one.
+    matrix has, and the right one. What fills whole tiles is put into c at once.
     """
     count, across = sizes
     lanes = BYTES // a.itemsize
@@ -57,19 +87,21 @@ def multiply(
         high = rows[0] + (rows[1] - rows[0]) * (part + 1) // parts - first
         for column in range(columns[0], columns[1], wide):
             some = min(wide, columns[1] - column)
-            sums[:] = 0
+            at_once = high % ROWS == 0 and some % lanes == 0
+            made, to, far = sums, 0, wide
+            if at_once:
+                made, to, far = c, first * across + column, across
             for step in range(0, count, STEPS):
-                steps = min(STEPS, count - step)
-                _lay(b, step * b_far[0] + column * b_far[1], b_far, panel, (steps, some, wide))
-                for row in range(0, high, ROWS):
-                    at = (first + min(row, high - ROWS)) * a_far[0] + step * a_far[1]
-                    matrices = (a, at, a_far[0], a_steps, panel, (0, lanes, 2 * lanes), b_steps)
-                    vectors = -(-some // lanes)
-                    add_products(*matrices, (0, steps), sums, row * wide, wide, vectors)
-            for row in range(high):
-                begin, to = of_row(row, high) * wide, (first + row) * across + column
-                for i in range(some):
-                    c[uint(to + i)] = sums[uint(begin + i)]
+                few = min(STEPS, count - step)
+                begin = step * b_far[0] + column * b_far[1]
+                _lay(b, begin, b_far, panel, (few, some, wide, lanes))
+                begin = first * a_far[0] + step * a_far[1]
+                steps, of = (few, step == 0, a_steps, b_steps), (high, -(-some // lanes), lanes)
+                _make(a, begin, a_far[0], panel, steps, (made, to, far), of)
+            if not at_once:
+                for row in range(high):
+                    begin = of_row(row, high) * wide
+                    copy(sums, begin, c, (first + row) * across + column, some)
 
 
 def warm() -> None:

@@ -114,6 +114,36 @@ def copy(typing: Any, x: Any, begin: Any, made: Any, to: Any, count: Any) -> Any
     return types.void(x, types.intp, made, types.intp, types.intp), write
 
 
+@intrinsic
+def transpose(typing: Any, x: Any, at: Any, far: Any, made: Any, to: Any, wide: Any) -> Any:
+    """Lay out a square, as wide as a vector, with rows for columns: its rows were `far` apart."""
+
+    def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        source = _Writer(context, builder, signature.args[0], given[0])
+        target = _Writer(context, builder, signature.args[3], given[3])
+        count = source.kind.lanes
+        places = [[given[1]], [given[4]]]
+        for _ in range(count - 1):
+            places[0].append(builder.add(places[0][-1], given[2]))
+            places[1].append(builder.add(places[1][-1], given[5]))
+        rows = [source.load(place) for place in places[0]]
+        half = count // 2
+        while half:  # squares of this side change places, across the diagonal
+            for row in (nr for nr in range(count) if not nr & half):
+                pair = rows[row], rows[row + half]
+                lanes = [lane if not lane & half else lane - half + count for lane in range(count)]
+                rows[row] = source.ordered(*pair, lanes)
+                lanes = [lane + half if not lane & half else lane + count for lane in range(count)]
+                rows[row + half] = source.ordered(*pair, lanes)
+            half //= 2
+        for row, place in zip(rows, places[1], strict=True):
+            target.store(row, place)
+        return context.get_dummy_value()
+
+    number = types.intp
+    return types.void(x, number, number, made, number, number), write
+
+
 def _every(step: int) -> Any:
     """Of two or three times as many numbers as a vector has, each second or third, from `first`."""
 
