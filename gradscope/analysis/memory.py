@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.program.culprits import VIEWS
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Op, Saved, Storage, Tensor
+from gradscope.trace.schema import NONE, Node, Op, Saved, Storage, Tensor
 from gradscope.trace.trace import Trace
 
 MOST_VIEWS = 4
@@ -31,7 +31,7 @@ class Held:
     holder: Ids  # a number for each storage
     bytes: Ids
     begin: Ids
-    end: Ids  # released by a backward, or freed with its storage; NONE: still held
+    end: Ids  # released by a backward, gone with its node or storage; NONE: still held
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,18 @@ def held(trace: Trace) -> Held:
     if len(storages):
         places = storages.positions(holder)
         freed = np.where(places == NONE, NONE, storages["freed"][places])
-    return Held(holder, saved["bytes"], saved["t"], np.where(released != NONE, released, freed))
+    end = np.where(released != NONE, released, _gone(trace))
+    return Held(holder, saved["bytes"], saved["t"], np.where(end != NONE, end, freed))
+
+
+def _gone(trace: Trace) -> Ids:
+    """When the node of each saved value went, where that was seen."""
+    saved, nodes = trace.table(Saved), trace.table(Node)
+    if not len(nodes):
+        return np.full(len(saved), NONE, np.int64)
+    places = nodes.positions(saved["node"])
+    found: Ids = np.where(places == NONE, NONE, nodes["died"][places])
+    return found
 
 
 def saved_peak(trace: Trace) -> Peak:

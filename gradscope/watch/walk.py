@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.autograd.graph import GradientEdge
@@ -69,7 +70,7 @@ class Graph:
         self._saved = saved
         self._arguments = listener.arguments
         self._waiting: list[Found] = []
-        self._slots: dict[type, list[tuple[str, str]]] = {}
+        self._slots: WeakKeyDictionary[type, list[tuple[str, str]]] = WeakKeyDictionary()
         self._leaves: dict[int, Leaf] = {}  # by address
 
     def stop(self) -> None:

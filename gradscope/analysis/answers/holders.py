@@ -18,6 +18,7 @@ from gradscope.analysis.answers.meant import (
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.selection import adjacency, reach
 from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.memory import held
@@ -53,7 +54,7 @@ class Saver:
     values: int
     bytes: int  # of those that are still held
     backwards: tuple[int, ...]  # that let go, by number
-    freed: int  # so many ended with their storage
+    freed: int  # so many ended with their node or storage
     left: int  # so many are held, as far as was seen
 
 
@@ -100,6 +101,7 @@ class Holders:
     optimizers: tuple[tuple[str, Site], ...]
     sharing: tuple[int, ...]  # other tensors of its storage
     freed: int  # when its storage ended; NONE if that was not seen
+    there: int  # so many of the nodes were there at the end; NONE: that was not seen
     recorded: bool  # whether what nodes save was
 
     @property
@@ -187,6 +189,7 @@ class _Told:
             ),
             sharing=tuple(shares.tolist()) if row.storage != NONE else (),
             freed=storages.row(row.storage).freed if has_storage else NONE,
+            there=self._there(behind),
             recorded=self._recorded,
         )
 
@@ -195,25 +198,32 @@ class _Told:
         behind = self._behind([id])
         rows = np.flatnonzero(np.isin(self._trace.table(Saved)["node"], [id]))
         site = site_of(self._trace, row.stack)
-        return self._graph(Kind.NODE, id, row.name, site, rows, [id], len(behind))
+        return self._graph(Kind.NODE, id, row.name, site, rows, [id], behind)
 
     def step(self, number: int) -> Holders:
         nodes, saved = self._trace.table(Node), self._trace.table(Saved)
         made = nodes["id"][np.isin(nodes["step"], step_ids(self._trace, number))]
         rows = np.flatnonzero(np.isin(saved["node"], made))
         title = f"step {number}"
-        return self._graph(Kind.STEP, number, title, Site(), rows, made.tolist(), len(made))
+        return self._graph(Kind.STEP, number, title, Site(), rows, made.tolist(), made.tolist())
 
     def name(self, act: int) -> Holders:
         """What a name of the program's held, by one act that tells of it."""
         title = str(self._trace.once(Acts).by_id[act].facts.get("name"))
-        told = self._graph(Kind.NAME, act, title, Site(), np.array([], np.int64), [], 0)
+        told = self._graph(Kind.NAME, act, title, Site(), np.array([], np.int64), [], [])
         return replace(
             told, names=tuple(each for each in self._held_by_name() if each.name == title)
         )
 
     def _graph(
-        self, kind: Kind, id: int, title: str, site: Site, rows: Ids, nodes: list[int], many: int
+        self,
+        kind: Kind,
+        id: int,
+        title: str,
+        site: Site,
+        rows: Ids,
+        nodes: list[int],
+        behind: list[int],
     ) -> Holders:
         left = rows[self._held.end[rows] == NONE]
         _, first = np.unique(self._held.holder[left], return_index=True)
@@ -223,7 +233,7 @@ class _Told:
             title=title,
             site=site,
             bytes=int(self._held.bytes[left[first]].sum()),
-            nodes=many,
+            nodes=len(behind),
             savers=tuple(self._savers(rows)),
             tops=tuple(self._tops(nodes)),
             names=tuple(self._names(nodes)),
@@ -231,8 +241,20 @@ class _Told:
             optimizers=(),
             sharing=(),
             freed=NONE,
+            there=self._there(behind),
             recorded=self._recorded,
         )
+
+    def _there(self, nodes: list[int]) -> int:
+        """How many of these were there when the recording ended; leaves' do not count."""
+        if "node.died" in self._trace.meta.get("absent", ()):
+            return NONE
+        table = self._trace.table(Node)
+        places = table.positions(np.array(nodes, np.int64))
+        left = places[places != NONE]
+        left = left[table["died"][left] == NONE]
+        names = table["name"][left].tolist()
+        return sum(self._trace.text(name) != ACCUMULATE_GRAD for name in names)
 
     # What is saved -------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.unreached import Graphs
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.memory import Held, OverTime, held, over_time
@@ -52,6 +53,16 @@ class LetGo:
 
 
 @dataclass(frozen=True, slots=True)
+class ForNothing:
+    """Nodes of one line that no backward came to."""
+
+    site: Site
+    nodes: int
+    left: int  # so many of them were there at the end; NONE: that was not seen
+    unknown: int  # of so many it is not known what they kept
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryUse:
     """What saved tensors kept."""
 
@@ -67,6 +78,7 @@ class MemoryUse:
     never: tuple[Share, ...]  # by the lines whose nodes still hold it
     never_bytes: int
     kept: tuple[Done, ...]  # what holds graphs of former steps
+    for_nothing: tuple[ForNothing, ...]  # graphs that no backward used, most nodes first
 
 
 def memory_use(trace: Trace) -> MemoryUse:
@@ -94,6 +106,7 @@ def memory_use(trace: Trace) -> MemoryUse:
         never=shares.by_line(never),
         never_bytes=int(all.bytes[never].sum()),
         kept=tuple(_last_looks(trace)),
+        for_nothing=tuple(_for_nothing(trace)),
     )
 
 
@@ -157,6 +170,24 @@ def _last_looks(trace: Trace) -> Iterable[Done]:
         facts = act.facts
         last[facts.get("name"), facts.get("attribute"), facts.get("container"), act.stack] = act
     return sorted(last.values(), key=lambda act: act.t)
+
+
+def _for_nothing(trace: Trace) -> Iterable[ForNothing]:
+    """Of each line, the nodes that no backward came to."""
+    graphs = trace.once(Graphs)
+    found: dict[str, ForNothing] = {}
+    rows = np.flatnonzero(~graphs.reached)
+    columns = (graphs.stack, graphs.many, graphs.died, graphs.is_told)
+    for stack, many, died, told in zip(*(c[rows].tolist() for c in columns), strict=True):
+        site = site_of(trace, stack)
+        last = found.get(site.place, ForNothing(site, 0, 0 if graphs.sees_ends else NONE, 0))
+        found[site.place] = ForNothing(
+            last.site,
+            last.nodes + many,
+            last.left + many * (died == NONE) if graphs.sees_ends else NONE,
+            last.unknown + many * (not told),
+        )
+    return sorted(found.values(), key=lambda each: -each.nodes)
 
 
 class _Shares:

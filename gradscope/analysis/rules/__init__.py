@@ -11,7 +11,13 @@ from gradscope.analysis.rules import (
     saved_values,
     training,
 )
-from gradscope.analysis.rules.graphs import kept_graphs, pairs, retained_graphs, written_unseen
+from gradscope.analysis.rules.graphs import (
+    kept_graphs,
+    pairs,
+    retained_graphs,
+    unused_graphs,
+    written_unseen,
+)
 from gradscope.analysis.rules.loop import (
     accumulation,
     again,
@@ -61,6 +67,7 @@ TOPICS = (
     cut_terms,
     functions,
     kept_graphs,
+    unused_graphs,
     retained_graphs,
     pairs,
     written_unseen,

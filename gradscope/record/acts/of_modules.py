@@ -41,6 +41,9 @@ LISTS = {
 FLAGS = frozenset(("requires_grad", "training"))
 """Attributes of modules that programs set where they mean those of all that is in one."""
 
+LOOKS = 2
+"""Of so many calls of models after each backward and step it is looked where they come from."""
+
 MOST_LEFT = 20
 
 SATURATE = frozenset(("Sigmoid", "Tanh", "Hardsigmoid", "Softsign", "LogSigmoid"))
@@ -61,7 +64,11 @@ class OfModules:
         self._met: WeakSet[Any] = WeakSet()
         self._own_names = frozenset(vars(torch.nn.Module()))
         self._is_grad_enabled = torch.is_grad_enabled
+        self._site = acts.session.sites.of
         self._ran: tuple[set[int], ...] = (set(), set(), set(), set())
+        self._outermost: set[int] = set()  # modules that are called in no other
+        self._called_from: set[tuple[int, int, int]] = set()
+        self.looks = LOOKS
 
     def start(self) -> None:
         module = self._torch.nn.Module
@@ -69,12 +76,24 @@ class OfModules:
         self._stand_ins.replace(module, "__setattr__", self._assigning(module.__setattr__))
 
     def called(self, module: Any, number: int) -> None:
-        """A module of this id is called; how it is, is told when that is new."""
+        """A module of this id is called; how and, of a model, from where, is told if it is new."""
         how = 2 * self._is_grad_enabled() + bool(module.__dict__.get("training", True))
         if number not in self._ran[how]:
             self._ran[how].add(number)
-            facts = {"grad": how >= 2, "training": bool(how & 1)}
-            self._acts.note(Deed.RAN, sys._getframe(1), module=module, **facts)
+            if not self._acts.is_inside():
+                self._outermost.add(number)
+                self._called_from.add((number, how, self._site(sys._getframe(1))))
+            self._tell_of_run(sys._getframe(1), module, how)
+        elif number in self._outermost and self.looks > 0:
+            self.looks -= 1
+            key = number, how, self._site(sys._getframe(1))
+            if key not in self._called_from:
+                self._called_from.add(key)
+                self._tell_of_run(sys._getframe(1), module, how)
+
+    def _tell_of_run(self, frame: FrameType, module: Any, how: int) -> None:
+        grad, training = how >= 2, bool(how & 1)
+        self._acts.note(Deed.RAN, frame, module=module, grad=grad, training=training)
 
     def _methods(self, module: Any) -> Iterator[StandIn]:
         yield StandIn(module, "__init__", _made, before=True, inside=True)

@@ -9,7 +9,7 @@ from gradscope.record.acts.kept_graphs import KeptGraphs
 from gradscope.record.acts.notes import NOBODY, Acts
 from gradscope.record.acts.of_copies import OfCopies
 from gradscope.record.acts.of_functions import OfFunctions
-from gradscope.record.acts.of_modules import OfModules
+from gradscope.record.acts.of_modules import LOOKS, OfModules
 from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
@@ -86,6 +86,8 @@ class WatchedActs:
 
     def _stepped(self, optimizer: Any, frame: FrameType) -> None:
         assert self._optimizers is not None
+        assert self._modules is not None
+        self._modules.looks = LOOKS
         self._optimizers.step(optimizer, frame)
         if self.acts.kept is not None:
             self.acts.kept.step_ended(frame)
@@ -93,6 +95,8 @@ class WatchedActs:
     def backward_ended(self) -> None:
         """One that ran in no other is over: where no optimizer steps, it tells of steps."""
         acts = self.acts
+        if self._modules is not None:
+            self._modules.looks = LOOKS
         if acts.on and acts.kept is not None and not acts.has_optimizers:
             self._backward_ended(None)
             acts.guarded(acts.kept.backward_ended, sys._getframe(1))

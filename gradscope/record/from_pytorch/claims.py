@@ -14,7 +14,7 @@ GRAPH = {
     "inferred": ["node.topological_nr", "op", "op.inputs", "op.name"],
     "absent": [
         "op.end", "op.path", "op.why", "storage.freed", "value", "version",
-        "graph_task.needed", "graph_task.captured", "node.arguments",
+        "graph_task.needed", "graph_task.captured", "node.arguments", "node.died", "unreached",
     ],
 }  # fmt: skip
 """From walks over the graph: calls that made no node are not there, and how long calls took."""
@@ -65,6 +65,8 @@ What a node returned is seen where it arrives, and a gradient that is taken over
 node takes it.
 """
 
+ENDS = {"observed": ["node.died", "unreached"], "inferred": [], "absent": []}
+"""Where nodes keep records of ours, which tell when they go."""
 
 OPERANDS = {"observed": [], "inferred": ["op.outputs", "tensor.op"], "absent": []}
 """Where it is seen where all lies that calls are given and return (level `full`).
@@ -74,10 +76,16 @@ Who that was, follows from the order of calls: identities.py.
 
 
 def claims(
-    level: str, *, calls: bool = False, values: bool = False, operands: bool = False
+    level: str,
+    *,
+    calls: bool = False,
+    values: bool = False,
+    operands: bool = False,
+    ends: bool = False,
 ) -> dict[str, Any]:
     """The parts of `meta` that say so: tables, columns and event kinds by name."""
     parts = [GRAPH] if level == "graph" else [GRAPH, ENGINE]
+    parts += [ENDS] if ends else []
     parts += [CALLS] if calls else []
     parts += [VALUES] if values else []
     parts += [OPERANDS] if operands else []
@@ -92,6 +100,7 @@ MISSED = {
     "operands": "what calls were given and returned, of which more came at once than is kept",
     "unnamed": "calls that made nodes: their names follow from those of the nodes",
     "former": "nodes from before the recording began: what hooks they have is not known",
+    "ends": "ends of nodes, of which more came at once than are kept",
     "compiled": "what runs inside regions of torch.compile: each is one node, "
     "CompiledFunctionBackward",
 }

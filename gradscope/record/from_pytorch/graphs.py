@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
     from gradscope.watch.listener import Found, Kept, Known, SavedValue
+    from gradscope.watch.watcher import Watcher
 
 SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 
@@ -98,6 +99,16 @@ class Graphs:
     def made_before(self) -> int:
         """How many nodes were made while nobody watched."""
         return self._made_before + (0 if self.walked is None else self.walked.made_before)
+
+    @property
+    def ends_lost(self) -> int:
+        """How many nodes went of which that was not read in time."""
+        return 0 if self.walked is None else self.walked.ends.lost
+
+    def left(self, watcher: Watcher) -> None:
+        """The program is over, and what it has is still there."""
+        if self.walked is not None:
+            self.walked.ends.look(watcher)
 
     def named(self, node: str) -> tuple[int, int]:
         """The texts of a node's name, and of its call's."""
@@ -275,6 +286,7 @@ class Graphs:
     def flush(self) -> None:
         """Hand new rows to the writer."""
         write = self._session.writer.block
+        gone = None if self.walked is None else self.walked.ends.read()
         rows = take_all(self._ops)
         parts = [of_rows(rows)] if rows else []
         if self.walked is not None:
@@ -298,6 +310,8 @@ class Graphs:
         ops.write(write)
         if saved:
             write(short.Saved, saved)
+        if self.walked is not None and gone is not None:
+            self.walked.ends.write(gone)
 
     def _all_saved(self) -> dict[str, Ints]:
         """What nodes keep, in columns."""

@@ -95,7 +95,7 @@ class PyTorchSource:
         self.values.ring = self.watcher.ring
         self.graphs.not_finite.seen = self.watcher.without_node
         self.calls.keeps_sums = self.values.on
-        if not self.watcher.why_walked:
+        if self._maker is not None:
             from gradscope.record.from_pytorch.native.walked import Walked
 
             graph: Any = self.watcher.graph
@@ -111,7 +111,7 @@ class PyTorchSource:
             self.moves.start()
         intern = session.writer.intern
         watched = {name: getattr(self.watcher, name) is not None for name in ("calls", "operands")}
-        facts = claims(session.level, **watched, values=self.values.on)
+        facts = claims(session.level, **watched, values=self.values.on, ends=bool(self._maker))
         session.writer.block(schema.Meta, {
             "key": [intern(key) for key in facts],
             "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
@@ -136,6 +136,8 @@ class PyTorchSource:
         self._waiting.stop()
         self.moves.stop()
         if self.watcher is not None:
+            if self._paused is None:
+                self.faults.guarded("graphs were left", self.graphs.left, self.watcher)
             self.watcher.stop()
         self.session.sites.finish()
         if self._maker is not None:
@@ -390,6 +392,7 @@ class PyTorchSource:
             unread=self.values.unread,
             operands=self.graphs.operands.lost,
             compiled=int(self.graphs.compiled),
+            ends=self.graphs.ends_lost,
             former=self.graphs.made_before * self._was_there,  # hooks are watched in pauses, too
         )
         faults = {f"a fault of gradscope's, {t}": n for t, n in self.faults.texts.items()}

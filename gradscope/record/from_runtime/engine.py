@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.from_runtime.hot.frees import follows_from
+from gradscope.record.from_runtime.hot.frees import FOLLOWS_NODES, follows_from
 from gradscope.record.from_runtime.paused import is_watched
 from gradscope.record.from_runtime.source import RuntimeSource
 from gradscope.runtime.core.state.thread import ThreadState, local
@@ -43,6 +43,7 @@ class Runtime:
             "producer_version": __version__,
             "observed": [] if level == "graph" else sorted(schema.EVENTS),
             "inferred": [],
+            "absent": [] if level in FOLLOWS_NODES else ["node.died"],
             **follows_from(level),
         }
 

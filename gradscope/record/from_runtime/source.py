@@ -16,7 +16,7 @@ from gradscope.record.from_runtime.cold.rows import Rows
 from gradscope.record.from_runtime.error_lines.added import Answers
 from gradscope.record.from_runtime.error_lines.recent import called, released
 from gradscope.record.from_runtime.hot.compiling import Compiling
-from gradscope.record.from_runtime.hot.frees import SMALLEST, Frees
+from gradscope.record.from_runtime.hot.frees import FOLLOWS_NODES, SMALLEST, Frees, NodeEnds
 from gradscope.record.from_runtime.hot.own_hooks import OwnHook
 from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
 from gradscope.record.from_runtime.paused import Paused, start_watching, stop_watching
@@ -57,6 +57,7 @@ class RuntimeSource:
         self.session = session
         writer, level = session.writer, session.level
         self.frees = Frees(session.start, SMALLEST[level])
+        self.ends = NodeEnds(session.base, session.start) if level in FOLLOWS_NODES else None
         self.catalog = Catalog(
             writer, session.sites, session.contexts, session.base, session.numbers.take, self.frees
         )
@@ -115,6 +116,8 @@ class RuntimeSource:
         self.probe.called = acts.called
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
+        if self.ends is not None:
+            self.ends.start()
         if session.places is not None:
             self.at(session.places)
         if self.session.level == "full":
@@ -126,6 +129,8 @@ class RuntimeSource:
         if self.session.level == "full":
             watch_paths(self, on=False)
         self.frees.stop()
+        if self.ends is not None:
+            self.ends.stop()
 
     def pause(self) -> Paused:
         """Leave out what comes now."""
@@ -146,6 +151,8 @@ class RuntimeSource:
     def abandon(self) -> None:
         """Let go."""
         probe.leave(None)
+        if self.ends is not None:
+            self.ends.stop()
 
     # -- occasions to write ---------------------------------------------------------------------
 
@@ -227,6 +234,8 @@ class RuntimeSource:
             self.probe.look.flush()
         rows = self.rows
         rows.freed()
+        if self.ends is not None:
+            rows.gone(self.ends.take())
         self._engine()
         self._unfinished += rows.tasks()
         rows.full_rows()

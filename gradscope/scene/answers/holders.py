@@ -36,12 +36,14 @@ def who_holds(trace: Trace, wanted: str) -> Answer:
 
 
 def _ends(trace: Trace, told: Holders) -> Iterator[str]:
-    """What is not known of the ends of storages."""
+    """What is not known of the ends of storages and graphs."""
+    sees_nodes = "node.died" not in trace.meta.get("absent", ())
     if trace.meta.get("producer") == "pytorch":
-        yield "ends of storages and nodes are not recorded on PyTorch, but when a backward let go"
+        what = "ends of storages are" if sees_nodes else "ends of storages and nodes are"
+        yield f"{what} not recorded on PyTorch, but when a backward let go"
         return
     least = trace.meta.get("follows_from")
-    if told.left:
+    if told.left and not sees_nodes:
         of = f" of {byte_count(least)} and more" if isinstance(least, int) and least else ""
         yield f"a graph that ended without a backward is seen by the ends of its storages{of} only"
 
@@ -108,12 +110,21 @@ def _facts(told: Holders) -> Iterator[tuple[str, str]]:
         if told.freed != NONE:
             yield "ended", "it was freed while the program ran"
         if told.nodes:
-            yield "holds itself", f"a graph of {plural(told.nodes, 'node')}"
+            yield "holds itself", f"a graph of {plural(told.nodes, 'node')}{_there(told)}"
     elif told.kind is not Kind.NAME:
         kind = "nodes behind it" if told.kind is Kind.NODE else "nodes"
-        yield kind, count(told.nodes)
+        yield kind, f"{count(told.nodes)}{_there(told)}"
         if told.recorded:
             yield "still saved", byte_count(told.bytes) if told.left else "nothing"
+
+
+def _there(told: Holders) -> str:
+    """Whether they outlived the recording."""
+    if told.there == NONE or not told.nodes:
+        return ""
+    if not told.there:
+        return ", gone at the end"
+    return f", {count(told.there) if told.there < told.nodes else 'all'} there at the end"
 
 
 def _name(name: Name) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.answers.memory_use import MemoryUse, Share, Span, memory_use
+from gradscope.analysis.answers.memory_use import ForNothing, MemoryUse, Share, Span, memory_use
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.scene.answers.answer import Answer, Section, filled
@@ -15,8 +15,10 @@ from gradscope.trace.trace import Trace
 
 FEW = 3
 UNREACHED = (
-    "PyTorch's graphs are seen when a backward comes to them: what others save is not recorded"
+    "of PyTorch's graphs that no backward came to it is not recorded what they saved, but of those "
+    "that are there at the end"
 )
+UNSEEN = "PyTorch's graphs are seen when a backward comes to them: what others save is not recorded"
 
 
 def memory(trace: Trace, _: str = "") -> Answer:
@@ -24,7 +26,7 @@ def memory(trace: Trace, _: str = "") -> Answer:
     use = memory_use(trace)
     notes = (
         *not_at_level(trace, "engine", "what nodes saved"),
-        *((UNREACHED,) if trace.meta.get("producer") == "pytorch" and use.saved else ()),
+        *_unseen(trace, use),
     )
     if not use.saved:
         return Answer("No saved tensor was recorded.", notes=notes, data=use)
@@ -43,9 +45,27 @@ def memory(trace: Trace, _: str = "") -> Answer:
         Section("over the backwards", tuple(_spans(use.spans))),
         Section(f"let go in backward {use.peak_backward}, most first", let_go),
         Section("let go by no backward", tuple(_line(each, use.never_bytes) for each in use.never)),
+        Section("nodes that no backward came to, by line", tuple(map(_unused, use.for_nothing))),
         Section("names that held graphs of former steps", tuple(_kept(trace, a) for a in use.kept)),
     )
-    return Answer(_title(use), tuple(_facts(use)), sections, notes, use)
+    return Answer(_title(use), tuple(_facts(trace, use)), sections, notes, use)
+
+
+def _unseen(trace: Trace, use: MemoryUse) -> Iterator[str]:
+    if trace.meta.get("producer") != "pytorch":
+        return
+    if "unreached" in trace.meta.get("absent", ()):
+        yield from (UNSEEN,) if use.saved else ()
+    elif any(each.unknown for each in use.for_nothing):
+        yield UNREACHED
+
+
+def _unused(line: ForNothing) -> str:
+    text = f": {line.site.text}" if line.site.text else ""
+    ends = ""
+    if line.left != NONE:
+        ends = f"; {count(line.left)} there at the end" if line.left else "; gone by the end"
+    return f"{plural(line.nodes, 'node')} {line.site.place or 'besides'}{text}{ends}"
 
 
 def _title(use: MemoryUse) -> str:
@@ -61,14 +81,16 @@ def _whose(use: MemoryUse) -> str:
     return ", which no backward let go" if use.peak_backward == NONE else ""
 
 
-def _facts(use: MemoryUse) -> Iterator[tuple[str, str]]:
+def _facts(trace: Trace, use: MemoryUse) -> Iterator[tuple[str, str]]:
     yield "saved values", count(use.saved)
     if use.parameters:
         yield "of the peak", f"{byte_count(use.parameters)} are parameters', which are there anyway"
     if use.never:
         many = sum(each.storages for each in use.never)
         what = f"{byte_count(use.never_bytes)} in {plural(many, 'storage')}"
-        yield "let go by none", f"{what}: no backward released it, and its end was not seen"
+        seen = "node.died" not in trace.meta.get("absent", ())
+        end = "it was there at the end" if seen else "its end was not seen"
+        yield "let go by none", f"{what}: no backward released it, and {end}"
     else:
         yield "let go by none", "nothing: each value was released by a backward, or freed"
 

@@ -16,7 +16,7 @@ from gradscope.trace.schema.tables import *  # noqa: F403
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 9
+MINOR = 10
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -37,4 +37,5 @@ HISTORY = {
     (1, 7): "hooks of optimizers",
     (1, 8): "acts",
     (1, 9): "node.arguments",
+    (1, 10): "node.died, unreached",
 }

@@ -42,7 +42,8 @@ class Deed(StrEnum):
     HOOK = "hook"  # by: the method; node: of a node; hook: the function's name; many: so many were
     # there before; holds: it keeps its own tensor
     TRAIN = "train"  # to: the mode
-    RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on
+    RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on; of
+    # a model, also for the first time so from this line (of the first calls after each backward)
     MADE = "made"  # a module, inside the forward of another: type
     BUILT = "built"  # an activation that can saturate, outside of forwards: type
     SHARED = "shared"  # within: a container's type, that has one module many times; type

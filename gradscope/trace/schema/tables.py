@@ -246,6 +246,8 @@ class Node(Row):
     `arguments`: what its call was given besides tensors, as far as the node keeps it. It is read
     of some: of nodes of one kind and shape from one line the first four, the eighth, sixteenth, …
     Besides of a convolution, `input_is_a_view_of`: the shape of what its input views in order.
+
+    `died` arrives later: when the last that held it let go, where that is seen (`meta.absent`).
     """
 
     id: int
@@ -261,6 +263,28 @@ class Node(Row):
     step: StepId = NONE
     t: Ns = 0
     arguments: Text = ""  # JSON, by PyTorch's names; "": it was not read, or there are none
+    died: Ns = NONE
+
+
+@table("unreached")
+class Unreached(Row):
+    """Nodes of PyTorch's, made one after another on one line, which no backward came to.
+
+    All that is known of them is where and when they were made, and when they went: what they are
+    called and what they kept is read as a backward comes, or of what is there at the end. Then
+    they have rows of their own among the nodes; here are those that went before, or that nothing
+    of Python's leads to (`died` is NONE).
+    """
+
+    stack: StackId = NONE
+    module: ModuleId = NONE
+    thread: ThreadId = NONE
+    task: TaskId = NONE  # made during which graph task
+    step: StepId = NONE
+    many: int = 0
+    t: Ns = 0  # when the first was made
+    until: Ns = 0  # and the last
+    died: Ns = NONE  # when the last went
 
 
 @table("edge")

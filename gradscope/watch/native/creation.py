@@ -38,6 +38,7 @@ from gradscope.machine_code.language import (
     load,
     store,
 )
+from gradscope.watch.native.ends import Ends
 from gradscope.watch.native.frames import frame_layout
 from gradscope.watch.native.records import (
     CONTEXT,
@@ -230,6 +231,7 @@ class Maker:
         self.nodes, self.others = Numbers(), Numbers()  # of nodes, and of what is none
         self._asks = self._asked  # the words have its address
         self.recording = next(Maker._recordings)
+        self.ends, self._all = Ends(), ready.all
         self.words = np.zeros(THREADS // 8 + 2 * MOST_THREADS, np.int64)
         self.words[: THREADS // 8] = (
             self._keys.ctypes.data, self._lines.ctypes.data, ROOM - 1, making.ours,
@@ -256,6 +258,7 @@ class Maker:
     def start(self) -> None:
         """From here on; anomaly mode has to be on."""
         _state[0] = self.words.ctypes.data
+        self.ends.start(self.recording)
         if self._engine.value != self._watched:
             self._former, self._engine.value = self._engine.value, self._watched
 
@@ -278,8 +281,13 @@ class Maker:
         self._here(state)
         return place * (1 << 32) + line + 1
 
+    def unmet(self) -> Ints:
+        """The records of nodes that are there, and that no walk has met."""
+        return self._all.alive(self.recording)
+
     def finish(self) -> None:
-        """Let go of the callables, which hold this."""
+        """Let go of the callables, which hold this; nodes that go from here on are not told."""
+        self.ends.stop()
         del self._here, self._asks
 
 
@@ -288,6 +296,7 @@ class _Ready(NamedTuple):
     engine: ctypes.c_int64  # the word that names its table
     watched: int  # that table while we watch
     records: int  # the table of records
+    all: Records
     frees: int  # what else nodes may have kept
 
 
@@ -316,10 +325,10 @@ def _ready() -> _Ready:
     of_engine[HEADER + MAKES] = code.address(makes)
     both: Ints = stays(np.array([*of_records, *of_engine], np.int64))
     table = both.ctypes.data + 8 * HEADER
-    stays(Records(table, code.address(raise_again)))
+    records = stays(Records(table, code.address(raise_again)))
     return _Ready(
         Callables({here: ONE, number: NONE, numbers: ONE}), found.place,
-        table + 8 * len(of_records), table, found.metadata[HEADER + FREES],
+        table + 8 * len(of_records), table, records, found.metadata[HEADER + FREES],
     )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ class NativeGraph(Graph):
 
     def __init__(self, listener: Listener, maker: Maker, *, saved: bool) -> None:
         functions, self._layout = _ready(maker.frees)
-        self._maker = maker
+        self.maker = maker
         super().__init__(listener, None, saved=saved)
         self.names: list[str] = []  # of nodes, by the number of their kind
         self.layouts: list[tuple[tuple[int, ...], Any, Any]] = []
@@ -120,9 +120,9 @@ class NativeGraph(Graph):
         ):
             words[ask // 8] = id(function)
         filled = {
-            places.RECORDS: self._maker.records, places.CURRENT_RECORDING: self._maker.recording,
-            places.COUNTER: self._maker.nodes.words.ctypes.data,
-            places.NUMBERS: self._maker.others.words.ctypes.data,
+            places.RECORDS: self.maker.records, places.CURRENT_RECORDING: self.maker.recording,
+            places.COUNTER: self.maker.nodes.words.ctypes.data,
+            places.NUMBERS: self.maker.others.words.ctypes.data,
             places.LEAVES: id(self._leaves), places.KEEPING: id(self._saving),
             places.DEEPEST: DEEPEST, places.READING: id(self._reading),
             places.SELDOM: self._arguments.seldom.words.ctypes.data,
@@ -151,7 +151,7 @@ class NativeGraph(Graph):
             f"what a node with paths of more than {DEEPEST:,} nodes has saved": int(
                 self.words[places.TOO_DEEP // 8]
             ),
-            "where nodes were made, when nothing of Python's could be called": self._maker.failed,
+            "where nodes were made, when nothing of Python's could be called": self.maker.failed,
             **super().left_out,
         }
         return {text: times for text, times in many.items() if times}
@@ -188,9 +188,9 @@ class NativeGraph(Graph):
 
     def made_of(self, node: Any) -> Record | None:
         address = _word(_address(node) + self._layout.metadata)
-        if not address or _word(address + TABLE) != self._maker.records:
+        if not address or _word(address + TABLE) != self.maker.records:
             return None
-        is_ours = _word(address + RECORDING) == self._maker.recording
+        is_ours = _word(address + RECORDING) == self.maker.recording
         return Record(address) if is_ours else None
 
     def made_inside(self, handed: Iterable[Any]) -> None:

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.interpreter import PYTHON, as_int, call_nothing, drop
 from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.watch.native import ends
+from gradscope.watch.native.ends import RECORDING as ENDS_OF, ended
 
 # What PyTorch has there: its functions, a text and a parent that nobody uses, and the dict. Then
 # ours. NEXT: of one that no node has.
@@ -44,6 +46,7 @@ def stays(thing: Any) -> Any:
 
 
 _state: NDArray[np.int64] = stays(np.zeros(9, np.int64))
+stays(ends.keep())
 LOCK = Address(_state.ctypes.data, "records")
 UNUSED, MORE, ERROR, RAISES, EXCEPTION, FAILED = (LOCK + 8 * place for place in (1, 2, 3, 6, 7, 8))
 _state[7] = id(Exception)
@@ -134,6 +137,8 @@ def destroyed(record: int) -> int:
     """Its node is gone."""
     if is_there() == 0:
         return record
+    if load(record + RECORDING) == load(ENDS_OF):
+        ended(record + NUMBER, load(record + NUMBER))
     store(record + NUMBER, 0)
     store(record + RECORDING, 0)
     metadata = load(record + DICT)
@@ -162,6 +167,7 @@ class Records:
 
     def __init__(self, table: int, raises: int) -> None:
         self._table = table
+        self._all: list[NDArray[np.int64]] = []
         self._more = self.more  # the state has its address
         _state[2], _state[6] = id(stays(self._more)), raises
 
@@ -174,7 +180,16 @@ class Records:
         rows[:, DICT // 8] = [id(each) for each in dicts]
         rows[1:-1, NEXT // 8] = at[2:]
         rows[0, [NEXT // 8, LAST // 8]] = at[1], at[-1]
+        self._all.append(rows)
         return int(at[0])
+
+    def alive(self, recording: int) -> NDArray[np.int64]:
+        """Those of nodes that were made in a recording, are there, and no walk has met."""
+        found = [np.zeros((0, RECORD // 8), np.int64)]
+        for rows in self._all[:]:
+            ours = (rows[:, RECORDING // 8] == recording) & (rows[:, NUMBER // 8] != 0)
+            found.append(rows[ours & (rows[:, TOPOLOGICAL // 8] < 0)])
+        return np.concatenate(found)
 
 
 class Record:

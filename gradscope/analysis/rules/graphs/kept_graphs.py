@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-import numpy as np
-
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Evidence, Severity
-from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.retained_graphs import walked_again
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, NodeBegin, Saved
+from gradscope.trace.schema import NONE, Deed, Saved
 from gradscope.trace.trace import Trace
 
 MANY = 3
@@ -75,7 +70,7 @@ def _steps(act: Done) -> int:
 
 def _kept(acts: Acts, act: Done, looks: int) -> Found:
     facts, sites = act.facts, acts.sites(act)
-    what, many, steps = _holder(act), facts.get("many", 0), _steps(act)
+    what, many, steps = holder(act), facts.get("many", 0), _steps(act)
     grows = isinstance(facts.get("longest"), int) and facts["longest"] > 2
     stored = f", stored at {sites[0]}" if sites[0].place else ""
     if facts.get("container"):
@@ -106,7 +101,8 @@ def _let_go(acts: Acts) -> str:
     return f" (no backward let go of {left:,} of {len(released):,} saved values)"
 
 
-def _holder(act: Done) -> str:
+def holder(act: Done) -> str:
+    """What holds them, as a program writes it."""
     name, container = act.facts.get("name", ""), act.facts.get("container", "")
     shown = f"`.{name}`" if act.facts.get("attribute") else f"`{name}`"
     return f"the {container} {shown}" if container else shown
@@ -133,94 +129,3 @@ def _detached(line: str) -> str:
 
 def _without_history(value: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(value, "detach", ast.Load()), [], [])
-
-
-@rule("GS602", "graph-unused", Severity.WARNING, needs="engine")
-def graph_unused(trace: Trace) -> Iterator[Found]:
-    """An evaluation made graphs that no backward used.
-
-    In `model.eval()` the graph is still recorded, and keeps all that a backward would need, unless
-    the evaluation runs under `torch.no_grad()`. What an evaluation holds is looked at when training
-    goes on. It is a note where that is one result, and not what several batches were gathered in.
-
-    Bad:
-        model = torch.nn.Linear(3, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        def evaluate():
-            model.eval()
-            total = sum(model(torch.ones(2, 3)).mean() for _ in range(2))
-            model.train()
-            return total.item()
-        for _ in range(2):
-            optimizer.zero_grad()
-            model(torch.ones(2, 3)).sum().backward()
-            optimizer.step()
-            evaluate()
-
-    Good:
-        model = torch.nn.Linear(3, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        def evaluate():
-            model.eval()
-            with torch.no_grad():
-                total = sum(model(torch.ones(2, 3)).mean() for _ in range(2))
-            model.train()
-            return total.item()
-        for _ in range(2):
-            optimizer.zero_grad()
-            model(torch.ones(2, 3)).sum().backward()
-            optimizer.step()
-            evaluate()
-    """
-    acts = trace.once(Acts)
-    told: dict[int, list[Done]] = defaultdict(list)
-    began = [act.t for act in acts.of(Deed.TRAIN) if act.facts.get("to") is False]
-    ran = _times_of_nodes_that_ran(trace)
-    tasks = np.sort(trace.table(GraphTask)["begin"])
-    for act in acts.of(Deed.KEPT):
-        since = _last_before(began, act.t)
-        if act.facts.get("when") == "evaluation" and since is not None:
-            walked = np.searchsorted(ran, act.t) - np.searchsorted(ran, since)
-            backwards = np.searchsorted(tasks, act.t) - np.searchsorted(tasks, since)
-            if not walked and not backwards:
-                told[act.stack].append(act)
-    for same in told.values():
-        yield _unused(acts, same)
-
-
-def _times_of_nodes_that_ran(trace: Trace) -> Ids:
-    nodes = trace.table(Node)
-    ran = np.isin(nodes["id"], trace.table(NodeBegin)["node"])
-    found: Ids = np.sort(nodes["t"][ran])
-    return found
-
-
-def _last_before(times: list[int], t: int) -> int | None:
-    """The beginning of the evaluation that ends at t: the first `eval()` since the one before."""
-    place = int(np.searchsorted(times, t))
-    return times[place - 1] if place else None
-
-
-def _unused(acts: Acts, same: list[Done]) -> Found:
-    act, sites = same[0], acts.sites(same[0])
-    sites_of = [acts.site(each) for each in same]
-    often = f", {len(same)} times" if len(same) > 1 else ""
-    return Found(
-        message=f"An evaluation builds a graph that no backward uses{often}: {_holder(act)} keeps "
-        f"it{at(sites[0])}",
-        site=sites[0],
-        evidence=tuple(Evidence("act", each.id) for each in same),
-        why="the model was in eval mode, which leaves recording on; when it went back to training "
-        f"{act.facts.get('many')} tensor(s) held a graph that was made since, and no backward came",
-        fix="put the evaluation under `with torch.no_grad():`, or `@torch.no_grad()` above its "
-        "function",
-        severity=None if any(map(_gathers, same, sites_of)) else Severity.NOTE,
-    )
-
-
-def _gathers(act: Done, site: Site) -> bool:
-    """Whether graphs of several batches are kept, and not one result until it is replaced."""
-    facts, text = act.facts, site.text
-    _, _, value = text.partition("=")
-    summed = "+=" in text or "sum(" in value or str(facts.get("name")) in re.findall(r"\w+", value)
-    return bool(facts.get("container")) or facts.get("many", 0) > 1 or summed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gradscope.record.notes.arguments import (
     INPUT,
@@ -27,7 +28,7 @@ class NodesArguments(Arguments):
 
     def __init__(self) -> None:
         super().__init__()
-        self._names: dict[type, tuple[str, ...]] = {}
+        self._names: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
 
     def has(self, kind: type) -> bool:
         """Whether nodes of this class may keep any."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.record.from_pytorch.called.ops import COLUMNS
+from gradscope.record.from_pytorch.native.ends import NodeEnds
 from gradscope.record.from_pytorch.native.saved import Saved
 from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
@@ -43,6 +44,7 @@ class Walked:
         self._session = session
         self._graph = graph
         self._tensors = tensors
+        self.ends = NodeEnds(session, graph.maker)
         self._saved = Saved(session, graph, tensors) if saved else None
         self._named = named  # the texts of a node's name and of its call's
         self._names = np.zeros((0, 2), np.int64)

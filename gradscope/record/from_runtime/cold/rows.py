@@ -11,6 +11,8 @@ from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.from_runtime.hot.frees import Frees
     from gradscope.record.notes.log import Ints
@@ -88,6 +90,12 @@ class Rows:
         if freed:
             number, t = zip(*freed, strict=True)
             self._block(schema.Storage, {"id": self._ids(number), "freed": t}, amend=True)
+
+    def gone(self, nodes: Sequence[tuple[int, int]]) -> None:
+        """Which nodes are."""
+        if nodes:
+            number, t = zip(*nodes, strict=True)
+            self._block(schema.Node, {"id": self._ids(number), "died": t}, amend=True)
 
     def full_rows(self) -> None:
         """Calls and nodes that were written out in full, and what belongs to them."""

@@ -1,0 +1,188 @@
+"""The rule about graphs that no backward uses: of evaluations, of samples, of predictions."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.graph.unreached import Graphs, Stretch
+from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.rules.graphs.kept_graphs import holder
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, NodeBegin
+from gradscope.trace.trace import Trace
+
+MANY = 3
+"""Runs of a model whose graphs are there together: one is replaced by the next, which is two."""
+
+FIX = (
+    "put it under `with torch.no_grad():`, or `@torch.no_grad()` above its function; a number that "
+    "is only looked at needs `.item()`"
+)
+
+
+@rule("GS602", "graph-unused", Severity.WARNING, needs="engine")
+def graph_unused(trace: Trace) -> Iterator[Found]:
+    """An evaluation made graphs that no backward used.
+
+    In `model.eval()` the graph is still recorded, and keeps all that a backward would need, unless
+    the evaluation runs under `torch.no_grad()`. What an evaluation holds is looked at when training
+    goes on; of others, as of samples that a model draws, it is seen when nodes go, and to which of
+    them no backward came. It is a note where that is one result, and not what several batches were
+    gathered in.
+
+    Bad:
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        def evaluate():
+            model.eval()
+            total = sum(model(torch.ones(2, 3)).mean() for _ in range(2))
+            model.train()
+            return total.item()
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+            evaluate()
+
+    Good:
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        def evaluate():
+            model.eval()
+            with torch.no_grad():
+                total = sum(model(torch.ones(2, 3)).mean() for _ in range(2))
+            model.train()
+            return total.item()
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+            evaluate()
+    """
+    acts, graphs = trace.once(Acts), trace.once(Graphs)
+    told: dict[int, list[Done]] = defaultdict(list)
+    began = [act.t for act in acts.of(Deed.TRAIN) if act.facts.get("to") is False]
+    ran = _times_of_nodes_that_ran(trace)
+    tasks = np.sort(trace.table(GraphTask)["begin"])
+    windows: list[tuple[int, int]] = []
+    for act in acts.of(Deed.KEPT):
+        since = _last_before(began, act.t)
+        if act.facts.get("when") == "evaluation" and since is not None:
+            walked = np.searchsorted(ran, act.t) - np.searchsorted(ran, since)
+            backwards = np.searchsorted(tasks, act.t) - np.searchsorted(tasks, since)
+            if not walked and not backwards:
+                told[act.stack].append(act)
+    for same in told.values():
+        found = _unused(acts, same)
+        if found.severity is not Severity.NOTE:
+            windows += [(_last_before(began, act.t) or 0, act.t) for act in same]
+        yield found
+    if len(tasks):
+        yield from _gathered(trace, graphs, windows)
+
+
+def _gathered(trace: Trace, graphs: Graphs, windows: list[tuple[int, int]]) -> Iterator[Found]:
+    """Runs of a model one after another whose graphs were there together."""
+    alike: dict[frozenset[tuple[int, int]], list[Stretch]] = defaultdict(list)
+    ended = trace.meta.get("exit_code") in (None, 0) and not trace.truncated
+    for stretch in graphs.stretches:
+        if stretch.passes < MANY or (stretch.last and not ended):
+            continue
+        if any(begin <= stretch.end and stretch.begin <= end for begin, end in windows):
+            continue
+        rows = stretch.rows
+        pairs = zip(graphs.module[rows].tolist(), graphs.stack[rows].tolist(), strict=True)
+        alike[frozenset(pairs)].append(stretch)
+    places: dict[str, tuple[Site, list[Stretch], tuple[Site, ...]]] = {}
+    for same in alike.values():
+        site, others = _where(trace, graphs, same[0])
+        places.setdefault(site.place, (site, [], others))[1].extend(same)
+    for site, same, others in places.values():
+        yield _for_nothing(graphs, site, same, others)
+
+
+def _where(trace: Trace, graphs: Graphs, stretch: Stretch) -> tuple[Site, tuple[Site, ...]]:
+    """The line to blame, and others of the same graphs."""
+    acts, call = trace.once(Acts), graphs.called_from(stretch)
+    own = [site_of(trace, stack) for stack in graphs.own_lines(stretch)]
+    called = [acts.site(call)] if call is not None else []
+    sites = [site for site in (*called, *own) if site.place]
+    if not sites:
+        sites = [site_of(trace, int(graphs.stack[stretch.rows[0]]))]
+    others = {site.place: site for site in sites[1:] if site.place != sites[0].place}
+    return sites[0], tuple(others.values())
+
+
+def _for_nothing(
+    graphs: Graphs, site: Site, same: list[Stretch], others: tuple[Site, ...]
+) -> Found:
+    call = graphs.called_from(same[0])
+    most = max(same, key=lambda each: (each.together, each.passes))
+    often = f", {len(same)} times over" if len(same) > 1 else ""
+    held = f", and {most.together} of them are held at once" if most.together >= MANY else ""
+    lines = f"; they go on{','.join(map(at, others[:2]))}" if others else ""
+    ends = _ends(graphs, most)
+    return Found(
+        message=f"{most.passes} runs of the model one after another build graphs that no backward "
+        f"uses{at(site)}{held}{often}",
+        site=site,
+        evidence=() if call is None else (Evidence("act", call.id),),
+        why=f"gradients were on, {most.nodes:,} nodes were made, with all that they keep, and no "
+        f"backward came to any; {ends}{lines}",
+        fix=FIX,
+        severity=None if most.together >= MANY else Severity.NOTE,
+        certainty=Certainty.CERTAIN,
+    )
+
+
+def _ends(graphs: Graphs, stretch: Stretch) -> str:
+    """What became of its nodes."""
+    if not graphs.sees_ends:
+        return "when these nodes went was not seen at this level"
+    left = int(graphs.many[stretch.rows][graphs.died[stretch.rows] == NONE].sum())
+    return f"{left:,} of them are there at the end" if left else "all of them went without one"
+
+
+def _times_of_nodes_that_ran(trace: Trace) -> Ids:
+    nodes = trace.table(Node)
+    ran = np.isin(nodes["id"], trace.table(NodeBegin)["node"])
+    found: Ids = np.sort(nodes["t"][ran])
+    return found
+
+
+def _last_before(times: list[int], t: int) -> int | None:
+    """The beginning of the evaluation that ends at t: the first `eval()` since the one before."""
+    place = int(np.searchsorted(times, t))
+    return times[place - 1] if place else None
+
+
+def _unused(acts: Acts, same: list[Done]) -> Found:
+    act, sites = same[0], acts.sites(same[0])
+    sites_of = [acts.site(each) for each in same]
+    often = f", {len(same)} times" if len(same) > 1 else ""
+    return Found(
+        message=f"An evaluation builds a graph that no backward uses{often}: {holder(act)} keeps "
+        f"it{at(sites[0])}",
+        site=sites[0],
+        evidence=tuple(Evidence("act", each.id) for each in same),
+        why="the model was in eval mode, which leaves recording on; when it went back to training "
+        f"{act.facts.get('many')} tensor(s) held a graph that was made since, and no backward came",
+        fix="put the evaluation under `with torch.no_grad():`, or `@torch.no_grad()` above its "
+        "function",
+        severity=None if any(map(_gathers, same, sites_of)) else Severity.NOTE,
+    )
+
+
+def _gathers(act: Done, site: Site) -> bool:
+    """Whether graphs of several batches are kept, and not one result until it is replaced."""
+    facts, text = act.facts, site.text
+    _, _, value = text.partition("=")
+    summed = "+=" in text or "sum(" in value or str(facts.get("name")) in re.findall(r"\w+", value)
+    return bool(facts.get("container")) or facts.get("many", 0) > 1 or summed

@@ -1,0 +1,112 @@
+"""When nodes went, and those that no backward came to: rows of them, as their records tell."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.from_pytorch.tensors import put
+from gradscope.record.notes.local_names import node_of
+from gradscope.trace import schema
+from gradscope.trace.schema import NONE
+from gradscope.watch.native import ends, records
+
+if TYPE_CHECKING:
+    from gradscope.record.notes.log import Ints
+    from gradscope.record.session import Session
+    from gradscope.watch.native.creation import Maker
+    from gradscope.watch.watcher import Watcher
+
+MOST = 1 << 14
+"""So many tensors are looked at, at the end."""
+
+WORDS = records.NUMBER, records.SITE, records.CONTEXT, records.TIME
+NAMES = (
+    "stack", "module", "thread", "task", "step", "many", "t", "until", "died",
+)  # fmt: skip
+
+
+class NodeEnds:
+    """Reads what records tell of ends, whenever notes are flushed."""
+
+    def __init__(self, session: Session, maker: Maker) -> None:
+        self._session = session
+        self._maker = maker
+        self._left: list[tuple[int, ...]] = []  # rows of nodes that were there at the end
+
+    @property
+    def lost(self) -> int:
+        """How many have gone of which that was not read in time."""
+        return self._maker.ends.lost
+
+    def read(self) -> Ints:
+        """What has gone so far: to be written after the rows of nodes that are there by now."""
+        return self._maker.ends.read()
+
+    def write(self, rows: Ints) -> None:
+        """Amend the nodes that walks have met, and tell of the others."""
+        session, start = self._session, self._session.start
+        met = rows[:, ends.TOPOLOGICAL] >= 0
+        if met.any():
+            died = {"id": rows[met, ends.NUMBER], "died": rows[met, ends.DIED] - start}
+            session.writer.block(schema.Node, died, amend=True)
+        told = self._of(rows[~met][:, [ends.NUMBER, ends.SITE, ends.CONTEXT, ends.BORN, ends.DIED]])
+        told += self._left
+        self._left = []
+        put(session.writer.block, schema.Unreached, NAMES, told)
+
+    def look(self, watcher: Watcher) -> None:
+        """The program is over: find the graphs that are there, and what leads to none of them."""
+        if len(self._maker.unmet()):
+            made_of = watcher.graph.made_of
+            for tensor in _newest_with_history(sys.modules["torch"].Tensor):
+                made = made_of(node_of(tensor))
+                if isinstance(made, records.Record) and made.topological < 0:
+                    watcher.reach([tensor])
+        alive = self._maker.unmet()
+        if len(alive):
+            never = np.full((len(alive), 1), NONE)
+            words = [place // 8 for place in WORDS]
+            self._left += self._of(np.concatenate([alive[:, words], never], axis=1))
+
+    def _of(self, nodes: Ints) -> list[tuple[int, ...]]:
+        """Rows of nodes: number, line, place, when they were made, when they went (NONE: not yet).
+
+        What was made one after another on one line, in one place, is one row: then no number is
+        left out between them.
+        """
+        if not len(nodes):
+            return []
+        contexts, start = self._session.contexts, self._session.start
+        thread, module, task, _, _ = np.array([contexts.rows[c] for c in nodes[:, 2].tolist()]).T
+        nodes = nodes[order := np.lexsort((nodes[:, 0], thread))]
+        thread, module, task = thread[order], module[order], task[order]
+        number, site, context, born, died = nodes.T
+        step = contexts.steps_at(born - start)
+        same = np.stack([site, context, step, died == NONE, number - 2 * np.arange(len(number))])
+        first = np.flatnonzero(np.append(True, (same[:, 1:] != same[:, :-1]).any(0)))
+        many = np.diff(np.append(first, len(nodes)))
+        last = first + many - 1
+        went = np.maximum.reduceat(died, first)
+        columns = (
+            site[first], module[first], thread[first], task[first], step[first], many,
+            born[first] - start, born[last] - start, np.where(went == NONE, NONE, went - start),
+        )  # fmt: skip
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _newest_with_history(tensor: type) -> list[Any]:
+    """Tensors of Python's that lead to a graph: those that its collector learned of last, first."""
+    is_one: dict[type, bool] = {}
+    found = []
+    for each in gc.get_objects():
+        kind = type(each)
+        known = is_one.get(kind)
+        if known is None:
+            known = is_one[kind] = tensor in kind.__mro__
+        if known and node_of(each) is not None:
+            found.append(each)
+    return found[: -MOST - 1 : -1]

@@ -1,0 +1,86 @@
+"""When nodes of PyTorch's go, and those that no backward came to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gradscope.analysis.graph.unreached import Graphs
+from gradscope.trace.schema import NONE, Node, Saved, Unreached
+from tests.record.from_pytorch.watching import recorded
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+def test_a_node_is_gone_when_the_last_that_held_it_lets_go(torch: Any) -> None:
+    def program() -> Any:
+        x = torch.ones(3, requires_grad=True)
+        kept, gone = (x * 2).sum(), (x * 3).exp().sum()
+        kept.backward()
+        gone.backward()
+        del gone
+        return kept
+
+    _, trace = recorded(program)
+
+    died = {(row.name, row.died != NONE) for row in trace.rows(Node)}
+    assert died == {
+        ("SumBackward0", False), ("MulBackward0", False), ("AccumulateGrad", False),
+        ("SumBackward0", True), ("MulBackward0", True), ("ExpBackward0", True),
+    }  # fmt: skip
+    assert all(row.died == NONE or row.died >= row.t for row in trace.rows(Node))
+
+
+def test_nodes_that_no_backward_came_to_are_told_when_they_have_gone(torch: Any) -> None:
+    def program() -> None:
+        x = torch.ones(3, requires_grad=True)
+        for _ in range(2):
+            (x * 2).sum().backward()
+            looked_at = [(x * 3).exp() for _ in range(4)]
+            del looked_at
+
+    _, trace = recorded(program)
+
+    rows = list(trace.rows(Unreached))
+    assert [row.died != NONE for row in rows] == [True] * len(rows)
+    assert all(row.t <= row.until <= row.died for row in rows)
+    # of each product, its exponential and, as PyTorch makes one for each graph, what gathers for x
+    assert sum(row.many for row in rows) == 18
+    assert {row.name for row in trace.rows(Node)} == {
+        "SumBackward0", "MulBackward0", "AccumulateGrad",
+    }  # fmt: skip
+
+
+def test_a_graph_that_is_there_at_the_end_has_its_nodes_though_no_backward_came(torch: Any) -> None:
+    def program() -> Any:
+        x = torch.ones(3, requires_grad=True)
+        (x * 2).sum().backward()
+        return [(x * 3).exp() for _ in range(3)]
+
+    _, trace = recorded(program)
+
+    alive = [row.name for row in trace.rows(Node) if row.died == NONE]
+    assert alive.count("ExpBackward0") == alive.count("MulBackward0") == 3
+    saved = [row for row in trace.rows(Saved) if row.slot == "result"]
+    assert [row.released for row in saved] == [NONE] * 3
+    assert list(trace.rows(Unreached)) == []
+    assert int((~trace.once(Graphs).reached).sum()) == 6
+
+
+def test_what_comes_after_a_recording_is_not_told(torch: Any) -> None:
+    def program() -> Any:
+        x = torch.ones(3, requires_grad=True)
+        return (x * 2).sum()
+
+    kept, first = recorded(program)
+    del kept
+    _, second = recorded(lambda: None)
+
+    assert [row.died for row in first.rows(Node)] == [NONE] * 3
+    assert len(second.table(Node)) == len(second.table(Unreached)) == 0
