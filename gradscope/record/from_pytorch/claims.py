@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from gradscope.record.from_pytorch.tasks import HOOKS
-from gradscope.trace.schema import HookKind
+from gradscope.trace.schema import HookKind, Meta
+
+if TYPE_CHECKING:
+    from gradscope.trace.writer import Writer
 
 GRAPH = {
     "observed": [
@@ -91,6 +96,14 @@ def claims(
     parts += [OPERANDS] if operands else []
     latest = {name: kind for part in parts for kind, names in part.items() for name in names}
     return {kind: sorted(name for name, is_ in latest.items() if is_ == kind) for kind in GRAPH}
+
+
+def put_claims(writer: Writer, facts: dict[str, Any]) -> None:
+    """The rows of these parts."""
+    writer.block(Meta, {
+        "key": [writer.intern(key) for key in facts],
+        "value": [writer.intern(orjson.dumps(names).decode()) for names in facts.values()],
+    })  # fmt: skip
 
 
 MISSED = {

@@ -105,9 +105,9 @@ class Graphs:
         """How many nodes went of which that was not read in time."""
         return 0 if self.walked is None else self.walked.ends.lost
 
-    def left(self, watcher: Watcher) -> None:
+    def left(self, watcher: Watcher, paused: object) -> None:
         """The program is over, and what it has is still there."""
-        if self.walked is not None:
+        if self.walked is not None and paused is None:
             self.walked.ends.look(watcher)
 
     def named(self, node: str) -> tuple[int, int]:

@@ -7,13 +7,11 @@ from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import Look, leaves_of, made_at
 from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.called.moves import Moves
-from gradscope.record.from_pytorch.claims import claims, missed
+from gradscope.record.from_pytorch.claims import claims, missed, put_claims
 from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.stops import Stops
 from gradscope.record.from_pytorch.tasks import Task, Tasks
@@ -25,7 +23,6 @@ from gradscope.record.from_pytorch.when_imported import WhenImported, is_importe
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import STARTING
-from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.listener import Faults, Made
@@ -109,13 +106,9 @@ class PyTorchSource:
         self.modules.names_buffers = self.graphs.operands.watch(self.watcher.operands)
         if self.calls.whole:
             self.moves.start()
-        intern = session.writer.intern
         watched = {name: getattr(self.watcher, name) is not None for name in ("calls", "operands")}
         facts = claims(session.level, **watched, values=self.values.on, ends=bool(self._maker))
-        session.writer.block(schema.Meta, {
-            "key": [intern(key) for key in facts],
-            "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
-        })  # fmt: skip
+        put_claims(session.writer, facts)
         known, made = self.modules.known, made_at(self.watcher.graph.made_of)
         torch = sys.modules["torch"]
         look = Look(
@@ -136,8 +129,7 @@ class PyTorchSource:
         self._waiting.stop()
         self.moves.stop()
         if self.watcher is not None:
-            if self._paused is None:
-                self.faults.guarded("graphs were left", self.graphs.left, self.watcher)
+            self.faults.guarded("graphs were left", self.graphs.left, self.watcher, self._paused)
             self.watcher.stop()
         self.session.sites.finish()
         if self._maker is not None:

@@ -1,9 +1,9 @@
 """What a trace holds: the one door to all that is declared about it, and its version.
 
-A table or event kind is a frozen dataclass (tables.py, acts.py, events.py); an annotation says how
-its column is stored (declare.py). Everything else (codec, docs, spec, property tests) reads these
-declarations, so a new column or event kind is declared there and nowhere else: what is declared
-there has its name here, too.
+A table or event kind is a frozen dataclass (tables.py, unreached.py, acts.py, events.py); an
+annotation says how its column is stored (declare.py). Everything else (codec, docs, spec, property
+tests) reads these declarations, so a new column or event kind is declared there and nowhere else:
+what is declared there has its name here, too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from gradscope.trace.schema.acts import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
 from gradscope.trace.schema.events import *  # noqa: F403
 from gradscope.trace.schema.tables import *  # noqa: F403
+from gradscope.trace.schema.unreached import *  # noqa: F403
 
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
