@@ -25,6 +25,8 @@ KINDS = {
         (
             "graph-cut",
             "cut-term",
+            "sample-cuts",
+            "nothing-to-step",
             "no-history",
             "zero-slope",
             "leaf-as-loss",
@@ -70,14 +72,22 @@ KINDS = {
     "graph-grows": Kind(("graph-kept", "walked-again")),
     "graph-retained": Kind(("walked-again", "graph-on-grad", "hook-holds-its-tensor")),
     "graph-unused": Kind(("graph-unused",)),
+    "gradients-unused": Kind(("gradients-unused",)),
     "saved-needlessly": Kind(("pairs-kept",)),
     # structure
     "double-softmax": Kind(("double-softmax",)),
     "double-sigmoid": Kind(("double-sigmoid",)),
     "wrong-dim": Kind(
-        ("softmax-over-the-batch", "attention-over-the-wrong-dim", "mean-over-the-features")
+        (
+            "softmax-over-the-batch",
+            "attention-over-the-wrong-dim",
+            "mean-over-the-features",
+            "normalised-over-another-dim",
+        )
     ),
     "wrong-loss-input": Kind(("wrong-loss-input",)),
+    "cross-indexed": Kind(("cross-indexed",)),
+    "duplicates-lost": Kind(("duplicates-lost",)),
     "broadcast": Kind(("accidental-broadcast",)),
     "dtype-creep": Kind(("dtype-creep",)),
     "mixed-up-elements": Kind(("mixed-up-elements",)),

@@ -36,8 +36,10 @@ from gradscope.analysis.rules.signal import activations, gradients, hooks, updat
 from gradscope.analysis.rules.structure import (
     broadcasts,
     dtypes,
+    indexing,
     losses,
     mixed_up,
+    normalised,
     statements,
     wrong_dims,
 )
@@ -46,6 +48,7 @@ from gradscope.analysis.rules.trained import (
     no_history,
     no_slope,
     nothing_to_step,
+    sampled,
     unused,
     zeroed,
 )
@@ -65,6 +68,7 @@ TOPICS = (
     unused,
     zeroed,
     cut_terms,
+    sampled,
     functions,
     kept_graphs,
     unused_graphs,
@@ -86,6 +90,8 @@ TOPICS = (
     broadcasts,
     dtypes,
     mixed_up,
+    indexing,
+    normalised,
     statements,
     wrong_dims,
     activations,

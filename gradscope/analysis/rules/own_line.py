@@ -136,6 +136,23 @@ def out_of_place(line: str) -> str:
     return ""
 
 
+def partly_detached(line: str) -> bool:
+    """Whether a line returns or assigns several, of which some are detached: `h.detach(), c`."""
+    try:
+        (statement,) = ast.parse(line.strip().replace("return ", "_ = ", 1)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(value, ast.Tuple | ast.List):
+        return False
+    parts = [each for each in value.elts if not isinstance(each, ast.Constant)]
+    cut = [
+        any(isinstance(one, ast.Attribute) and one.attr == "detach" for one in ast.walk(each))
+        for each in parts
+    ]
+    return any(cut) and not all(cut)
+
+
 def carried_detached(line: str) -> str:
     """`h = f(h.detach(), x)` for the line `h = f(h, x)`, which carries `h` on; "" for others."""
     statement = _statement(line)

@@ -12,6 +12,7 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import in_holder, parameter_around
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_history import NO_HISTORY
+from gradscope.analysis.rules.trained.of_no_module import of_no_module
 from gradscope.analysis.rules.trained.unused import trained_by_nobody
 from gradscope.trace.schema import Deed, Finding, Module
 from gradscope.trace.trace import Trace
@@ -160,6 +161,7 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
+    yield from of_no_module(training)
     known = set(training.parameters) - _unregistered(training) - _put_in_later(training)
     lost = (known & training.reached) - training.held
     lost = lost.difference(*(tensors for _, tensors, _ in trained_by_nobody(training)))

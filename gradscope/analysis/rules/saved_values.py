@@ -13,7 +13,13 @@ from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.culprits import Overwritten, carried, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
-from gradscope.analysis.rules.own_line import carried_detached, code_of, instead, out_of_place
+from gradscope.analysis.rules.own_line import (
+    carried_detached,
+    code_of,
+    instead,
+    out_of_place,
+    partly_detached,
+)
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
 from gradscope.trace.schema import NONE, Deed, Error, GraphTask, Node, Op, Phase
@@ -223,6 +229,8 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
     else:
         site = site_of(trace, trace.table(Node).row(through).stack)
         why = f"{again} through {_node(trace, through)}, which is newer than that release"
+        cut = _detached_between(trace, first, error.t)
+        why += f"; detach(){at(cut)} cuts off only a part of what it gives on" if cut.place else ""
         new = carried_detached(site.text)
         fix = "detach() what is carried on from the earlier graph, at that line"
         fix += f": `{code_of(new)}`" if new else ""
@@ -234,6 +242,17 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         why=why,
         fix=fix,
     )
+
+
+def _detached_between(trace: Trace, first: int, t: int) -> Site:
+    """Where one of several was detached since that backward, before this moment."""
+    acts, tasks = trace.once(Acts), trace.table(GraphTask)
+    end = tasks.row(first).end if tasks.has(first) else t
+    for act in acts.of(Deed.CUT):
+        between = end < act.t < t and act.task == NONE and act.facts.get("by") == "detach"
+        if between and partly_detached(acts.site(act).text):
+            return acts.site(act)
+    return Site()
 
 
 def _told(trace: Trace, error: Error, found: Found) -> Found:

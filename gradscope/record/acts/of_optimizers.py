@@ -89,7 +89,8 @@ class OfOptimizers:
         yield StandIn(optimizer, "__init__", _built, inside=True)
         yield StandIn(optimizer, "add_param_group", _group_added)
         yield StandIn(optimizer, "zero_grad", self._zeroed)
-        yield StandIn(schedules.LRScheduler, "__init__", self._schedule_built, inside=True)
+        for each in (schedules.LRScheduler, schedules.ReduceLROnPlateau):  # which does not call it
+            yield StandIn(each, "__init__", self._schedule_built, inside=True)
         for each in list(vars(schedules).values()):
             if isinstance(each, type) and "step" in vars(each) and not issubclass(each, optimizer):
                 yield StandIn(each, "step", self._schedule_stepped)
@@ -138,19 +139,24 @@ class OfOptimizers:
     def _schedule_built(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
-        schedule = given[0]
+        schedule, mode = given[0], getattr(given[0], "mode", None)
+        watches = {"mode": mode} if mode in ("min", "max") else {}
         acts.note(
-            Deed.SCHEDULE, frame, of=self._of(schedule.optimizer), type=type(schedule).__name__
-        )
+            Deed.SCHEDULE, frame, of=self._of(schedule.optimizer), type=type(schedule).__name__,
+            **watches,
+        )  # fmt: skip
 
     def _schedule_stepped(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
     ) -> None:
         schedule = given[0]
+        watched = asked(given, more, 1, "metrics") if hasattr(schedule, "mode_worse") else None
+        metric: dict[str, Any] = {} if watched is None else {"metric": _read_number(watched)}
         groups = schedule.optimizer.param_groups
         lr = tuple([setting(group.get("lr")) for group in groups])
         name = type(schedule).__name__
-        acts.note(Deed.SCHEDULE_STEP, frame, of=self._of(schedule.optimizer), lr=lr, type=name)
+        of = self._of(schedule.optimizer)
+        acts.note(Deed.SCHEDULE_STEP, frame, of=of, lr=lr, type=name, **metric)
 
     def _unscaled(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
@@ -202,3 +208,11 @@ def setting(value: Any) -> float | None:
 
 
 _NUMBERS = int, float
+
+
+def _read_number(value: Any) -> float | None:
+    """What a schedule has just read for itself: that made nobody wait who did not wait already."""
+    try:
+        return float(value.detach() if hasattr(value, "detach") else value)
+    except (TypeError, ValueError, RuntimeError):
+        return None

@@ -122,7 +122,7 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
     Code of the engine's that does it for itself, as optimizers do at each step, is asked once.
     """
 
-    def tell(acts: Acts, frame: FrameType, _: Any, _given: Any, _more: Any) -> None:
+    def tell(acts: Acts, frame: FrameType, _: Any, given: Any, _more: Any) -> None:
         if torch.is_grad_enabled():
             return
         own, code = acts.caller(frame), frame.f_code
@@ -132,11 +132,25 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
         if own is not None:
             acts.note(Deed.GRAD_OFF, own, by=name)
         elif f"{os.sep}distributions{os.sep}" in code.co_filename:
-            acts.note(Deed.GRAD_OFF, frame, by=code.co_name)
+            learned = _was_on(given[0]) and _has_a_path(frame.f_locals.get("self"))
+            acts.note(Deed.GRAD_OFF, frame, by=code.co_name, learned=learned)
         elif not decorated:
             never.add(id(code))  # `caller` has kept it: no other code gets its id()
 
     return tell
+
+
+def _was_on(mode: Any) -> bool:
+    """Whether gradients were on around this `no_grad`, as PyTorch and the runtime remember it."""
+    before = getattr(mode, "before", (False,))
+    return bool(getattr(mode, "prev", before[0]))
+
+
+def _has_a_path(distribution: Any) -> bool:
+    """Whether a distribution of learned parameters could draw samples with their history."""
+    if not getattr(distribution, "has_rsample", False):
+        return False
+    return any(getattr(each, "requires_grad", False) for each in vars(distribution).values())
 
 
 def _checkpointed(

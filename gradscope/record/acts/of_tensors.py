@@ -54,6 +54,7 @@ class OfTensors:
         self._gradients: dict[int, ref[Any]] | None = None  # of leaves of optimizers, by address
         self._sample_of: Callable[[], Any] = _nobody
         self._sampled = -1
+        self._read: Callable[[], Any] = _nobody  # the leaf of which `.data` was read last
         self._perhaps: set[int] = set()  # lines that may write into gradients
         self._writers: dict[int, bool] = {}  # lines that read `.data`
         self._seen_cuts: dict[int, tuple[int, tuple[int, dict[str, Any]]]] = {}
@@ -144,13 +145,18 @@ class OfTensors:
 
     # -- history --------------------------------------------------------------------------------
 
-    def _data_set(self, tensor: Any, _value: Any, frame: FrameType) -> None:
+    def _data_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         self._acts.note(Deed.DATA_SET, frame, _leaves([tensor]))
+        other = value if is_leaf(value) and value.requires_grad else self._read()
+        two = other is not None and other is not tensor and is_leaf(tensor) and value.numel()
+        if two and value.data_ptr() == other.data_ptr() and value.shape == other.shape:
+            self._acts.note(Deed.ONE_MEMORY, frame, [other, tensor])
 
     def _data_read(self, tensor: Any, frame: FrameType) -> None:
         if not tensor.requires_grad:
             return
         if is_leaf(tensor):
+            self._read = ref(tensor)
             if self._writes_data(frame):
                 self._acts.note(Deed.DATA_WRITTEN, frame, [tensor])
         elif self._is_grad_enabled():

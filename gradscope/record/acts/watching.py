@@ -144,9 +144,10 @@ class WatchedActs:
         for each, terms in sums(tree):
             stack = sites.of_line(file, each.line, each.function)
             sum_ = note(Deed.STATEMENT, None, stack=stack, what="sum", signs=each.signs)
-            for name, line, place, side in terms:
+            for name, line, place, side, off in terms:
                 stack = sites.of_line(file, line, each.function)
                 facts: dict[str, Any] = {"name": name, "place": place, "side": side}
+                facts |= {"off": off} if off else {}
                 note(Deed.STATEMENT, None, of=sum_, stack=stack, what="term", **facts)
 
     def compare_functions(self) -> None:

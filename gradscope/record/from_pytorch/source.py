@@ -221,7 +221,8 @@ class PyTorchSource:
         root = asked.roots[0][0]
         if len(asked.roots) > 1:
             root = self._node_numbers()
-        task = self.tasks.begin(asked, root, self.session.sites.of(frame), state.task)
+        stack = self.session.sites.of_backward(frame, accumulates=asked.accumulate_grad)
+        task = self.tasks.begin(asked, root, stack, state.task)
         state.task = task
         self.session.contexts.changed(state)
         task.own = perf_counter_ns() - since

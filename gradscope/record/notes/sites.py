@@ -29,6 +29,9 @@ PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 LONGEST, LONG_PATH = 80, 4096
 """How much of a line's text is quoted in an error, and of its path."""
 
+CALLERS = 3
+"""So many lines are told of what often stands in a function for it."""
+
 MACHINERY = (PACKAGE, "<gradscope: ", "<frozen runpy>", "<frozen importlib")
 """How the files begin whose frames are never the user's program."""
 
@@ -104,6 +107,10 @@ class Sites:
             if found and not code.co_filename.startswith(PACKAGE):
                 self.engines.add(key)
         return found
+
+    def of_backward(self, frame: FrameType | None, *, accumulates: bool) -> int:
+        """The line that called a backward; of one that returns gradients, with its callers."""
+        return self.of(frame) if accumulates or self.whole else self.of_several(frame, CALLERS)
 
     def of_several(self, frame: FrameType | None, most: int) -> int:
         """The stack of so many of the user's frames, from this one outwards."""

@@ -34,11 +34,13 @@ class Deed(StrEnum):
     GRAD_ZEROED = "grad_zeroed"  # by: the operation that wrote into a gradient; no tensors:
     # there is no optimizer, and it may have been one
     DATA_SET = "data_set"
+    ONE_MEMORY = "one_memory"  # as `.data`, a leaf was given the memory of another; tensors: both
     DATA_WRITTEN = "data_written"  # through `.data` or into it, as the line says
     CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
     CAME_IN = "came_in"  # by: what the line called, or the operation; tensors: this one, which has
     # no history: of numbers, a factory; of PyTorch also what was computed without gradients
-    GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample
+    GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample (learned: of
+    # learned parameters, by a distribution that has rsample)
     HOOK = "hook"  # by: the method; node: of a node; hook: the function's name; many: so many were
     # there before; holds: it keeps its own tensor
     TRAIN = "train"  # to: the mode
@@ -64,8 +66,8 @@ class Deed(StrEnum):
     # without .grad; many; from level values on, moved, size: norms of what was added to each
     # parameter, and of it before; or null
     ZERO_GRAD = "zero_grad"  # of an optimizer or module: set_to_none
-    SCHEDULE = "schedule"  # type; of: its optimizer
-    SCHEDULE_STEP = "schedule_step"  # lr: afterwards
+    SCHEDULE = "schedule"  # type; of: its optimizer; mode: which way what it watches gets better
+    SCHEDULE_STEP = "schedule_step"  # lr: afterwards; metric: what it was given to watch
     CLIP = "clip"  # by, max; norm: what was found, where it could be read
     SCALE = "scale"
     UNSCALE = "unscale"
@@ -78,9 +80,9 @@ class Deed(StrEnum):
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
     STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
     # not-entered, rebound, loop-variable, defaults, misspelt (meant)); stored; equated (of a load:
-    # two names of one module); sum (signs); term (name, of that sum, its place and side); crossing
-    # (by), which makes a tensor of numbers; written-unseen (in place, under no_grad); name: the
-    # method's, variable's, or attribute's
+    # two names of one module); sum (signs); term (name, of that sum, its place and side, off: the
+    # line of a no_grad around it); crossing (by), which makes a tensor of numbers; written-unseen
+    # (in place, under no_grad); name: the method's, variable's, or attribute's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's

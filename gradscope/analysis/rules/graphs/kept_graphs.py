@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.retained_graphs import walked_again
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, Saved
+from gradscope.trace.schema import NONE, Deed, Edge, Node, Saved
 from gradscope.trace.trace import Trace
 
 MANY = 3
@@ -55,12 +58,52 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
             facts = act.facts
             key = facts.get("name"), facts.get("attribute"), facts.get("container"), act.stack
             looks[key].append(act)
+    kept: list[tuple[Done, int]] = []
     for same in looks.values():
         last = max(same, key=_steps)
         if not last.facts.get("container") and any(walked_again(trace)):
             continue  # GS603 tells of it
         if _steps(last) >= MANY and (len(same) == 1 or _steps(same[0]) < _steps(last)):
-            yield _kept(acts, last, len(same))
+            kept.append((last, len(same)))
+    chains = [(act, many) for act, many in kept if _is_a_chain(act)]
+    for act, many in kept:
+        if not _is_a_chain(act):
+            yield _kept(acts, act, many)
+    if chains:  # that several names lead to one is one cause
+        chains.sort(key=lambda each: (not acts.site(each[0]).place, not _container(each[0])))
+        act, many = chains[0]
+        names = {holder(each): each for each, _ in chains}
+        others = [each for name, each in names.items() if name != holder(act)]
+        yield _kept(acts, act, many, others, _link(trace))
+
+
+def _is_a_chain(act: Done) -> bool:
+    """Whether the graph of each step was made from that of the step before."""
+    longest = act.facts.get("longest")
+    return isinstance(longest, int) and longest > 2
+
+
+def _container(act: Done) -> str:
+    return str(act.facts.get("container") or "")
+
+
+def _link(trace: Trace) -> Site:
+    """The line that most often makes what a later step goes on computing with."""
+    nodes, edges = trace.table(Node), trace.table(Edge)
+    its = np.flatnonzero(edges["next"] != NONE)
+    if not len(its) or not len(nodes):
+        return Site()
+    after, before = (nodes.positions(edges[name][its]) for name in ("node", "next"))
+    known = (after != NONE) & (before != NONE)
+    after, before = after[known], before[known]
+    steps = nodes["step"]
+    linked = before[(steps[after] > steps[before]) & (steps[before] != NONE)]
+    stacks = nodes["stack"][linked]
+    stacks = stacks[stacks != NONE]  # a leaf's node stands on no line
+    if not len(stacks):
+        return Site()
+    which, many = np.unique(stacks, return_counts=True)
+    return site_of(trace, int(which[np.argmax(many)]))
 
 
 def _steps(act: Done) -> int:
@@ -68,16 +111,22 @@ def _steps(act: Done) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _kept(acts: Acts, act: Done, looks: int) -> Found:
+def _kept(
+    acts: Acts, act: Done, looks: int, also: Sequence[Done] = (), link: Site | None = None
+) -> Found:
     facts, sites = act.facts, acts.sites(act)
     what, many, steps = holder(act), facts.get("many", 0), _steps(act)
-    grows = isinstance(facts.get("longest"), int) and facts["longest"] > 2
+    grows = _is_a_chain(act)
     stored = f", stored at {sites[0]}" if sites[0].place else ""
     if facts.get("container"):
         said = f"{what} holds {many} tensors with the graphs of {steps} steps{stored}"
     else:
         said = f"{what} has a graph that reaches back over {steps} steps{stored}"
+    if link is not None and link.place and link not in sites:
+        said += f"; what {link} makes leads on from step to step"
     others = f"; also stored at {', '.join(map(str, sites[1:]))}" if len(sites) > 1 else ""
+    if also:
+        others += f"; {', '.join(map(holder, also))} {'leads' if len(also) == 1 else 'lead'} there"
     return Found(
         message=f"The history is kept: {said}",
         site=sites[0],

@@ -10,12 +10,16 @@ from itertools import pairwise
 from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer
+from gradscope.analysis.program.arguments import arguments_of
 from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import evidence, line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Place, Span, Value
 from gradscope.trace.shortcomings import has_holes
 from gradscope.trace.trace import Trace
+
+SUM = 2
+"""What a node of a loss keeps of `reduction="sum"`."""
 
 MEANS = ("Mean", "MseLoss", "NllLoss", "L1Loss", "SmoothL1", "Huber", "BinaryCrossEntropy", "KlDiv")
 """Nodes that losses end in, which are means over what they are given."""
@@ -263,7 +267,10 @@ def _end(gathering: Gathering) -> int:
 
 
 def _is_sum(trace: Trace, node: Node, task: int) -> bool:
-    """Whether the gradient of a loss is larger than that of a mean can be."""
+    """Whether a loss says so, or its gradient is larger than that of a mean can be."""
+    said = arguments_of(node.arguments).get("reduction")
+    if said is not None:
+        return said == SUM
     values = trace.table(Value)
     of = (values["node"] == node.id) & (values["place"] == Place.NODE_OUTPUT)
     of &= (values["task"] == task) & (values["index"] == 0)

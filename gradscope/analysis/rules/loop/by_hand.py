@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.loop import ADDED, CLEARING, Loop
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
@@ -25,28 +27,36 @@ def never_cleared(trace: Trace, loop: Loop) -> Iterator[Found]:
         return
     training = trace.once(Training)
     versions, events = trace.table(Version), trace.table(Accumulate)
+    of_data: dict[int, list[Done]] = defaultdict(list)
+    for act in loop.acts.of(Deed.DATA_SET, Deed.DATA_WRITTEN):
+        for leaf in act.tensors:
+            of_data[leaf].append(act)
     if any(not act.tensors for act in loop.acts.of(Deed.GRAD_ZEROED)):
         return  # something was, and it is not known whose
     cleared = {tensor for act in loop.acts.of(*CLEARING) for tensor in act.tensors}
     lost: dict[int, list[int]] = {}  # by the line of the update
-    for leaf in sorted(training.reached & training.written - cleared):
+    for leaf in sorted(training.reached & (training.written | {*of_data}) - cleared):
         its = events["tensor"] == leaf
         onto_old = its & np.isin(events["how"], ADDED)
         first = int(events["t"][its].min()) if its.any() else 0
-        updates = (versions["tensor"] == leaf) & (versions["t"] > first)
-        few = onto_old.sum() < MANY or updates.sum() < MANY or its.sum() > onto_old.sum() + 1
-        if not few and not _may_be_cleared(trace, leaf, first):
-            stack = int(versions["stack"][np.flatnonzero(updates)[0]])
-            lost.setdefault(stack, []).append(leaf)
+        updates = versions["stack"][(versions["tensor"] == leaf) & (versions["t"] > first)]
+        stacks = updates.tolist() or [act.stack for act in of_data[leaf] if act.t > first]
+        few = onto_old.sum() < MANY or len(stacks) < MANY or its.sum() > onto_old.sum() + 1
+        if not few and not _may_be_cleared(trace, leaf, first, of_data[leaf]):
+            lost.setdefault(stacks[0], []).append(leaf)
     if lost:
         yield _found(training, loop, lost)
 
 
-def _may_be_cleared(trace: Trace, leaf: int, first: int) -> bool:
-    """Whether anything of the same shape is written: it may be the gradient."""
+def _may_be_cleared(trace: Trace, leaf: int, first: int, of_data: list[Done]) -> bool:
+    """Whether anything of the same shape is written, but its data: it may be the gradient."""
     tensors, versions = trace.table(Tensor), trace.table(Version)
     later = (versions["t"] > first) & (versions["op"] != NONE) & (versions["tensor"] != leaf)
     shape = tensors.row(leaf).shape
+    data = {site_of(trace, act.stack).place for act in of_data}
+    stacks = np.unique(versions["stack"][later]).tolist() if data else []
+    updates = [each for each in stacks if site_of(trace, each).place in data]
+    later &= ~np.isin(versions["stack"], updates)
     others = set(versions["tensor"][later].tolist())
     rows = [tensors.row(each) for each in others if tensors.has(each)]
     return any(row.shape == shape and not (row.leaf and row.requires_grad) for row in rows)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
@@ -15,6 +17,11 @@ from gradscope.trace.trace import Trace
 
 DECAYING = frozenset(("ExponentialLR", "StepLR", "MultiStepLR", "MultiplicativeLR"))
 """Schedules that go down for ever, by what is given for each of their steps."""
+
+MANY, MOSTLY = 4, 0.75
+"""So many numbers that a schedule watched, of which most go one way."""
+
+MORE_IS_BETTER = re.compile(r"acc|f1|auc|iou|dice|reward|bleu|psnr|recall|precision", re.IGNORECASE)
 
 NOTHING = 1e-3
 """A rate this much smaller than the first trains nothing any more."""
@@ -65,6 +72,7 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
         tried = min([optimizer.steps[0].t, *skipped])
         yield from _too_early(loop, optimizer, stepped, tried)
         yield from _too_often(loop, optimizer, stepped)
+        yield from _the_wrong_way(loop, built[0], stepped)
 
 
 def _too_early(
@@ -126,6 +134,42 @@ def _too_often(loop: Loop, optimizer: Optimizer, stepped: list[Done]) -> Iterato
             "batches",
             certainty=Certainty.SUSPECTED,
         )
+
+
+def _the_wrong_way(loop: Loop, built: Done, stepped: list[Done]) -> Iterator[Found]:
+    """ReduceLROnPlateau waits for a loss to rise, or for an accuracy to fall."""
+    numbers = [metric for act in stepped if (metric := act.facts.get("metric")) is not None]
+    rates = [rate for act in stepped if (rate := _rate(act))]
+    mode, site = built.facts.get("mode"), loop.acts.site(built)
+    if len(numbers) < MANY or mode not in ("min", "max") or len(set(rates)) < MANY - 1:
+        return
+    moves = [after - before for before, after in pairwise(numbers) if after != before]
+    if len(moves) < MANY - 1:
+        return
+    falls = sum(each < 0 for each in moves) / len(moves)
+    stepping = loop.acts.site(stepped[0])
+    wrong = (
+        falls >= MOSTLY and numbers[-1] < numbers[0]
+        if mode == "max"
+        else (
+            falls <= 1 - MOSTLY
+            and numbers[-1] > numbers[0]
+            and MORE_IS_BETTER.search(stepping.text)
+        )
+    )
+    if not wrong:
+        return
+    goes, better = ("falls", "min") if mode == "max" else ("rises", "max")
+    yield Found(
+        message=f"ReduceLROnPlateau{at(site)} watches the wrong way (mode={mode!r}): what it is "
+        f"given{at(stepping)} {goes}, and it takes the learning rate down for that",
+        site=site,
+        evidence=(Evidence("act", built.id), Evidence("act", stepped[-1].id)),
+        why=f"in {len(numbers)} steps the number went from {numbers[0]:.3g} to {numbers[-1]:.3g}, "
+        f"and the rate from {rates[0]:.2g} to {rates[-1]:.2g}: getting better counts as a plateau",
+        fix=f'give it mode="{better}"',
+        certainty=Certainty.INFERRED if mode == "min" else Certainty.SUSPECTED,
+    )
 
 
 def _turns(rates: list[float]) -> bool:

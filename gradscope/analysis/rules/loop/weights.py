@@ -24,6 +24,7 @@ from gradscope.trace.trace import Trace
 TIMES = re.compile(r"\[(?P<one>[A-Z][\w.]*\(.*\))\]\s*\*\s*(?P<many>[\w.]+)")
 """`[Block(width)] * depth` in a line."""
 
+DATA_OF = re.compile(r"(?P<to>[\w.]+)\.data\s*=\s*(?P<of>[\w.]+?)(\.data)?$")
 PARAMETER_OF = re.compile(r"[\w.]*\bParameter\((?P<of>[\w.\[\]]+)\)")
 
 
@@ -131,6 +132,12 @@ def _of_one_memory(trace: Trace, loop: Loop) -> Iterator[Found]:
     Those of several may be of several times: memory is used again.
     """
     tensors, storages = trace.table(Tensor), trace.table(Storage)
+    given = {frozenset(act.tensors): act for act in loop.acts.of(Deed.ONE_MEMORY)}
+    for pair, act in given.items():
+        stepping = [each for each in loop.optimizers if each.steps and pair <= {*each.tensors}]
+        if len(pair) == 2 and stepping:
+            one, other = act.tensors
+            yield _two_of_one(loop, stepping[0], one, other, given=act)
     for optimizer in loop.optimizers:
         seen: dict[tuple[int, tuple[int, ...]], int] = {}
         for id in optimizer.tensors:
@@ -143,18 +150,21 @@ def _of_one_memory(trace: Trace, loop: Loop) -> Iterator[Found]:
                 yield _two_of_one(loop, optimizer, other, id)
 
 
-def _two_of_one(loop: Loop, optimizer: Optimizer, one: int, other: int) -> Found:
+def _two_of_one(
+    loop: Loop, optimizer: Optimizer, one: int, other: int, given: Done | None = None
+) -> Found:
     training = loop.trace.once(Training)
     made = [act for act in loop.acts.of(Deed.ASSIGNED) if {one, other} & set(act.tensors)]
-    act = made[-1] if made else optimizer.built
+    act = given or (made[-1] if made else optimizer.built)
     site = loop.acts.site(act)
     return Found(
         message=f"{training.title(one)} and {training.title(other)} are two parameters of one "
         f"memory{at(site)}: {optimizer.type} steps it twice, each time with a part of the gradient",
         site=site,
         evidence=(Evidence("act", act.id), Evidence("tensor", one), Evidence("tensor", other)),
-        why="`nn.Parameter(tensor)` makes a new parameter of the same numbers: each has a gradient "
-        "of its own, its own averages in the optimizer, and `parameters()` gives both",
+        why=f"{'`.data = …`' if given else '`nn.Parameter(tensor)`'} makes two parameters of the "
+        "same numbers: each has a gradient of its own, its own averages in the optimizer, and "
+        "`parameters()` gives both",
         fix=f"to tie them, assign the parameter itself: `{_itself(site.text)}`"
         if _itself(site.text)
         else "tie them by assigning the parameter itself, or copy it: `.clone()`",
@@ -163,6 +173,9 @@ def _two_of_one(loop: Loop, optimizer: Optimizer, one: int, other: int) -> Found
 
 def _itself(text: str) -> str:
     """`a.weight = b.weight` for the line `a.weight = nn.Parameter(b.weight)`; "" for others."""
+    data = DATA_OF.match(code_of(text))
+    if data:
+        return f"{data['to']} = {data['of']}"
     found = PARAMETER_OF.search(code_of(text))
     return code_of(text).replace(found[0], found["of"]) if found else ""
 

@@ -63,9 +63,21 @@ def _column(calls: Calls, at: int) -> int:
     for tensor, own in zip(inputs, shapes, strict=True):
         if own != (shape[0], 1) or (known and (shape[0],) not in shapes):
             continue
-        if _is_of_a_layer(calls, tensor) or (known and calls.maker(tensor) == NONE):
+        if _is_of_a_layer(calls, tensor) or (known and _is_data(calls, tensor)):
             return tensor
     return NONE
+
+
+def _is_data(calls: Calls, tensor: int) -> bool:
+    """Whether a column of numbers came so, or of one, and was not made of a row."""
+    for _ in range(8):
+        if calls.needs_grad(tensor) or calls.shape(tensor)[1:] != (1,):
+            return False
+        at = calls.maker(tensor)
+        if at == NONE or not calls.inputs(at):
+            return True
+        tensor = calls.inputs(at)[0]
+    return False
 
 
 def _is_of_a_layer(calls: Calls, tensor: int) -> bool:

@@ -13,7 +13,7 @@ from gradscope.analysis.columns import Ids, Links, links
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
-from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.acts import Done, lines
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
@@ -22,6 +22,11 @@ from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
 from gradscope.trace.trace import Trace
 
 SIGNS = "+-"
+A_LOSS = re.compile(
+    r"loss|penalt|reg|aux|cost|consist|entropy|recon|resid|pde|term|kl|nll|bce|mse", re.IGNORECASE
+)
+"""In the names of what is meant to be trained by."""
+
 NOBODY: Ids = np.zeros(0, np.int64)
 LINEAR = re.compile(r"(Add|Sub|Rsub|Neg|Mean|Sum|Mul|Div|Squeeze|View|Stack)Backward\d$")
 """What a sum is given further to a backward by, so that a term counts for itself."""
@@ -72,13 +77,24 @@ def cut_term(trace: Trace) -> Iterator[Found]:
                 cuts[site.place].append(act)
     additions = _Additions(trace)
     told: set[str] = set()
+    derived = _derivatives(trace)
     for term in terms:
-        acts, place = cuts.get(training.acts.site(term).place), training.acts.site(term).place
-        whole = training.acts.by_id.get(term.of)
-        node = additions.without(whole, term, training) if acts and whole else NONE
-        if acts and whole and node != NONE and place not in told:
+        place, name = training.acts.site(term).place, str(term.facts.get("name"))
+        acts, whole = cuts.get(place), training.acts.by_id.get(term.of)
+        off = bool(term.facts.get("off") and A_LOSS.search(name))
+        if place in told or whole is None:
+            continue
+        node = additions.without(whole, term, training) if acts or off else NONE
+        if node != NONE:
             told.add(place)
-            yield _found(training, whole, term, acts, node)
+            yield (
+                _found(training, whole, term, acts, node)
+                if acts
+                else _off(training, whole, term, node)
+            )
+        elif derived and (node := additions.idle(whole, term, training)) != NONE:
+            told.add(place)
+            yield _of_a_derivative(training, whole, term, derived, node)
 
 
 class _Additions:
@@ -91,21 +107,58 @@ class _Additions:
 
     def without(self, whole: Done, term: Done, training: Training) -> int:
         """The node that adds a term, if that never has a history and the sum is walked; or NONE."""
+        side, its = term.facts.get("side"), self._of(whole, term, training)
+        if not isinstance(side, int) or not len(its):
+            return NONE
+        other_has_one = self._sent(its, 1 - side).all()
+        if other_has_one and not self._sent(its, side).any() and self._is_walked(int(its[0])):
+            return int(its[0])
+        return NONE
+
+    def idle(self, whole: Done, term: Done, training: Training) -> int:
+        """The node that adds a term which leads to leaves, none of them trained; or NONE."""
+        side = term.facts.get("side")
+        if not isinstance(side, int):
+            return NONE
+        its = self._of(whole, term, training)
+        both = [self._sent(its, each).all() for each in (side, 1 - side)]
+        if not len(its) or not all(both) or not self._is_walked(int(its[0])):
+            return NONE
+        own, other = (
+            self._trained_behind(int(its[0]), each, training) for each in (side, 1 - side)
+        )
+        return int(its[0]) if other and not own else NONE
+
+    def _trained_behind(self, node: int, index: int, training: Training) -> bool:
+        """Whether the gradient that a node sends to one side comes to what an optimizer holds."""
+        edges = self._edges
+        its = (edges["node"] == node) & (edges["index"] == index) & (edges["next"] != NONE)
+        following = self._trace.once(_following)
+        waiting = edges["next"][its].tolist()
+        seen = set(waiting)
+        while waiting:
+            each = waiting.pop()
+            after = following.of(each)
+            leaf = not len(after) and self._nodes.has(each)
+            if leaf and training.held.intersection(self._nodes.row(each).inputs):
+                return True
+            waiting += [one for one in after if one not in seen]
+            seen.update(after)
+        return False
+
+    def _of(self, whole: Done, term: Done, training: Training) -> Ids:
+        """The nodes of a term's addition; none where others stand on that line, too."""
         if self._known is None:
             self._known = self._by_line()
         wanted = np.array([SIGNS.index(each) for each in str(whole.facts.get("signs"))])
         nodes, signs = self._known.get(training.acts.site(whole).place, (NOBODY, NOBODY))
         times, rest = divmod(len(nodes), len(wanted) or 1)
-        place, side = term.facts.get("place"), term.facts.get("side")
-        if rest or not times or not isinstance(place, int) or not isinstance(side, int):
-            return NONE
+        place = term.facts.get("place")
+        if rest or not times or not isinstance(place, int):
+            return NOBODY
         if not np.array_equal(signs, np.tile(wanted, times)):
-            return NONE  # other additions are made on that line, too
-        its = nodes[place :: len(wanted)]
-        other_has_one = self._sent(its, 1 - side).all()
-        if other_has_one and not self._sent(its, side).any() and self._is_walked(int(its[0])):
-            return int(its[0])
-        return NONE
+            return NOBODY
+        return nodes[place :: len(wanted)]
 
     def _by_line(self) -> dict[str, tuple[Ids, Ids]]:
         """Of each line, the additions that it made, in order, and their signs."""
@@ -157,6 +210,51 @@ class _Additions:
 def _following(trace: Trace) -> Links:
     edges = trace.table(Edge)
     return links(edges["node"], edges["next"])
+
+
+def _derivatives(trace: Trace) -> list[int]:
+    """Lines that take a gradient without making its graph, by their stacks."""
+    tasks = trace.table(GraphTask)
+    its = ~tasks["accumulate_grad"] & ~tasks["create_graph"] & (tasks["parent"] == NONE)
+    found: list[int] = np.unique(tasks["stack"][its]).tolist()
+    return found
+
+
+def _off(training: Training, whole: Done, term: Done, node: int) -> Found:
+    """A term that was computed under no_grad."""
+    site, added = training.acts.site(term), training.acts.site(whole)
+    line = f"{site.place.rpartition(':')[0]}:{term.facts.get('off')}"
+    return Found(
+        message=f"`{term.facts.get('name')}`, computed{at(site)}, has no history and trains "
+        f"nothing: it stands under the no_grad() at {line}, and the sum{at(added)} adds a constant",
+        site=site,
+        evidence=(Evidence("node", node), Evidence("act", term.id)),
+        why=f"{node_names(training.trace).title(node)}{at(added)} has no edge on that side; the "
+        f"other side is trained; gradients are off from {line} on",
+        fix=f"compute it outside of the block that begins at {line}",
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _of_a_derivative(
+    training: Training, whole: Done, term: Done, derived: list[int], node: int
+) -> Found:
+    """A term whose derivative is a constant to the backward."""
+    site, added = training.acts.site(term), training.acts.site(whole)
+    trace = training.trace
+    inner, *outer = list(dict.fromkeys(lines(trace, derived[0])))
+    called = f", called{at(outer[0])}," if outer else ""
+    name = str(term.facts.get("name"))
+    return Found(
+        message=f"`{name}` of the sum{at(added)} trains no parameter: the gradient taken{at(inner)}"
+        f"{called} has no graph (create_graph=True is missing)",
+        site=inner,
+        evidence=(Evidence("node", node), Evidence("act", term.id)),
+        why=f"what `{name}` is made of{at(site)} leads to the tensor that was differentiated by, "
+        "and to nothing that an optimizer holds; the other terms do",
+        fix="give `autograd.grad` create_graph=True there, so that a loss of the derivative trains",
+        certainty=Certainty.INFERRED,
+    )
 
 
 def _found(training: Training, whole: Done, term: Done, acts: list[Done], node: int) -> Found:

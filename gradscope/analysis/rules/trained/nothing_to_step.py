@@ -109,16 +109,38 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
     missing = never_reached(training).intersection(optimizer.tensors)
     if not elsewhere and not copied and missing and missing == explained(training, missing):
         fix = "mend what GS401 names: until then no gradient comes to what this optimizer holds"
+    begun_anew = _begun_anew(training, optimizer)
+    cut = ""
+    if begun_anew is not None:
+        anew = training.acts.site(begun_anew)
+        cut = f": {begun_anew.facts.get('by')}{at(anew)} cuts off what is computed from them, and "
+        cut += "new leaves are made of it"
+        fix = f"keep the history{at(anew)}: the loss is to lead back to what the optimizer holds"
     return Found(
         message=f"{optimizer.type}.step(){at(stepped)} does nothing: none of the "
-        f"{len(optimizer.tensors)} parameters it was built with{at(built)} gets a gradient",
-        site=built,
+        f"{len(optimizer.tensors)} parameters it was built with{at(built)} gets a gradient{cut}",
+        site=built if begun_anew is None else training.acts.site(begun_anew),
         evidence=(Evidence("act", optimizer.built.id), Evidence("act", step.id)),
         why=f"in all {many} step{'s' if many > 1 else ''} every .grad was None; the "
         f"{len(others)} backward{'s' if len(others) > 1 else ''} meanwhile {came}{said}",
         fix=fix,
         certainty=Certainty.CERTAIN,
     )
+
+
+def _begun_anew(training: Training, optimizer: Optimizer) -> Done | None:
+    """A cut of what comes of its tensors, on a line that makes a leaf of what it cut."""
+    asked = {
+        training.acts.site(act).place
+        for act in training.acts.of(Deed.REQUIRES_GRAD)
+        if act.facts.get("to")
+    }
+    for act in training.acts.of(Deed.CUT):
+        of_its = act.task == NONE and set(optimizer.tensors) & set(act.tensors)
+        cuts = of_its and act.facts.get("by") in ("detach", "data")
+        if cuts and training.acts.site(act).place in asked:
+            return act
+    return None
 
 
 def _no_longer(

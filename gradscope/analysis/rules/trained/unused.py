@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -10,14 +11,14 @@ import numpy as np
 from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
-from gradscope.analysis.identity.sites import at
+from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
 from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, Module, Node, Tensor
+from gradscope.trace.schema import NONE, Deed, Module, Node, Tensor, Version
 from gradscope.trace.trace import Trace
 
 
@@ -146,7 +147,7 @@ def trained_by_nobody(training: Training) -> list[tuple[int, set[int], int]]:
 
     They have run, and no part of them is trained.
     """
-    lost = frozenset(training.parameters) & training.reached - training.held - _touched(training)
+    lost = frozenset(training.parameters) & training.reached - training.held - touched(training)
     if not lost or not training.optimizers:
         return []
     steps = sum(len(each.steps) for each in training.optimizers)
@@ -168,6 +169,11 @@ def trained_by_nobody(training: Training) -> list[tuple[int, set[int], int]]:
 
 MANY = 3
 """So many backwards have to come there."""
+
+AVERAGE = re.compile(
+    r"\b(lerp_|copy_)\(|\bmul_\(.*\badd_\(|\b(tau|decay|ema|momentum|polyak|rho)\b"
+)
+"""In a line that writes a teacher, or a target network."""
 
 
 def _leads_on(training: Training, tensors: set[int]) -> bool:
@@ -191,17 +197,29 @@ def _number_of(trace: Trace, text: str) -> int:
     return next((n for n in names.tolist() if trace.text(n) == text), NONE)
 
 
-def _touched(training: Training) -> set[int]:
-    """What the program clears, writes or hooks by itself."""
+def touched(training: Training) -> set[int]:
+    """What the program clears, hooks or writes by itself; not what it makes an average of."""
     found: set[int] = set()
     for act in training.acts.of(
-        Deed.ZERO_GRAD,
-        Deed.GRAD_SET,
-        Deed.GRAD_ZEROED,
-        Deed.DATA_SET,
-        Deed.HOOK,
-        Deed.CLIP,
-        Deed.DATA_WRITTEN,
+        Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED, Deed.HOOK, Deed.CLIP
     ):
         found.update(act.tensors)
-    return found | training.written
+    for act in training.acts.of(Deed.DATA_SET, Deed.DATA_WRITTEN):
+        if not _averages(training.acts.site(act).text):
+            found.update(act.tensors)
+    return found | _written(training)
+
+
+def _averages(text: str) -> bool:
+    """Whether a line makes one of two copies the average of both, or the other: no gradient."""
+    return AVERAGE.search(text) is not None and "grad" not in text
+
+
+def _written(training: Training) -> set[int]:
+    """What was written after the first backward on other lines."""
+    trace, versions = training.trace, training.trace.table(Version)
+    its = np.isin(versions["tensor"], [*training.written])
+    stacks = np.unique(versions["stack"][its]).tolist()
+    average = [each for each in stacks if _averages(site_of(trace, each).text)]
+    others = its & ~np.isin(versions["stack"], average)
+    return set(versions["tensor"][others].tolist())

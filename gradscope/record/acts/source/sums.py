@@ -14,6 +14,7 @@ MOST = 200
 DEFINITIONS = 3
 """So many lines are told that give a term's name something."""
 
+OFF = frozenset(("no_grad", "inference_mode"))
 CUTS = frozenset(("detach", "data", "item", "tolist", "numpy"))
 
 
@@ -32,6 +33,7 @@ class Term(NamedTuple):
     line: int  # that gives the name something, or of the sum
     place: int  # of the addition
     side: int  # 0: left
+    off: int = 0  # the line of a `with no_grad():` around the one that gives it something
 
 
 def sums(tree: ast.Module) -> Iterator[tuple[Sum, list[Term]]]:
@@ -39,13 +41,14 @@ def sums(tree: ast.Module) -> Iterator[tuple[Sum, list[Term]]]:
     left = MOST
     for function, body in functions(tree):
         statements = list(own_statements(body))
+        off = dict(_without_grad(statements))
         for each in statements:
             additions = _additions(each)
             if not additions or left <= 0:
                 continue
             signs = "".join("+" if isinstance(sign, ast.Add) else "-" for sign, _ in additions)
             found = [
-                Term(name, line, place, side)
+                Term(name, line, place, side, 0 if each.lineno in off else off.get(line, 0))
                 for place, (_, operands) in enumerate(additions)
                 for side, operand in enumerate(operands)
                 for name, line in _origins(operand, each, statements)
@@ -53,6 +56,20 @@ def sums(tree: ast.Module) -> Iterator[tuple[Sum, list[Term]]]:
             left -= len(found)
             if found:
                 yield Sum(each.lineno, function, signs), found
+
+
+def _without_grad(statements: list[ast.stmt]) -> Iterator[tuple[int, int]]:
+    """Lines inside of `with torch.no_grad():`, each with the line of that."""
+    for each in statements:
+        if isinstance(each, ast.With):
+            for item in each.items:
+                call = item.context_expr
+                named = call.func if isinstance(call, ast.Call) else call
+                if isinstance(named, ast.Attribute | ast.Name):
+                    name = named.attr if isinstance(named, ast.Attribute) else named.id
+                    if name in OFF:
+                        last = each.end_lineno or each.lineno
+                        yield from ((line, each.lineno) for line in range(each.lineno, last + 1))
 
 
 Addition = tuple[ast.operator, tuple[ast.expr, ast.expr]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -58,7 +59,7 @@ class TaskRows:
         needed = [self.number_of_node(n) for n, e in info.items() if e.needed]
         captured = [self.number_of_node(n) for n, e in info.items() if e.captures]
         now = perf_counter_ns()  # after all nodes that were made before the recording are described
-        called = self._sites.here(2)
+        called = self._sites.of_backward(sys._getframe(2), accumulates=task.accumulate_grad)
         self.recent.task(number, called)
         # The row first: another thread may be writing down what has been noted so far.
         self.tasks.append({

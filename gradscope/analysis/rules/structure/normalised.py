@@ -1,0 +1,106 @@
+"""Rules about vectors that are given length 1, and then compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.program.dims import PRODUCTS, Fate, went
+from gradscope.analysis.rules.own_line import instead, with_dim
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.structure.losses import READS
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+NORMS = frozenset(("linalg_vector_norm", "norm"))
+BETWEEN = SAME_NUMBERS | {"clamp_min", "clamp", "add"}
+"""What may stand between a norm and the division by it."""
+
+FAR = 16
+
+
+@rule(
+    "GS714", "normalised-over-another-dim", Severity.WARNING, needs="engine",
+    reads=(*READS, "node.arguments"),
+)  # fmt: skip
+def normalised_over_another_dim(trace: Trace) -> Iterator[Found]:
+    """Two normalised matrices are multiplied over another dim than the one of length 1.
+
+    Their product is meant to hold cosines. Divided by norms over dim 0, each column of the batch
+    has length 1; `z @ z.t()` sums over dim 1.
+
+    Bad:
+        z = torch.nn.Linear(3, 2)(torch.arange(12.0).reshape(4, 3))
+        z = torch.nn.functional.normalize(z, dim=0)
+        (z @ z.t()).exp().sum().backward()
+
+    Good:
+        z = torch.nn.Linear(3, 2)(torch.arange(12.0).reshape(4, 3))
+        z = torch.nn.functional.normalize(z, dim=1)
+        (z @ z.t()).exp().sum().backward()
+    """
+    calls = trace.once(Calls)
+    unit: dict[int, tuple[int, int]] = {}  # what a division made: the division, and over which dim
+    for at in calls.with_tensors("div").tolist():
+        over = _over(calls, at)
+        if over != NONE:
+            unit[calls.outputs(at)[0]] = at, over
+    told: set[int] = set()
+    for division, over in unit.values():
+        if calls.stack(division) in told:
+            continue
+        product = _compared_over_another(calls, division, over, unit)
+        if product != NONE:
+            told.add(calls.stack(division))
+            yield _found(calls, division, over, product)
+
+
+def _over(calls: Calls, at: int) -> int:
+    """Over which dim a matrix was divided by its own norms; NONE: it was not."""
+    inputs = calls.inputs(at)
+    shape = calls.shape(calls.outputs(at)[0])
+    if len(inputs) != 2 or len(shape) != 2 or calls.shape(inputs[0]) != shape or 1 in shape:
+        return NONE
+    norm = calls.origin(inputs[1], BETWEEN)
+    if norm == NONE or calls.name(norm) not in NORMS or calls.inputs(norm)[:1] != inputs[:1]:
+        return NONE
+    dims = calls.dims(norm)
+    return dims[0] if dims and len(dims) == 1 else NONE
+
+
+def _compared_over_another(
+    calls: Calls, division: int, over: int, unit: dict[int, tuple[int, int]]
+) -> int:
+    """A product of this and another normalised matrix that sums over the other dim; or NONE."""
+    pending, seen = [(calls.outputs(division)[0], over, 1 - over)], set[int]()
+    while pending and len(seen) < FAR:
+        tensor, own, other = pending.pop()
+        for user in calls.trained_users(tensor):
+            if user in seen:
+                continue
+            seen.add(user)
+            first, second = went(calls, user, tensor, own), went(calls, user, tensor, other)
+            if calls.name(user) in PRODUCTS:
+                others = [each for each in calls.inputs(user) if each != tensor]
+                alike = all(calls.origin_leaf(each) in unit for each in others)
+                if alike and first.fate is Fate.STAYS and second.fate is Fate.CONTRACTED:
+                    return user
+            elif first.fate is second.fate is Fate.STAYS and calls.name(user) in SAME_NUMBERS:
+                pending.append((calls.outputs(user)[0], first.dim, second.dim))
+    return NONE
+
+
+def _found(calls: Calls, division: int, over: int, product: int) -> Found:
+    site, shape = calls.site(division), calls.shape(calls.outputs(division)[0])
+    line = with_dim(site.text, 1 - over)
+    return Found(
+        message=f"Wrong dim: normalised over dim {over} at {site}, and compared over dim "
+        f"{1 - over} at {calls.site(product)}: the product holds no cosines",
+        site=site,
+        evidence=(Evidence("op", calls.id(division)), Evidence("op", calls.id(product))),
+        why=f"of {shape}, each {'column' if over == 0 else 'row'} has length 1, and the product "
+        f"sums over the {shape[1 - over]} numbers of a {'row' if over == 0 else 'column'}",
+        fix=instead(line, site.text) if line else f"normalise over dim={1 - over}",
+        certainty=Certainty.INFERRED,
+    )

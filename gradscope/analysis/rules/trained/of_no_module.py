@@ -1,0 +1,73 @@
+"""Leaves outside of modules that are meant to be learned, and that no optimizer was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.program.acts import Done, Origin, Origins
+from gradscope.analysis.program.loop import ADDED
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.registry import Found
+from gradscope.analysis.rules.trained.unused import touched
+from gradscope.trace.schema import Accumulate, Deed, GraphTask, Node
+
+MANY = 3
+"""So many backwards add to what nobody clears."""
+
+
+def of_no_module(training: Training) -> Iterator[Found]:
+    """Tensors made with requires_grad whose gradients add up, while an optimizer steps others.
+
+    What a program asks for derivatives by, with `autograd.grad`, is data: it is left out.
+    """
+    stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
+    steps = max((len(each.steps) for each in stepping), default=0)
+    alone = training.reached - training.held - training.roots - frozenset(training.parameters)
+    if steps < MANY or not alone:
+        return
+    known = {tensor for act in training.acts.of(Deed.ASSIGNED) for tensor in act.tensors}
+    asked = {tensor for act in training.acts.of(Deed.REQUIRES_GRAD) for tensor in act.tensors}
+    alone -= known | asked | touched(training) | _asked_for(training)
+    events, origins = training.trace.table(Accumulate), training.trace.once(Origins)
+    onto_old = np.isin(events["how"], ADDED)
+    lost: dict[int, Origin] = {}
+    for leaf in sorted(alone):
+        its = events["tensor"] == leaf
+        origin = origins.of(leaf)
+        if origin is not None and (its & onto_old).sum() >= max(MANY, its.sum() - 1):
+            lost[leaf] = origin
+    if lost:
+        yield _found(training, stepping[0].built, stepping[0].type, lost)
+
+
+def _asked_for(training: Training) -> set[int]:
+    """Leaves by which the program took derivatives itself."""
+    nodes = training.trace.table(Node)
+    asked = np.unique(training.trace.table(GraphTask).ragged("inputs").values).tolist()
+    return {each for node in asked if nodes.has(node) for each in nodes.row(node).inputs}
+
+
+def _found(training: Training, built: Done, optimizer: str, lost: dict[int, Origin]) -> Found:
+    site, origin = training.acts.site(built), next(iter(lost.values()))
+    one = len(lost) == 1
+    what = training.named(lost)
+    if "a leaf" in what or len({training.title(each) for each in lost}) < len(lost):
+        what = "A tensor" if one else f"{len(lost)} tensors"
+    return Found(
+        message=f"No optimizer holds what was made with requires_grad{at(origin.site)}: {what} "
+        f"{'gets' if one else 'get'} gradients that nobody uses, and {optimizer}, built{at(site)}, "
+        "has others",
+        site=site,
+        evidence=(Evidence("act", built.id), *few_tensors(training.trace, lost)),
+        why=f"backwards add to {'its' if one else 'their'} `.grad` again and again; nothing steps, "
+        f"writes or clears {'it' if one else 'them'}, and no module has {'it' if one else 'them'} "
+        "as a parameter",
+        fix="give it to the optimizer, too: `[*model.parameters(), tensor]`; in a module, make it "
+        "an nn.Parameter",
+        certainty=Certainty.INFERRED,
+        severity=Severity.WARNING,
+    )

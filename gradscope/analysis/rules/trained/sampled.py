@@ -1,0 +1,100 @@
+"""Rules about samples of learned distributions."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.calls import Calls
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.own_line import code_of, instead
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.training import explained, never_reached
+from gradscope.trace.schema import Deed, Frame
+from gradscope.trace.trace import Trace
+
+NAME = re.compile(r"^(?:self\.)?(\w+)\s*=[^=]")
+SAMPLES = ("sample", "sample_n")
+
+
+@rule("GS415", "sample-cuts", Severity.WARNING, needs="engine", reads=("act",))
+def sample_cuts(trace: Trace) -> Iterator[Found]:
+    """A network computes with what `sample()` of a learned distribution drew, not `rsample()`.
+
+    The loss cannot tell the distribution's parameters how samples should change: whatever else
+    trains them (a divergence, say), this does not. Who weighs `log_prob` of the sample means it so.
+
+    Bad:
+        encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+        for _ in range(2):
+            drawn = torch.distributions.Normal(encoder(torch.ones(4, 3)), torch.ones(4, 2))
+            z = drawn.sample()
+            loss = decoder(z).pow(2).mean() + drawn.loc.pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    Good:
+        encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+        for _ in range(2):
+            drawn = torch.distributions.Normal(encoder(torch.ones(4, 3)), torch.ones(4, 2))
+            z = drawn.rsample()
+            loss = decoder(z).pow(2).mean() + drawn.loc.pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    training = trace.once(Training)
+    drawn: dict[str, list[Done]] = defaultdict(list)
+    for act in training.acts.of(Deed.GRAD_OFF):
+        if act.facts.get("learned") and act.facts.get("by") in SAMPLES:
+            drawn[training.acts.site(act).place].append(act)
+    missing = never_reached(training) if drawn else set()
+    if not drawn or not training.optimizers or missing & explained(training, missing):
+        return  # GS401 says of these why no gradient comes there at all
+    used = {training.acts.site(act).place for act in training.acts.of(Deed.CAME_IN)}
+    for place, acts in drawn.items():
+        is_used = place in used or _is_taken(trace, place)
+        if is_used and not _is_weighed(trace, training.acts.site(acts[0]).text):
+            yield _found(training, acts)
+
+
+def _is_taken(trace: Trace, place: str) -> bool:
+    """Whether a call that is trained takes what one on this line has made."""
+    calls = trace.once(Calls)
+    stacks = np.unique(calls.ops["stack"]).tolist()
+    its = [each for each in stacks if site_of(trace, each).place == place]
+    found = np.flatnonzero(np.isin(calls.ops["stack"], its) & calls.is_forward)
+    return any(calls.trained_users(out) for each in found.tolist() for out in calls.outputs(each))
+
+
+def _is_weighed(trace: Trace, text: str) -> bool:
+    """Whether the program takes `log_prob` of what this line draws, or may."""
+    name = NAME.match(code_of(text))
+    weighs = re.compile(rf"log_prob\(.*\b{name[1]}\b" if name else r"log_prob\(")
+    return any(weighs.search(each.text) for each in trace.rows(Frame))
+
+
+def _found(training: Training, acts: list[Done]) -> Found:
+    act, by = acts[0], str(acts[0].facts.get("by"))
+    site = training.acts.site(act)
+    again = f", {len(acts)} times" if len(acts) > 1 else ""
+    better = code_of(site.text).replace(f".{by}(", ".rsample(")
+    return Found(
+        message=f"{by}(){at(site)} cuts the graph{again}: the loss of what is computed with the "
+        "sample trains nothing behind it",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why="parameters of the distribution require grad, a sample is drawn under no_grad(), and "
+        "nobody takes its log_prob",
+        fix=instead(better, site.text) if better != code_of(site.text) else "draw with rsample()",
+        certainty=Certainty.INFERRED,
+    )
