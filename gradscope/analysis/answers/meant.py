@@ -10,6 +10,7 @@ import numpy as np
 
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.identity.aliases import other_paths
 from gradscope.analysis.identity.leaves import leaf, made_as
 from gradscope.analysis.identity.names import find_nodes, made_on_line, node_names
 from gradscope.analysis.program.acts import Origins
@@ -52,7 +53,8 @@ def tensor_meant(trace: Trace, wanted: str) -> int:
             if not names[id] and (known := leaf(trace, id)):
                 names[id] = known.name
     if wanted not in names.values():
-        names |= dict.fromkeys(made_as(trace, wanted), wanted)
+        tied = [id for id, paths in other_paths(trace).items() if wanted in paths]
+        names |= dict.fromkeys(tied or made_as(trace, wanted), wanted)
     return _named(trace, Tensor, names, wanted)
 
 

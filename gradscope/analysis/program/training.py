@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gradscope.analysis.columns import Ids, as_written
 from gradscope.analysis.graph.reached import reached_leaves
+from gradscope.analysis.identity.aliases import also
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Optimizer, parameters
@@ -152,9 +153,9 @@ class Training:
     def named(self, tensors: Iterable[int]) -> str:
         """What a person calls them: "fc.weight and fc.bias", "encoder.* (12 parameters)"."""
         several = as_written(self.trace.table(Tensor), tensors)
-        titles = [self.title(each) for each in several]
-        if len(titles) <= FEW:
-            return " and ".join(titles)
+        if len(several) <= FEW:
+            return " and ".join(map(self.title, several))
+        titles = [self.name(each) for each in several]
         common = _common(titles)
         if common:
             return f"{common}.* ({len(titles)} parameters)"
@@ -186,6 +187,10 @@ class Training:
         return f": they are of {theirs}, and those of the same names that it holds of {its}"
 
     def title(self, tensor: int) -> str:
+        """What a person calls it, with its further paths: "head.weight (also embed.weight)"."""
+        return f"{self.name(tensor)}{also(self.trace, tensor)}"
+
+    def name(self, tensor: int) -> str:
         found = leaf(self.trace, tensor)
         if found is None:
             return "a tensor"

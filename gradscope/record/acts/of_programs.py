@@ -43,6 +43,9 @@ class OfPrograms:
         self._stand_ins.put(self._functions())
         own = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
         self._stand_ins.replace(warnings, "_showwarnmsg_impl", self._warning(own))
+        generator = self._torch.Generator
+        kept = StandIn(generator, "set_state", _kept_by("set_state"), before=True)
+        self._stand_ins.put((StandIn(generator, "manual_seed", _generator_seeded), kept))
 
     def _functions(self) -> Iterator[StandIn]:
         torch = self._torch
@@ -171,6 +174,14 @@ def _seeded_of(whose: str) -> Tell:
         acts.note(Deed.SEED, frame, seed=seed if isinstance(seed, int) else None, of_=whose)
 
     return tell
+
+
+def _generator_seeded(
+    acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
+) -> None:
+    seed = asked(given, more, 1, "seed")
+    seed = seed if isinstance(seed, int) else None
+    acts.note(Deed.SEED, frame, seed=seed, of_="generator")
 
 
 def _kept_by(name: str) -> Tell:

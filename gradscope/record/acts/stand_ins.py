@@ -9,6 +9,8 @@ our engine asks frames for the name of what was called.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import sys
 from collections.abc import Callable, Container, Iterable
 from functools import wraps
@@ -66,8 +68,8 @@ class StandIns:
         """Put one thing there, until `take_back`."""
         own = vars(home).get(name, _ABSENT)
         self._acts.look.stands_for(own, ours)
+        _put(home, name, ours)
         self._there.append((home, name, own, ours))
-        setattr(home, name, ours)
 
     def take_back(self) -> None:
         """All is as it was, but what others have replaced since."""
@@ -88,7 +90,7 @@ class StandIns:
         if own is _ABSENT:
             delattr(home, name)
         else:
-            setattr(home, name, own)
+            _put(home, name, own)
 
     def _told(self, own: Any, stand_in: StandIn) -> Any:
         acts, is_compiling, getframe = self._acts, self._is_compiling, sys._getframe
@@ -157,6 +159,19 @@ class StandIns:
         ours = StandInProperty(read, fset, fdel, own.__doc__)
         ours.stands_for = own
         self.replace(home, name, ours)
+
+
+def _put(home: Any, name: str, value: Any) -> None:
+    """Put something there, also into a class that is written in C, which refuses it."""
+    try:
+        setattr(home, name, value)
+    except TypeError:
+        spaces = gc.get_referents(vars(home))  # what a class shows of its names is a proxy
+        space = next((each for each in spaces if type(each) is dict and name in each), None)
+        if space is None:
+            raise
+        space[name] = value
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(home))
 
 
 def as_if_not_there(function: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from gradscope.record.notes.log import take_all
-from gradscope.trace.schema import NONE, Module, Tensor
+from gradscope.trace.schema import NONE, Alias, Module, Tensor
 
 if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
@@ -27,6 +27,7 @@ class Modules:
         """Of all that were met, by their ids."""
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
+        self._aliases: list[tuple[int, int, int, int]] = []
         self.named: set[int] = set()
         self.names_buffers = False
         self.met: Sequence[Callable[[Any], None]] = ()
@@ -61,9 +62,12 @@ class Modules:
 
     def _family(self, root: Any, parent: int) -> None:
         pending = [(root, "", parent)]
+        first = len(self.paths)
         while pending:  # in the order of named_parameters(), so that the same name is the first
             module, path, above = pending.pop()
-            if id(module) in self._known:
+            known = self._known.get(id(module))
+            if known is not None:
+                self._aliases.append((self._writer.intern(path), NONE, known, first))
                 continue
             number = self._add(module, path)
             for told in self.met:
@@ -72,7 +76,7 @@ class Modules:
                 "id": number, "path": self._writer.intern(path),
                 "type": self._writer.intern(type(module).__qualname__), "parent": above,
                 "parameters": [
-                    self._named(parameter, _below(path, name))
+                    self._named(parameter, _below(path, name), first)
                     for name, parameter in getattr(module, "_parameters", {}).items()
                     if parameter is not None
                 ],
@@ -80,7 +84,7 @@ class Modules:
             buffers = getattr(module, "_buffers", {}) if self.names_buffers else {}
             for name, buffer in buffers.items():
                 if buffer is not None:
-                    self._named(buffer, _below(path, name))
+                    self._named(buffer, _below(path, name), first)
             children = getattr(module, "_modules", {}).items()
             pending += [
                 (child, _below(path, name), number)
@@ -88,10 +92,12 @@ class Modules:
                 if child is not None
             ]
 
-    def _named(self, parameter: Any, name: str) -> int:
+    def _named(self, parameter: Any, name: str, root: int) -> int:
         """The number of a parameter. One that several modules share has the first of its names."""
         number = self._number_of(parameter)
-        if number != NONE and number not in self.named:
+        if number in self.named:
+            self._aliases.append((self._writer.intern(name), number, NONE, root))
+        elif number != NONE:
             self.named.add(number)
             self._names.append((number, self._writer.intern(name)))
         return number
@@ -103,10 +109,20 @@ class Modules:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             columns["parameters"] = [list(ids(numbers)) for numbers in columns["parameters"]]
             self._writer.block(Module, columns)
+        self._flush_aliases(ids)
         names = take_all(self._names)
         if names:
             numbers, texts = zip(*names, strict=True)
             self._writer.block(Tensor, {"id": ids(numbers), "name": texts}, amend=True)
+
+    def _flush_aliases(self, ids: Callable[[Any], Any]) -> None:
+        rows = take_all(self._aliases)
+        if rows:
+            path, tensor, module, root = (list(each) for each in zip(*rows, strict=True))
+            pairs = zip(tensor, list(ids(tensor)), strict=True)
+            numbers = [NONE if each == NONE else id for each, id in pairs]
+            told = {"path": path, "tensor": numbers, "module": module, "root": root}
+            self._writer.block(Alias, told)
 
 
 def _below(path: str, name: str) -> str:

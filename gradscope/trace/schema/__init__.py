@@ -38,5 +38,5 @@ HISTORY = {
     (1, 7): "hooks of optimizers",
     (1, 8): "acts",
     (1, 9): "node.arguments",
-    (1, 10): "node.died, unreached",
+    (1, 10): "node.died, unreached, alias",
 }

@@ -73,8 +73,8 @@ class Deed(StrEnum):
     UNSCALE = "unscale"
     SCALED_STEP = "scaled_step"  # skipped
     CHECKPOINT = "checkpoint"  # reentrant, keeps_random
-    SEED = "seed"  # seed; of_: whose generator, if not the engine's; by: what brings back, or
-    # keeps, the state of before
+    SEED = "seed"  # seed; of_: whose generator, if not the engine's: random, numpy, or generator
+    # (one that the program made); by: what brings back, or keeps, the state of before
     COPIED = "copied"  # what: the type of what was copied
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store

@@ -1,4 +1,4 @@
-"""Nodes that no backward came to, of which little is known."""
+"""Nodes that no backward came to, of which little is known; and further paths of parameters."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from gradscope.trace.schema.declare import (
     StackId,
     StepId,
     TaskId,
+    TensorId,
+    Text,
     ThreadId,
     table,
 )
@@ -34,3 +36,16 @@ class Unreached(Row):
     t: Ns = 0  # when the first was made
     until: Ns = 0  # and the last
     died: Ns = NONE  # when the last went
+
+
+@table("alias")
+class Alias(Row):
+    """Another path of a parameter, or of a module, that has its row by the first one.
+
+    A module's stands for all in it: their further paths begin with it.
+    """
+
+    path: Text = ""
+    tensor: TensorId = NONE  # or
+    module: ModuleId = NONE
+    root: ModuleId = NONE  # whose names these are: what its `named_parameters()` calls it

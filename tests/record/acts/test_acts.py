@@ -255,7 +255,7 @@ before = {
     (home, name): vars(home).get(name)
     for home in (torch, torch.Tensor, torch.nn.Module, torch.optim.Optimizer, torch.nn.utils,
                  torch.amp.GradScaler, torch.optim.lr_scheduler.LRScheduler, torch.no_grad,
-                 torch.utils.checkpoint, warnings, copy)
+                 torch.utils.checkpoint, torch.Generator, warnings, copy)
     for name in vars(home)
 }
 import gradscope

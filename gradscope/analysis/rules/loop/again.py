@@ -115,24 +115,33 @@ def reseeded(trace: Trace) -> Iterator[Found]:
     several: dict[tuple[int, int], list[Done]] = defaultdict(list)
     for act in seeds:
         seed = act.facts.get("seed")
-        if isinstance(seed, int) and not act.facts.get("by") and not act.facts.get("of_"):
+        if isinstance(seed, int) and not act.facts.get("by") and _is_the_engines(act):
             several[act.stack, seed].append(act)
     for (_, seed), acts in several.items():
         if len(acts) < 2 or not _goes_on(loop, acts) or _is_enclosed(loop, acts, restored):
             continue
         site = loop.acts.site(acts[0])
+        own = acts[0].facts.get("of_") == "generator"
+        of = " of a torch.Generator" if own else ""
         yield Found(
-            message=f"the same seed is set again and again: manual_seed({seed}){at(site)} was "
+            message=f"the same seed is set again and again: manual_seed({seed}){of}{at(site)} was "
             f"called {len(acts)} times while one training went on",
             site=site,
             evidence=(Evidence("act", acts[0].id), Evidence("act", acts[-1].id)),
             why="after each of them the same random numbers are drawn again: the same noise, "
             "dropout masks and order of data",
-            fix=f"set it once, before the loop, or another one each time: "
+            fix="make and seed the generator once, before the loop, and draw on from it"
+            if own
+            else "set it once, before the loop, or another one each time: "
             f"`torch.manual_seed({seed} + epoch)`",
             certainty=Certainty.SUSPECTED,
-            severity=Severity.NOTE if _is_in_evaluation(loop, acts[0]) else None,
+            severity=Severity.NOTE if _is_in_evaluation(loop, acts[0], own=own) else None,
         )
+
+
+def _is_the_engines(act: Done) -> bool:
+    """Whether it is a generator of the engine's: its own one, or one that the program made."""
+    return act.facts.get("of_") in {None, "", "generator"}
 
 
 def _goes_on(loop: Loop, acts: list[Done]) -> bool:
@@ -157,8 +166,20 @@ def _is_enclosed(loop: Loop, acts: list[Done], restored: list[int]) -> bool:
     return False
 
 
-def _is_in_evaluation(loop: Loop, act: Done) -> bool:
-    """Whether the function that seeds switches gradients off."""
+def _is_in_evaluation(loop: Loop, act: Done, *, own: bool) -> bool:
+    """Whether the function that seeds switches gradients off.
+
+    Of a generator, whether they were switched off between the step before and the backward after
+    it, too: these are samples to look at.
+    """
+    if own:
+        begins = sorted(loop.trace.table(GraphTask)["begin"].tolist())
+        steps = sorted(step.t for each in loop.optimizers for step in each.steps)
+        place, last = bisect_right(begins, act.t), bisect_right(steps, act.t)
+        until = begins[place] if place < len(begins) else act.t
+        since = steps[last - 1] if last else -1
+        if any(since < each.t < until for each in loop.acts.of(Deed.GRAD_OFF)):
+            return True
     frames = loop.trace.frames(act.stack)[:1]
     off = [loop.trace.frames(each.stack)[:1] for each in loop.acts.of(Deed.GRAD_OFF)]
     return any(

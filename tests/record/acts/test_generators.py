@@ -1,0 +1,43 @@
+"""Generators that a program makes and seeds are told of, on both engines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gradscope.analysis.report import inspect
+from gradscope.trace.schema import Act
+from tests.record.acts.test_acts import lines
+from tests.record.running import House
+
+SEEDED = """import torch
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def noise():
+    return torch.randn(3, 2, generator=torch.Generator().manual_seed(5))
+
+for _ in range(3):
+    optimizer.zero_grad()
+    net(noise()).pow(2).mean().backward()
+    optimizer.step()
+other = torch.Generator().manual_seed(7)
+print(isinstance(other, torch.Generator), other.initial_seed())
+"""
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_generator_seeded_again_in_each_step_is_told_and_named(house: House, engine: str) -> None:
+    house.write(SEEDED)
+
+    ran = house.trace("--on", engine, "script.py")
+
+    trace = house.recorded()
+    seeds = [row for row in trace.rows(Act) if row.kind == "seed"]
+    assert [json.loads(row.facts) for row in seeds] == [
+        *[{"seed": 5, "of_": "generator"}] * 3, {"seed": 7, "of_": "generator"},
+    ]  # fmt: skip
+    assert [lines(trace, row.stack)[0] for row in seeds] == [6, 6, 6, 12]
+    assert ran.out == "True 7\n"
+    assert [(each.slug, each.site.line) for each in inspect(trace).findings] == [("reseeded", 6)]
