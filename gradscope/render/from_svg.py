@@ -21,6 +21,8 @@ from gradscope.scene.graph.picture import GraphScene
 SIZE = re.compile(rb'<svg [^>]*width="([0-9.]+)" height="([0-9.]+)"')
 DOTS = 192.0
 """Per inch: two for each pixel of the SVG."""
+IN_FONTS = {"⋯": "…"}
+"""Signs that are not in typst's fonts: with one, it draws the whole line in another, wider font."""
 MOST_DOTS = 20_000
 """Of a side; what is larger is drawn smaller."""
 PAGE = b'#set page(width: auto, height: auto, margin: 0pt)\n#image("picture.svg", width: %spt)'
@@ -45,6 +47,8 @@ def _by_typst(svg: bytes, output: str) -> Drawn:
     assert found
     width, height = float(found[1]), float(found[2])
     dots = min(DOTS, 96 * MOST_DOTS / max(width, height))
+    for sign, known in IN_FONTS.items():
+        svg = svg.replace(sign.encode(), known.encode())
     files = {"main.typ": PAGE % f"{width * 0.75:.2f}".encode(), "picture.svg": svg}
     try:
         compile_: Any = typst.compile  # it takes files in memory, too, which its types do not say

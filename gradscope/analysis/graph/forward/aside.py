@@ -12,6 +12,9 @@ from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.trace.schema import NONE, Module, Phase, Tensor
 from gradscope.trace.trace import Trace
 
+TOLD = ("detach_", "requires_grad_")
+"""Their names end as those of writes, but they write no element."""
+
 
 class Aside:
     """By reason, the places of such calls."""
@@ -21,6 +24,9 @@ class Aside:
         calls = self._calls = trace.once(ForwardCalls)
         self._nodes: list[int] = calls.node.tolist()
         rows = calls.rows
+        self.passing = np.array([*self._passing()], np.int64)
+        """It returned what it was given, as it was."""
+
         self.fillings = np.union1d(
             np.flatnonzero(calls.ops["phase"][rows] == Phase.OPTIMIZER), self._fillings()
         )
@@ -30,9 +36,6 @@ class Aside:
         in_backward = calls.ops["task"][rows] != NONE
         self.engines = np.flatnonzero(in_backward & by_nobody & (calls.node == NONE))
         """The engine calls it in a backward, and no line of the program does."""
-
-        self.passing = np.array([*self._passing()], np.int64)
-        """It returned what it was given, as it was."""
 
         self.all: Ids = np.union1d(np.union1d(self.fillings, self.engines), self.passing)
 
@@ -45,14 +48,19 @@ class Aside:
         return filled, engine, passed
 
     def _fillings(self) -> Ids:
-        calls, parameters = self._calls, _parameters(self._trace)
-        owned = _owned(self._trace)
+        calls, owned = self._calls, _owned(self._trace)
+        theirs = owned | _parameters(self._trace)
         known: set[int] = set()  # tensors that were read or made
         found: set[int] = set()
+        passing = set(self.passing.tolist())
         for place, (inputs, outputs) in enumerate(zip(calls.inputs, calls.outputs, strict=True)):
             writes = {write.tensor for write in calls.written(place)}
+            if calls.names[place].endswith("_"):
+                writes |= {*inputs} & {*outputs}
             changed = {*outputs, *writes}
-            alone = changed == writes and (changed <= parameters or changed.issuperset(inputs))
+            if place in passing:
+                continue
+            alone = changed == writes and (changed <= theirs or changed.issuperset(inputs))
             makes = changed <= owned and not changed.intersection(inputs)
             if self._nodes[place] == NONE and changed and (alone or makes) and not changed & known:
                 found.add(place)
@@ -65,14 +73,16 @@ class Aside:
         """And calls whose results nothing else takes."""
         calls = self._calls
         users: defaultdict[int, set[int]] = defaultdict(set)
+        passing = set(self.passing.tolist())
         for place, inputs in enumerate(calls.inputs):
-            for tensor in inputs:
+            for tensor in inputs if place not in passing else ():
                 users[tensor].add(place)
-        for place in reversed(range(max(found, default=0))):
+        for place in reversed(range(len(calls))):
             if self._nodes[place] != NONE or place in found:
                 continue
             takes = [users.get(tensor, set()) - {place} for tensor in calls.outputs[place]]
-            if takes and all(each and each <= found for each in takes):
+            workspace = calls.names[place] == "empty" and not any(takes)
+            if takes and (workspace or all(each and each <= found for each in takes)):
                 found.add(place)
         return np.array(sorted(found), np.int64)
 
@@ -80,7 +90,8 @@ class Aside:
         calls = self._calls
         for place, outputs in enumerate(calls.outputs):
             same = bool(outputs) and {*outputs} <= {*calls.inputs[place]}
-            written = calls.written(place) or calls.names[place].endswith("_")
+            name = calls.names[place]
+            written = calls.written(place) or (name.endswith("_") and name not in TOLD)
             if same and not written and self._nodes[place] == NONE:
                 yield place
 

@@ -57,8 +57,9 @@ class _Following:
         self._leaves = {*tensors["id"][tensors["leaf"] & tensors["requires_grad"]].tolist()}
         self._told = _told_by_tensors(calls, tensors)
         self._same = _unpacked(trace, calls)
-        inferred = "op.inputs" in trace.meta.get("inferred", ())
-        self._kept = _kept_arguments(trace) if inferred else {}
+        inferred = trace.meta.get("inferred", ())
+        follows = "op.inputs" in inferred and "op.outputs" not in inferred
+        self._kept = _kept_arguments(trace) if follows else {}
 
     def flows(self) -> Iterator[Flow]:
         calls = self._calls

@@ -114,8 +114,8 @@ class Operands:
             many = int(np.count_nonzero(seen[:, row.AT] >= 0))
             if alone:
                 returned[place] = tuple(dict.fromkeys((*outputs[place], *tensors[many:])))
-            more = (others.get(each, each) for each in inputs[place])
             known = {*tensors[:many], *returned[place]}
+            more = inputs[place][: len(sources[place])]  # behind them is what nodes keep
             inputs[place] = (*tensors[:many], *(each for each in more if each not in known))
             self.rows.told(stamp, number)
         ops.inputs, ops.outputs = Ragged.of(inputs), Ragged.of(returned)

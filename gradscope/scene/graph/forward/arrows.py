@@ -15,6 +15,9 @@ from gradscope.scene.graph.placing import Placing
 from gradscope.scene.readable import plural, shape
 from gradscope.trace.schema import NONE
 
+MOST_NAMED = 4
+"""So many results beside one arrow are named one by one."""
+
 
 def arrows(placing: Placing, columns: ForwardColumns, calls: Mapping[int, Call]) -> Iterator[Arrow]:
     """All arrows between boxes that are drawn: several tensors from one to another are one.
@@ -54,8 +57,11 @@ def _label(placing: Placing, flows: list[Flow], calls: Mapping[int, Call]) -> st
     """Which of several results it is, how often it is given, and what follows from elsewhere."""
     parts = []
     maker = calls.get(flows[0].maker)
+    outputs = dict.fromkeys(flow.output for flow in flows if flow.output != NONE)
+    if maker and len(outputs) > MOST_NAMED:
+        return plural(len(outputs), "tensor")
     if maker and len(maker.results) > 1:
-        parts += [f"out {flow.output}" for flow in flows if flow.output != NONE]
+        parts += [f"out {output}" for output in outputs]
     if maker and placing.options.tensors:
         metas = (maker.results[flow.output] for flow in flows if flow.output != NONE)
         parts += [shape(meta.shape) for meta in metas if meta]

@@ -21,8 +21,8 @@ from gradscope.trace.trace import Trace
 
 LEFT_OUT = (
     "in which parameters or data are filled or an optimizer steps",
-    "by which the engine computes gradients",
-    "that returned what they were given as it was",
+    "of the engine's",
+    "that returned what they were given",
 )
 """Why calls are left out (analysis/graph/forward/aside.py)."""
 
@@ -78,8 +78,8 @@ def notes_of(trace: Trace, selected: SelectedCalls, options: GraphOptions) -> It
         yield "only calls that made a node; --graph forward draws all"
     elif any(selected.left_out):
         left_out = zip(selected.left_out, LEFT_OUT, strict=True)
-        words = ", ".join(f"{plural(many, 'call')} {why}" for many, why in left_out if many)
-        yield f"without {words}; --all draws them"
+        words = [f"{plural(many, 'call')} {why}" for many, why in left_out if many]
+        yield f"without {', '.join(words)}; --all draws them"
     inside = sum(calls.within.get(row, 0) for row in calls.rows[chosen].tolist())
     if inside:
         yield f"{plural(inside, 'call')} ran inside those that are drawn"

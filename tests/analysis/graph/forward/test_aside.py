@@ -43,7 +43,10 @@ def test_what_only_leads_to_a_parameter_fills_it() -> None:
             Module(0, "net", "Net", parameters=(1,)),
             Op(0, "empty", begin=0, outputs=(0,)),
             Op(1, "detach", begin=1, inputs=(0,), outputs=(1,)),
-            Op(2, "zeros", begin=2, outputs=(2,)),
+            Op(2, "zeros", begin=2, outputs=(5,)),
+            Op(6, "lift_fresh", begin=2, inputs=(5,), outputs=(5,)),
+            Op(7, "detach", begin=2, inputs=(5,), outputs=(2,)),
+            Op(8, "zero_", begin=2, inputs=(2,), outputs=(2,)),
             Op(3, "uniform_", begin=3, inputs=(1,), outputs=(1,)),
             Version(storage=0, tensor=1, old=0, new=1, op=3),
             Op(4, "randn", begin=4, outputs=(3,)),
@@ -51,7 +54,8 @@ def test_what_only_leads_to_a_parameter_fills_it() -> None:
         )
     )
 
-    assert aside.all.tolist() == [0, 1, 2, 3]
+    assert aside.fillings.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert aside.passing.tolist() == [3]
 
 
 def test_what_the_engine_calls_and_what_returns_what_it_was_given_are_counted_apart() -> None:

@@ -120,6 +120,24 @@ def test_calls_that_made_nodes_say_what_they_were_given_that_needs_no_gradient()
     assert trace.table(Tensor).has(sin.inputs[0])
 
 
+@pytest.mark.torch
+def test_what_was_written_in_place_is_one_tensor_and_numbers_are_none() -> None:
+    import torch
+
+    def program() -> None:
+        w = torch.ones(3, requires_grad=True)
+        h = (w * 0.5).relu_()
+        torch.cat([h, h.neg()]).sum().backward()
+
+    _, trace = watched(program, "full")
+    makers = dict(made_of(trace))
+    rows = {row.name: row for row in trace.rows(Op) if row.node != NONE}
+
+    assert makers["cat"] == ["relu_", "neg#1"]
+    assert len(rows["mul"].inputs) == 1  # 0.5 is kept by the node as a tensor, and is none
+    assert rows["relu_"].inputs == rows["relu_"].outputs == rows["neg"].inputs
+
+
 def random_program(seed: int) -> tuple[Any, list[tuple[str, list[int]]]]:
     """A program of calls whose results die at any time; each call, and whose results it takes."""
     import torch
