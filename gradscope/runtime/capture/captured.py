@@ -122,6 +122,10 @@ class Captured:
             fused = sum(chain.count for chain in plan.chains)
             if fused:
                 lines.append(f"{fused} of these calls are fused into {len(plan.chains)}")
+            if plan.joins:
+                one_pass = sum(join.count for join in plan.joins)
+                close = f", within {plan.tolerance:g}" if plan.tolerance else ""
+                lines.append(f"{one_pass} are made by {len(plan.joins)} kernels{close}")
         lines += [f"not fused: the replay differs in {reason}" for reason in self.not_fused]
         if self.pieces is not None:
             lines += self._pieces_told(self.pieces)

@@ -56,16 +56,18 @@ class Kept:
                 self.grad._array[...] = self.grad_numbers
             _set_version(self.grad, self.grad_version)
 
-    def differs(self) -> str:
+    def differs(self, tolerance: float) -> str:
         """How the tensor differs now from what is kept here."""
         now = Kept.of(self.tensor)
-        if not _same(now.numbers, self.numbers):
+        if not _close(now.numbers, self.numbers, tolerance):
             return "the numbers"
         if now.version != self.version:
             return f"the version ({self.version}, replayed {now.version})"
         if (now.grad is None) is not (self.grad is None):
             return "whether there is a gradient"
-        if self.grad is not None and not _same(now.grad_numbers, self.grad_numbers):
+        if self.grad is None:
+            return ""
+        if not _close(now.grad_numbers, self.grad_numbers, tolerance):
             return "the gradient"
         return ""
 
@@ -86,6 +88,16 @@ def _same(found: Any, wanted: Any) -> bool:
     )
 
 
+def _close(found: Any, wanted: Any, tolerance: float) -> bool:
+    """Whether they are the same, or as close as so much of the largest number."""
+    if not tolerance or wanted.dtype.kind != "f" or not wanted.size:
+        return _same(found, wanted)
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
+    return np.allclose(found, wanted, 0.0, tolerance * largest, equal_nan=True)
+
+
 class Moment:
     """All that a step can change, at some moment."""
 
@@ -99,9 +111,9 @@ class Moment:
         for generator, state in self.drawn:
             Generator.set_state(generator, state)
 
-    def differs(self, names: Sequence[str]) -> str:
+    def differs(self, names: Sequence[str], tolerance: float) -> str:
         for each, name in zip(self.kept, names, strict=True):
-            reason = each.differs()
+            reason = each.differs(tolerance)
             if reason:
                 return f"{reason} of {name}"
         for generator, state in self.drawn:
@@ -139,20 +151,21 @@ def proved(
     except FAILURES as error:
         after.put_back()
         return result, f"the replay fails: {error}"
-    reason = after.differs(names) or differs(replayed, result)
+    reason = after.differs(names, plan.tolerance) or differs(replayed, result, plan.tolerance)
     if not reason and not keep:
         return replayed, ""
     after.put_back()
     return result, reason
 
 
-def differs(found: Any, wanted: Any) -> str:
+def differs(found: Any, wanted: Any, tolerance: float = 0.0) -> str:
     """How a returned value differs from another."""
     if type(found) is not type(wanted):
         return "what is returned"
     if isinstance(found, Tensor):
         names = (found.grad_fn and found.grad_fn.name(), wanted.grad_fn and wanted.grad_fn.name())
-        if not _same(found._array, wanted._array) or found._array.strides != wanted._array.strides:
+        same = _close(found._array, wanted._array, tolerance)
+        if not same or found._array.strides != wanted._array.strides:
             return "a tensor that is returned"
         if names[0] != names[1] or found.requires_grad is not wanted.requires_grad:
             return "the history of a tensor that is returned"
@@ -162,7 +175,7 @@ def differs(found: Any, wanted: Any) -> str:
         others = list(wanted.items()) if isinstance(wanted, dict) else list(enumerate(wanted))
         if [key for key, _ in pairs] != [key for key, _ in others]:
             return "what is returned"
-        reasons = (differs(a, b) for (_, a), (_, b) in zip(pairs, others, strict=True))
+        reasons = (differs(a, b, tolerance) for (_, a), (_, b) in zip(pairs, others, strict=True))
         return next((reason for reason in reasons if reason), "")
     if isinstance(found, PLAIN):
         return "" if found == wanted or repr(found) == repr(wanted) else "what is returned"

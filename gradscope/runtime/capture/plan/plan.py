@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gradscope.runtime.capture.plan.fusing import Chain
+from gradscope.runtime.capture.plan.joining import Join
 from gradscope.runtime.capture.plan.results import Results
 from gradscope.runtime.capture.plan.text import Text
 from gradscope.runtime.capture.plan.timed import Timed
@@ -17,6 +18,9 @@ from gradscope.runtime.capture.recording.recording import Recording, Stop
 from gradscope.runtime.capture.told import Told, tensors_in
 from gradscope.runtime.core.generated.texts import code_of
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
+
+CLOSE = 1e-6
+"""What a kernel that does several calls in one pass may round otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Plan:
         self.facts = recording.facts
         self.inputs = inputs
         self.chains: list[Chain] = []
+        self.joins: list[Join] = []
         self.fusing_tried = False
         self._templates: WeakKeyDictionary[Told, Any] = WeakKeyDictionary()
         self._shown: WeakKeyDictionary[Told, int] = WeakKeyDictionary()
@@ -67,18 +72,25 @@ class Plan:
         self.text = writer.written()
         self.call_of_line = writer.call_of_line
         self.chains = list(writer.chains.values())
+        self.joins = list(writer.joins.values())
         code = code_of("replay", self.text, "a captured step")
         self._run = FunctionType(code, self.guards.scope, "replay")
         self._timed: Timed | None = None
 
     def fuse(self) -> bool:
-        """Let chains of arithmetic be one call each; says whether there are any."""
+        """Let neighbouring calls be one where a kernel does them; says whether there are any."""
         self.fusing_tried = True
         inputs, wanted, scope = dict(self.inputs), self.results.wanted, self.guards.scope
         writer = Text(self.calls, inputs, self._places(), wanted, scope, self.facts, mark="_")
-        if writer.chains:
+        found = bool(writer.chains or writer.joins)
+        if found:
             self._write(writer)
-        return bool(writer.chains)
+        return found
+
+    @property
+    def tolerance(self) -> float:
+        """By how much of a tensor's largest number it may differ from what the program makes."""
+        return 0.0 if all(join.exact for join in self.joins) else CLOSE
 
     def unfuse(self) -> None:
         """Make the calls one by one."""
@@ -134,6 +146,7 @@ class Plan:
         """Do what the step does, and tell of it, with the time of each piece."""
         if self._timed is None:
             count = {chain.first: chain.count for chain in self.chains}
+            count |= {join.first: join.count for join in self.joins}
             self._timed = Timed(self.text, self.call_of_line, self.guards.scope, count)
         timed = self._timed
         tensors = [state.tensor for state in self.guards.states]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.capture.plan.fusing import Chain, Fusing, worth_compiling
+from gradscope.runtime.capture.plan.joining import Join, Joining, nothing, with_joins
 from gradscope.runtime.capture.recording.recording import Facts
 from gradscope.runtime.capture.recording.trees import (
     Call,
@@ -47,8 +48,12 @@ class Text:
 
     def __post_init__(self) -> None:
         self.scope.update(asarray=np.asarray, as_arrays=as_arrays, wrap=wrap, sum_into=np.add)
-        self._last = self._last_uses()
         self.chains: dict[int, Chain] = {}
+        self.joins: dict[int, Join] = {}
+        if self.facts is not None:
+            self.joins = Joining(self.calls, self.facts, self.wanted).joins()
+            self.calls = with_joins(self.calls, self.joins)
+        self._last = self._last_uses()
         if self.facts is not None:
             self.chains = worth_compiling(Fusing(self.calls, self.facts, self._last).chains())
             self.scope["empty"] = np.empty
@@ -64,7 +69,7 @@ class Text:
             if place in self.chains:
                 fused_until = place + self.chains[place].count
                 self._chain(self.chains[place])
-            elif place >= fused_until:
+            elif place >= fused_until and call.function is not nothing:
                 self._add(place, self._line(place, call), self._gone(place, call))
         self.lines.append(f"    return ({''.join(f'{self._array(nr)}, ' for nr in self.wanted)})")
         return "\n".join(self.lines) + "\n"

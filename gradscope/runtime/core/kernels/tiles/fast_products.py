@@ -65,16 +65,35 @@ def _make(a: Array, begin: int, a_far: Any, panel: Array, steps: Any, c: Any, of
             add_products(*matrices, made, to + row * row_far, row_far, vectors)
 
 
+@inner
+def _put(sums: Array, wide: int, c: Array, at: int, far: Any, of: Any) -> None:
+    """Put the sums of some rows and columns where they belong, which may be the other way round."""
+    high, some, lanes = of
+    if far[1] == 1:
+        for row in range(high):
+            copy(sums, of_row(row, high) * wide, c, at + row * far[0], some)
+        return
+    squares = high - high % lanes
+    for i in range(0, some, lanes):
+        whole = squares if some - i >= lanes and high % ROWS == 0 else 0
+        for row in range(0, whole, lanes):
+            transpose(sums, row * wide + i, wide, c, at + row + i * far[1], far[1])
+        for row in range(whole, high):
+            begin = of_row(row, high) * wide
+            for nr in range(i, min(some, i + lanes)):
+                c[uint(at + row * far[0] + nr * far[1])] = sums[uint(begin + nr)]
+
+
 @compiled
 def multiply(
-    a: Array, a_far: Any, b: Array, b_far: Any, c: Array, sizes: Any, rows: Any, columns: Any
-) -> None:
+    a: Array, a_far: Any, b: Array, b_far: Any, c: Array, c_far: Any, count: int, rows: Any,
+    columns: Any,
+) -> None:  # fmt: skip
     """Make some rows and columns of a product, from the first to before the last.
 
-    `a_far` and `b_far` say how far apart rows and columns are; `sizes` how many columns the left
-    matrix has, and the right one. What fills whole tiles is put into c at once.
+    `a_far`, `b_far` and `c_far` say how far apart rows and columns are; `count` how many columns
+    the left matrix has. What fills whole tiles is put into c at once.
     """
-    count, across = sizes
     lanes = BYTES // a.itemsize
     wide = VECTORS * lanes
     parts = -(-(rows[1] - rows[0]) // TOGETHER)
@@ -85,12 +104,14 @@ def multiply(
     for part in range(parts):
         first = rows[0] + (rows[1] - rows[0]) * part // parts
         high = rows[0] + (rows[1] - rows[0]) * (part + 1) // parts - first
-        for column in range(columns[0], columns[1], wide):
-            some = min(wide, columns[1] - column)
-            at_once = high % ROWS == 0 and some % lanes == 0
+        column = columns[0]
+        while column < columns[1]:
+            left = columns[1] - column
+            some = 2 * lanes if left == 4 * lanes else min(wide, left)  # no tile of one vector
+            at_once = high % ROWS == 0 and some % lanes == 0 and c_far[1] == 1
             made, to, far = sums, 0, wide
             if at_once:
-                made, to, far = c, first * across + column, across
+                made, to, far = c, first * c_far[0] + column, c_far[0]
             for step in range(0, count, STEPS):
                 few = min(STEPS, count - step)
                 begin = step * b_far[0] + column * b_far[1]
@@ -99,13 +120,13 @@ def multiply(
                 steps, of = (few, step == 0, a_steps, b_steps), (high, -(-some // lanes), lanes)
                 _make(a, begin, a_far[0], panel, steps, (made, to, far), of)
             if not at_once:
-                for row in range(high):
-                    begin = of_row(row, high) * wide
-                    copy(sums, begin, c, (first + row) * across + column, some)
+                begin = first * c_far[0] + column * c_far[1]
+                _put(sums, wide, c, begin, c_far, (high, some, lanes))
+            column += some
 
 
 def warm() -> None:
     """Call every kernel of this file once for each dtype it is for."""
     for kind in (np.float32, np.float64):
         x, one = np.ones(ROWS, kind), np.ones(1, kind)
-        multiply(x, (1, 1), one, (1, 1), x.copy(), (1, 1), (0, ROWS), (0, 1))
+        multiply(x, (1, 1), one, (1, 1), x.copy(), (1, 1), 1, (0, ROWS), (0, 1))

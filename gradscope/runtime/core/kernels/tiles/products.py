@@ -39,7 +39,11 @@ def product(left: Array, right: Array, made: Array | None = None) -> Array:
     (rows, count), columns = left.shape, right.shape[1]
     if made is None:
         made = np.empty((rows, columns), left.dtype)
-    matrices = (*_flat(left), *_flat(right), made.reshape(-1), (count, columns))
+    if _are_flipped(left, right):
+        left, right, rows, columns, far = right.T, left.T, columns, rows, (1, columns)
+    else:
+        far = (columns, 1)
+    matrices = (*_flat(left), *_flat(right), made.reshape(-1), far, count)
     if columns >= 2 * PART:
         some = partial(_some_columns, matrices, (0, rows))
         spread(some, columns, rows * count * COST, PART)
@@ -53,6 +57,17 @@ def _wins(left: Array, right: Array) -> bool:
     enough = rows >= FEWEST[0] and count >= FEWEST[1] and columns >= FEWEST[2]
     fit = count == steps and left.dtype == right.dtype and left.dtype.char in "fd"
     return enough and fit and rows * count * columns >= MANY
+
+
+def _are_flipped(left: Array, right: Array) -> bool:
+    """Whether the product is made the other way round: the right matrix is laid out anew.
+
+    One that lies column by column takes longer, and need not be if it is the left one.
+    """
+    if right.flags.c_contiguous or not (right.flags.f_contiguous and left.flags.c_contiguous):
+        return False
+    (rows, count), columns = left.shape, right.shape[1]
+    return rows * (count + columns) < count * columns
 
 
 def _some_columns(matrices: Any, rows: Any, first: int, last: int) -> None:

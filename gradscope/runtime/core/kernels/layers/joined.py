@@ -1,0 +1,59 @@
+"""Several operations of a step in one pass, for plans that are replayed again and again.
+
+The shapes and dtypes are known when a plan is made, so nothing is asked of them here. The plain
+twins are the operations themselves.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.arrays import elementwise
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
+from gradscope.runtime.core.kernels.tiles.products import product
+
+
+@cache
+def kernels() -> Any:
+    """Return fast_joined. Importing it brings in Numba: ask late."""
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.layers import fast_joined as module
+
+    return module
+
+
+def linear_relu(bias: Array, left: Array, right: Array) -> Array:
+    """The product of two matrices, a vector added to each row, and what is below zero zero."""
+    made = product(left, right)
+    kernels().add_and_clip(made, bias)
+    return made
+
+
+def threshold_backward(grad: Array, result: Array) -> Array:
+    """The gradient where the result is above zero, or NaN."""
+    if result.size >= LARGE:
+        return elementwise.threshold_backward(grad, result, 0)
+    made = np.empty_like(result)
+    kernels().keep_above(grad.reshape(-1), result.reshape(-1), made.reshape(-1))
+    return made
+
+
+def sum_of_rows(x: Array) -> Array:
+    """The sum of a matrix's rows."""
+    made = np.empty(x.shape[1], x.dtype)
+    kernels().add_rows(x, made)
+    return made
+
+
+def cross_entropy(x: Array, target: Array, ignored: int) -> tuple[Array, Array, Array] | None:
+    """The mean loss of scores, how many count, and the scores' gradient; None: a class is wrong."""
+    slope = np.empty_like(x)
+    total, kept = kernels().cross_entropy(x, target, ignored, slope)
+    if kept < 0:
+        return None
+    mean = total / kept if kept else np.nan
+    return np.asarray(mean, x.dtype), np.asarray(kept, x.dtype), slope
