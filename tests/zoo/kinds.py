@@ -25,6 +25,7 @@ KINDS = {
         (
             "graph-cut",
             "cut-term",
+            "cut-inside",
             "sample-cuts",
             "nothing-to-step",
             "no-history",

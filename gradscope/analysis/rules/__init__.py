@@ -44,6 +44,7 @@ from gradscope.analysis.rules.structure import (
     wrong_dims,
 )
 from gradscope.analysis.rules.trained import (
+    cut_inside,
     cut_terms,
     no_history,
     no_slope,
@@ -68,6 +69,7 @@ TOPICS = (
     unused,
     zeroed,
     cut_terms,
+    cut_inside,
     sampled,
     functions,
     kept_graphs,

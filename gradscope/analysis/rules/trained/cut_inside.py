@@ -1,0 +1,102 @@
+"""The rule about forwards that lose, by `.data`, all that they had computed up to there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.graph.unreached import Graphs
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.own_line import code_of
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, Deed, GraphTask
+from gradscope.trace.trace import Trace
+
+
+@rule("GS416", "cut-inside", Severity.WARNING, needs="engine", reads=("act",))
+def cut_inside(trace: Trace) -> Iterator[Found]:
+    """A forward goes on with `.data`: nothing that it had computed up to there gets a gradient.
+
+    Parameters that are used again behind it, as tied weights are, get one all the same, and so
+    none is missing. Who means to stop gradients there writes `.detach()`.
+
+    Bad:
+        class Tied(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = torch.nn.Parameter(torch.ones(2, 3))
+            def forward(self, x):
+                code = torch.tanh(x @ self.a.t())
+                code = code.data
+                return code @ self.a
+        model = Tied()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (model(torch.ones(4, 3)) - 1).pow(2).mean().backward()
+            optimizer.step()
+
+    Good:
+        class Tied(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = torch.nn.Parameter(torch.ones(2, 3))
+            def forward(self, x):
+                code = torch.tanh(x @ self.a.t())
+                return code @ self.a
+        model = Tied()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (model(torch.ones(4, 3)) - 1).pow(2).mean().backward()
+            optimizer.step()
+    """
+    training = trace.once(Training)
+    lines: dict[int, list[Done]] = defaultdict(list)
+    for act in training.acts.of(Deed.CUT):
+        if act.facts.get("by") == "data" and act.inside != NONE and act.task == NONE:
+            lines[act.stack].append(act)
+    if not lines:
+        return
+    begins = np.sort(trace.table(GraphTask)["begin"])
+    graphs = trace.once(Graphs)
+    for acts in lines.values():
+        lost = {tensor for act in acts for tensor in act.tensors} & training.reached
+        if len(acts) > 1 and lost and all(_loses_all(graphs, begins, act) for act in acts):
+            yield _found(training, acts, lost)
+
+
+def _loses_all(graphs: Graphs, begins: np.ndarray, act: Done) -> bool:
+    """Whether all of the forward before it was made for nothing, and it goes on behind it."""
+    own = np.flatnonzero(graphs.thread == act.thread)
+    place = int(np.searchsorted(graphs.t[own], act.t))
+    if not 0 < place < len(own) or not graphs.reached[own[place]]:
+        return False
+    before = graphs.reached[own[:place]]
+    since = int(np.flatnonzero(before)[-1]) if before.any() else -1
+    if since == place - 1:
+        return False
+    after = int(graphs.t[own[since]]) if since >= 0 else -1
+    until = int(graphs.t[own[since + 1]])
+    return since < 0 or bool(((begins > after) & (begins < until)).any())
+
+
+def _found(training: Training, acts: list[Done], lost: set[int]) -> Found:
+    act, site = acts[0], training.acts.site(acts[0])
+    code = code_of(site.text)
+    write = f"write `{code.replace('.data', '')}`" if ".data" in code else "leave `.data` out"
+    return Found(
+        message=f"All that the forward computed before{at(site)} gets no gradient: it goes on with "
+        f"`.data`, {len(acts)} times",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why=f"no backward came to any node that was made before that line; {training.named(lost)} "
+        "got a gradient by what is computed behind it alone",
+        fix=f"{write}; if gradients are to stop there, `.detach()` says so",
+        certainty=Certainty.INFERRED,
+    )
