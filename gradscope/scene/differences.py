@@ -7,9 +7,10 @@ from pathlib import PurePath
 
 from gradscope.analysis.likeness.compare import Comparison
 from gradscope.analysis.likeness.differences import Difference, Kind, Section, Side
+from gradscope.analysis.program.acts import Acts
 from gradscope.scene.readable import plural
 from gradscope.scene.tables import Column, TableScene
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
 NOTHING = "(nothing)"
@@ -124,9 +125,28 @@ def _notes(
             f"{plural(comparison.moved, 'line')} of the program stood elsewhere with the same "
             "text: no difference"
         )
+    notes += _random(traces)
     for name, trace in zip(names, traces, strict=True):
         notes += [f"{name}: {note}" for note in trace.notes]
     return notes
+
+
+def _random(traces: tuple[Trace, Trace]) -> list[str]:
+    """Whether both had drawn the same random numbers, as far as that was looked at after steps."""
+    one, other = (
+        [act.facts["random"] for act in trace.once(Acts).of(Deed.STEP) if "random" in act.facts]
+        for trace in traces
+    )
+    if not one or not other:
+        return []
+    both = list(zip(one, other, strict=False))
+    first = next((place for place, (a, b) in enumerate(both) if a != b), None)
+    if first is None:
+        steps = plural(len(both), "step of an optimizer", "steps of optimizers")
+        return [f"random numbers: the state they follow from is the same after {steps}"]
+    before = f"the same after {plural(first, 'step')} of optimizers, and " if first else ""
+    another = f"another after step {first} of an optimizer: other seeds, or other numbers drawn"
+    return [f"random numbers: the state they follow from is {before}{another}"]
 
 
 def _verdict(comparison: Comparison) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from ctypes import string_at
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import finalize, ref
+from zlib import crc32
 
 import numpy as np
 import orjson
@@ -115,6 +117,7 @@ class Acts:
         self._alike: dict[tuple[str, int], int] = {}
         self.unseen: dict[str, int] = {}
         self.kept: KeptGraphs | None = None
+        self.generator: Any = None  # the engine's, where it is looked at
 
     def caller(self, frame: FrameType) -> FrameType | None:
         """The frame of the program that called, as this one shows it; None: the engine did."""
@@ -253,6 +256,16 @@ class Acts:
         """The act that made this optimizer; NONE: nobody saw that."""
         found = self._optimizers.get(id(optimizer))
         return NONE if found is None else found[1]
+
+    def random_state(self) -> dict[str, Any]:
+        """The fact `random` of an act: a digest of what the next random numbers follow from.
+
+        Both engines have the same bytes for it; those of other devices are not looked at.
+        """
+        if self.generator is None:
+            return {}
+        state = self.generator.get_state()
+        return {"random": crc32(string_at(state.data_ptr(), state.numel()))}
 
     def guarded(self, what: Callable[..., object], *given: Any) -> None:
         """Do it, and count it if it cannot be done."""

@@ -127,7 +127,7 @@ class OfOptimizers:
         none = [leaf for leaf in leaves if leaf.grad is None]
         self._acts.note(
             Deed.STEP, frame, none, of=self._of(optimizer), lr=lr, none=len(none),
-            many=len(leaves), **far,
+            many=len(leaves), **far, **self._acts.random_state(),
         )  # fmt: skip
 
     def _zeroed(

@@ -160,7 +160,9 @@ def _checkpointed(
     acts: Acts, frame: FrameType, _: Any, _given: tuple[Any, ...], more: dict[str, Any]
 ) -> None:
     keeps = bool(more.get("preserve_rng_state", True))
-    acts.note(Deed.CHECKPOINT, frame, reentrant=more.get("use_reentrant"), keeps_random=keeps)
+    reentrant = more.get("use_reentrant")
+    state = acts.random_state()
+    acts.note(Deed.CHECKPOINT, frame, reentrant=reentrant, keeps_random=keeps, **state)
 
 
 def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:

@@ -61,6 +61,7 @@ class WatchedActs:
             self._functions = OfFunctions(torch, acts, stand_ins)
             acts.guarded(self._functions.start)
         acts.kept = KeptGraphs(torch, acts)
+        acts.generator = torch.default_generator if self.looks_at_steps else None
         acts.on = True
 
     def met(self, module: Any) -> None:
@@ -161,7 +162,7 @@ class WatchedActs:
 
     def over(self) -> None:
         """Hold nobody who holds this."""
-        self.acts.look, self.acts.kept = NOBODY, None
+        self.acts.look, self.acts.kept, self.acts.generator = NOBODY, None, None
         self._stand_ins = self._modules = self._optimizers = self._functions = None
         self._backward_ended = _nobody
         del self.acts.session

@@ -64,7 +64,8 @@ class Deed(StrEnum):
     PARAM_GROUP = "param_group"  # group: as for OPTIMIZER
     STEP = "step"  # lr: of each group; weight_decay, where it changed; none: so many parameters
     # without .grad; many; from level values on, moved, size: norms of what was added to each
-    # parameter, and of it before; or null
+    # parameter, and of it before, or null; random: a digest of the state that the engine's random
+    # numbers follow from, after it
     ZERO_GRAD = "zero_grad"  # of an optimizer or module: set_to_none
     SCHEDULE = "schedule"  # type; of: its optimizer; mode: which way what it watches gets better
     SCHEDULE_STEP = "schedule_step"  # lr: afterwards; metric: what it was given to watch
@@ -72,7 +73,7 @@ class Deed(StrEnum):
     SCALE = "scale"
     UNSCALE = "unscale"
     SCALED_STEP = "scaled_step"  # skipped
-    CHECKPOINT = "checkpoint"  # reentrant, keeps_random
+    CHECKPOINT = "checkpoint"  # reentrant, keeps_random; random: as of STEP, before it
     SEED = "seed"  # seed; of_: whose generator, if not the engine's: random, numpy, or generator
     # (one that the program made); by: what brings back, or keeps, the state of before
     COPIED = "copied"  # what: the type of what was copied

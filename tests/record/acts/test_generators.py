@@ -41,3 +41,36 @@ def test_a_generator_seeded_again_in_each_step_is_told_and_named(house: House, e
     assert [lines(trace, row.stack)[0] for row in seeds] == [6, 6, 6, 12]
     assert ran.out == "True 7\n"
     assert [(each.slug, each.site.line) for each in inspect(trace).findings] == [("reseeded", 6)]
+
+
+DRAWS = """import torch
+torch.manual_seed(3)
+net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(3, 2)).sum().backward()
+    optimizer.step()
+print(torch.rand(1).item())
+"""
+
+
+def states(house: House, engine: str, script: str) -> tuple[list[int], str]:
+    house.write(script)
+    ran = house.trace("--level", "values", "--on", engine, "script.py")
+    steps = [row for row in house.recorded().rows(Act) if row.kind == "step"]
+    return [json.loads(row.facts)["random"] for row in steps], ran.out
+
+
+@pytest.mark.torch
+def test_the_state_random_numbers_follow_from_is_told_after_each_step(house: House) -> None:
+    one, said = states(house, "torch", DRAWS)
+    unwatched = house.python("script.py").out
+    other, _ = states(house, "gradscope", DRAWS)
+    later, _ = states(house, "torch", DRAWS.replace("net(t", "step == 1 and torch.rand(1); net(t"))
+
+    assert one == other  # both engines draw the same from the same bytes
+    assert len(set(one)) == 3
+    assert later[0] == one[0]
+    assert later[1] != one[1]
+    assert said == unwatched

@@ -12,6 +12,8 @@ from gradscope.analysis.likeness import compare
 from gradscope.render.terminal.cells import PLAIN, UNICODE, Charset
 from gradscope.render.views.differences import differences_lines
 from gradscope.scene.differences import differences_scene, told_apart
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import Act, GraphTask, Node
 from gradscope.trace.trace import Trace
 from tests.render.hostile import named, names
 from tests.render.views.test_timeline import text_of
@@ -27,6 +29,20 @@ def test_a_comparison_is_as_it_was_reviewed(golden: Callable[[str, str], None]) 
     golden("diff.txt", shown(two_layers(2), two_layers(3, layers=3)))
     golden("diff_narrow.txt", shown(mean_of_squares(), nan_in_backward(), 60, PLAIN))
     golden("diff_alike.txt", shown(two_layers(2), two_layers(2)))
+
+
+def drawn(*states: int) -> Trace:
+    acts = (
+        Act(id=place, kind="step", facts=f'{{"random":{state}}}', t=place)
+        for place, state in enumerate(states)
+    )
+    return trace_of(Node(id=1, name="MulBackward0"), GraphTask(id=0, roots=(1,)), *acts)
+
+
+def test_it_is_said_from_which_step_on_other_random_numbers_are_drawn() -> None:
+    assert "is the same after 2 steps of optimizers" in shown(drawn(5, 6), drawn(5, 6))
+    assert "the same after 1 step of optimizers, and" in shown(drawn(5, 6), drawn(5, 7))
+    assert "random numbers" not in shown(drawn(5), drawn())
 
 
 @given(names)

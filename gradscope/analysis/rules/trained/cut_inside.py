@@ -29,7 +29,7 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
         class Tied(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.a = torch.nn.Parameter(torch.ones(2, 3))
+                self.a = torch.nn.Parameter(torch.full((2, 3), 0.2))
             def forward(self, x):
                 code = torch.tanh(x @ self.a.t())
                 code = code.data
@@ -45,7 +45,7 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
         class Tied(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.a = torch.nn.Parameter(torch.ones(2, 3))
+                self.a = torch.nn.Parameter(torch.full((2, 3), 0.2))
             def forward(self, x):
                 code = torch.tanh(x @ self.a.t())
                 return code @ self.a
