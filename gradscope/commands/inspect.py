@@ -16,6 +16,7 @@ from gradscope.commands.options.questions import (
     EveryHook,
     GradOf,
     MemoryUse,
+    WhatCaptured,
     WhoHolds,
     WhyNone,
     WhyThen,
@@ -78,6 +79,7 @@ def inspect(
     order: WhyThen = None,
     hooks: EveryHook = False,
     memory: MemoryUse = False,
+    captured: WhatCaptured = False,
     explain: Annotated[
         str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
     ] = None,
@@ -102,6 +104,7 @@ def inspect(
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
         "who_holds": who_holds, "order": order, "hooks": hooks, "memory": memory,
+        "captured": captured,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
         raise UsageError(f"--format {shape} is of findings; of one thing there is --json")

@@ -33,8 +33,8 @@ Graph = Annotated[
     GraphOf | None,
     typer.Option(
         help="What the program computed, its backward, or both; without it the backward, and of a "
-        "program without gradients the forward graph.",
-        metavar="forward|backward|both",
+        "program without gradients the forward graph. plan: what captured steps do instead.",
+        metavar="forward|backward|both|plan",
     ),
 ]
 Around = Annotated[

@@ -112,13 +112,15 @@ FOLDED_FLOWS = {
     GraphOf.FORWARD: "tensors go to or from what is folded",
     GraphOf.BACKWARD: "gradients flow to or from what is folded",
     GraphOf.BOTH: "tensors or gradients go to or from what is folded",
+    GraphOf.PLAN: "arrays go to or from what is folded",
 }
 
 
 def _outlines(scene: GraphScene) -> Iterator[tuple[str, str]]:
     forms = {arrow.form for arrow in scene.arrows}
     if Form.OPERATION in forms:
-        yield "→", "a tensor goes from call to call"
+        what = "an array" if scene.graph is GraphOf.PLAN else "a tensor"
+        yield "→", f"{what} goes from call to call"
     if Form.ORDER in forms:
         yield "→", "began next: which tensor goes where is not recorded"
     if Form.FUNCTION in forms or not (forms or scene.graph is GraphOf.FORWARD):

@@ -11,6 +11,7 @@ class GraphOf(StrEnum):
     FORWARD = "forward"
     BACKWARD = "backward"
     BOTH = "both"
+    PLAN = "plan"  # of captured steps
 
 
 class ColorBy(StrEnum):

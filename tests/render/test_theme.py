@@ -19,7 +19,7 @@ def fills(theme: Theme) -> dict[str, Colour]:
 @EVERY_THEME
 def test_every_kind_and_mark_has_its_colour_or_glyph(theme: Theme) -> None:
     assert set(theme.kinds) == set(Kind)
-    assert set(theme.forms) == {Form.DATA, Form.SAVED, Form.FOLDED}
+    assert set(theme.forms) == {Form.DATA, Form.SAVED, Form.FOLDED, Form.KERNEL}
     assert set(GLYPHS) == set(Mark)
 
 

@@ -55,6 +55,15 @@ MemoryUse = Annotated[
 ]
 
 
+WhatCaptured = Annotated[
+    bool,
+    typer.Option(
+        "--captured",
+        help="What of captured steps was replayed, fused and saved, and what not, with its line.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One question, and of what."""
@@ -78,6 +87,7 @@ def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
 
 def answer_to(trace: Trace, asked: Asked) -> Answer:
     """The answer to it."""
+    from gradscope.scene.answers.captured import captures
     from gradscope.scene.answers.grad_of import grad_of
     from gradscope.scene.answers.holders import who_holds
     from gradscope.scene.answers.hooks import hooks
@@ -96,6 +106,7 @@ def answer_to(trace: Trace, asked: Asked) -> Answer:
         "who-holds": who_holds,
         "hooks": hooks,
         "memory": memory,
+        "captured": captures,
     }
     return answers[asked.question](trace, asked.of)
 

@@ -38,6 +38,9 @@ class Captured:
         self.recaptured: list[str] = []  # why a plan did not fit
         self.pieces: Pieces | None = None
         self.not_fused: list[str] = []  # in what a fused plan differed
+        self.untold: list[str] = []  # why it ran as ever while it was recorded
+        self.whole: Captured | None = None  # the step it is a piece of
+        self.lines = (0, 0)  # of that step
         self.eager = 0  # calls that ran as if nothing were captured
         self._program = Program()
         self._watched = False
@@ -48,6 +51,8 @@ class Captured:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         here = probe.here
         told = None if here is None else here.replays
+        if told is not None and not told.over:
+            told.met(self)
         if told is not None and told.reason:
             return self._untold(told, told.reason, args, kwargs)
         if _is_special(local.state) or (told is None and here is not None):
@@ -75,7 +80,7 @@ class Captured:
             return plan.replay(args, kwargs)
         if plan.template(told) is None:
             return self._show(plan, told, args, kwargs)
-        return plan.replay_told(told, args, kwargs)
+        return plan.replay_told(told, self, args, kwargs)
 
     def _show(self, plan: Plan, told: Told, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Let somebody see the step that has not, or has seen what replays could not repeat."""
@@ -87,8 +92,9 @@ class Captured:
         self, told: Told, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Run as ever, since nobody could be told of a replay what is so."""
-        told.missed(self._name(), reason)
-        self._say(f"{self._name()} runs as ever while it is recorded: {reason}")
+        if reason not in self.untold:
+            self.untold.append(reason)
+        self._say(f"{self.name} runs as ever while it is recorded: {reason}")
         return self._as_ever(args, kwargs)
 
     def _without(
@@ -108,7 +114,7 @@ class Captured:
     def report(self) -> str:
         """What was captured, how often it was replayed, and why not, in words."""
         count = len(self.plans)
-        lines = [f"{self._name()}: {count} plan{'' if count == 1 else 's'}"]
+        lines = [f"{self.name}: {count} plan{'' if count == 1 else 's'}"]
         how = "in pieces" if self.pieces else "not replayed"
         lines += [f"{how}: {stop}" for stop in self.stops[:1]]
         for plan in self.plans:
@@ -177,7 +183,7 @@ class Captured:
         cannot_cut = making.stops and not (making.stops[0].place or making.stops[0].about)
         if cannot_cut and self.plans:  # which are right for other calls
             self.stops = list(making.stops)
-            self._say(f"{self._name()} is not recorded anew: {making.stops[0]}")
+            self._say(f"{self.name} is not recorded anew: {making.stops[0]}")
         elif making.stops:
             self._give_up(making.stops)
 
@@ -212,15 +218,20 @@ class Captured:
         self.plans.clear()
         place = stops[0].place or line_about(self.function, stops[0].about)
         self.pieces = cut(self.function, place, Captured) if place else None
+        for part in self.pieces.parts if self.pieces else ():
+            if isinstance(part.function, Captured):
+                part.function.whole, part.function.lines = self, part.lines
         how = "replayed in pieces" if self.pieces else "not replayed"
-        self._say(f"{self._name()} is {how}: {stops[0]}")
+        self._say(f"{self.name} is {how}: {stops[0]}")
 
     def _say(self, text: str) -> None:
         if text not in self._said:
             self._said.add(text)
             sys.stderr.write(f"gradscope: {text}\n")
 
-    def _name(self) -> str:
+    @property
+    def name(self) -> str:
+        """What the step is called."""
         return str(getattr(self.function, "__qualname__", type(self.function).__name__))
 
 

@@ -114,13 +114,17 @@ class Making:
         recording = self.recording
         inputs: dict[int, str] = {}
         recording.leaves = {id(state.tensor) for state in states}
-        for nr, state in enumerate(states):
+        for at, state in enumerate(states):
             if recording.number(state.array) is None:
-                way = f"{state.name}._array" if state.place else f"a{nr}"
-                inputs[recording.new(state.array)] = way
+                way = f"{state.name}._array" if state.place else f"a{at}"
+                nr = recording.new(state.array)
+                inputs[nr] = way
+                recording.named[nr] = ("argument" if state.place else "state", state.name, at)
             if state.grad is not None and recording.number(state.grad._array) is None:
-                meta = f"{state.name}._meta" if state.place else f"m{nr}"
-                inputs[recording.new(state.grad._array)] = f"{meta}.grad._array"
+                meta = f"{state.name}._meta" if state.place else f"m{at}"
+                nr = recording.new(state.grad._array)
+                inputs[nr] = f"{meta}.grad._array"
+                recording.named[nr] = ("gradient", f"{state.name}.grad", at)
         return inputs
 
     # -- when the step is over ------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,11 @@ def proved(
     names = [state.name for state in plan.guards.states] + plan.given
     generators = [default_generator, *plan.guards.generators()]
     before = Moment(tensors, generators)
+    begin = perf_counter_ns()
     result = function(*args, **kwargs)
+    took = perf_counter_ns() - begin
+    plan.eager = took if plan.eager < 0 else min(took, plan.eager)
+    plan.eager_watched = keep
     after = Moment(tensors, generators)
     before.put_back()
     try:

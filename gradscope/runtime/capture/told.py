@@ -11,9 +11,19 @@ Of a watcher that has not seen the step yet the plan is recorded once more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Of which step, by which plan, and between which times which pieces of it ran."""
+
+    captured: Any
+    plan: Any
+    timed: Any
 
 
 class Told(Protocol):
@@ -37,13 +47,11 @@ class Told(Protocol):
     def begin(self, template: Any, tensors: Sequence[Any]) -> Any:
         """A replay is about to begin, with these instead of the tensors of `open`."""
 
-    def end(
-        self, replay: Any, results: Sequence[Any], pieces: Sequence[Any], times: Sequence[int]
-    ) -> None:
-        """It is over; between two times one of these pieces ran."""
+    def end(self, replay: Any, results: Sequence[Any], run: Run) -> None:
+        """It is over."""
 
-    def missed(self, step: str, reason: str) -> None:
-        """A step runs as ever, for this reason."""
+    def met(self, captured: Any) -> None:
+        """A captured step is called, or a piece of one."""
 
 
 def tensors_in(value: Any) -> Iterator[Any]:

@@ -24,6 +24,7 @@ from gradscope.scene.graph.blocks.titles import Titles, frames
 from gradscope.scene.graph.boxes import BoxMaker
 from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
 from gradscope.scene.graph.forward.both import beside, half_of, named_in_backward
+from gradscope.scene.graph.forward.plan import plan_scene
 from gradscope.scene.graph.forward.scene import forward_scene
 from gradscope.scene.graph.heat import heat_of
 from gradscope.scene.graph.lanes import lanes_of_nodes
@@ -45,6 +46,8 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
     match options.graph:
         case GraphOf.FORWARD:
             return forward_scene(trace, options)
+        case GraphOf.PLAN:
+            return plan_scene(trace, options)
         case GraphOf.BOTH:
             half = half_of(options)
             backward = backward_scene(trace, named_in_backward(trace, half))

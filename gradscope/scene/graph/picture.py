@@ -20,6 +20,7 @@ class Form(StrEnum):
     DATA = "data"  # what a forward call was given, and no leaf
     SAVED = "saved value"
     FOLDED = "folded"
+    KERNEL = "fused kernel"  # calls of a plan that are one compiled loop
     MADE = "made"  # only of ties: a call made the node, or it is the same saved value
     ORDER = "order"  # only of arrows: one call came after another, and no more is known
 

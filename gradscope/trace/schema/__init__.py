@@ -11,13 +11,14 @@ from __future__ import annotations
 from gradscope.trace.schema.acts import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
 from gradscope.trace.schema.events import *  # noqa: F403
+from gradscope.trace.schema.plans import *  # noqa: F403
 from gradscope.trace.schema.tables import *  # noqa: F403
 from gradscope.trace.schema.unreached import *  # noqa: F403
 
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 10
+MINOR = 11
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -39,4 +40,5 @@ HISTORY = {
     (1, 8): "acts",
     (1, 9): "node.arguments",
     (1, 10): "node.died, unreached, alias",
+    (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay",
 }

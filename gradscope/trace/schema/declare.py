@@ -59,6 +59,8 @@ SavedId = Annotated[int, Ref("saved")]
 TaskId = Annotated[int, Ref("graph_task")]
 SpanId = Annotated[int, Ref("span")]
 ActId = Annotated[int, Ref("act")]
+CapturedId = Annotated[int, Ref("captured")]
+PlanId = Annotated[int, Ref("plan")]
 Ints = tuple[int, ...]
 
 

@@ -49,7 +49,8 @@ NUMBERED = ("tensor", "storage", "op", "node", "graph_task")
 OF_TABLE = {"step": Kind.STEP, "span": Kind.SPAN, "act": Kind.ACT}
 WRITTEN_ONCE = (
     schema.String, schema.Meta, schema.Frame, schema.Stack, schema.Thread, schema.Device,
-    schema.Step, short.Operator, short.Slot, short.Layout, short.Context,
+    schema.Step, schema.CapturedStep, schema.Missed, schema.Plan, schema.PlanCall, schema.Buffer,
+    schema.Replay, short.Operator, short.Slot, short.Layout, short.Context,
 )  # fmt: skip
 """Tables of which a replay has no rows of its own; steps are begun as they come."""
 

@@ -40,6 +40,7 @@ from gradscope.record.from_runtime.replays.looks import (
     version_of,
     without_older,
 )
+from gradscope.record.from_runtime.replays.plans import Plans
 from gradscope.record.from_runtime.replays.template import (
     Replay,
     Rows,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.hot.frees import Frees
     from gradscope.record.from_runtime.replays.columns import Part
     from gradscope.record.session import Session
+    from gradscope.runtime.capture.told import Run
 
 ONCE = frozenset((
     Deed.RAN, Deed.MADE, Deed.BUILT, Deed.SHARED, Deed.OPTIMIZER, Deed.PARAM_GROUP, Deed.STATEMENT,
@@ -94,7 +96,7 @@ class Replays:
         self._overheard = session.writer
         self.events = 0  # so many were told, as the source counts them
         self._waiting: list[Replay] = []
-        self.missed_steps: dict[str, str] = {}
+        self._plans = Plans(session)
         self._gathers: dict[int, int] = {}  # ids of nodes that gather gradients, by leaf
 
     # -- the template ---------------------------------------------------------------------------
@@ -162,6 +164,7 @@ class Replays:
             gathers_in(told, looked[: len(window.tensors)]), np.array(window.versions),
             tuple(ends), tuple([known_of(each, base) for each in results]),
             [(call.begin - start, call.end - start) for call in calls], self._stepped(parts),
+            (window.ended.number - begun.number) // 2,
             tuple(places(found, steps).tolist()), events_in(told),
         )  # fmt: skip
 
@@ -218,7 +221,7 @@ class Replays:
 
     def begin(self, template: Template, tensors: Sequence[Any]) -> Replay:
         """A replay is about to begin."""
-        session, begun, ended = self._session, template.begun, template.ended
+        session, begun = self._session, template.begun
         base, catalog = session.base, self._catalog
         every = [*tensors, *(grad_of(tensor) for tensor in tensors)]
         found, known, risen = [], [], []
@@ -238,8 +241,7 @@ class Replays:
                 found.append(NONE)
             known.append(told)
             risen.append(0 if each is None else version_of(each) - version)
-        many = (ended.number - begun.number) // 2
-        reserved = session.numbers.reserve(many, alone=not others())
+        reserved = session.numbers.reserve(template.many, alone=not others())
         delta = (reserved - begun.number) // 2
         for place, each, id in new:
             found[place] = id + delta
@@ -266,9 +268,7 @@ class Replays:
             marks.t, tensors,
         )  # fmt: skip
 
-    def end(
-        self, replay: Replay, results: Sequence[Any], pieces: Sequence[Any], times: Sequence[int]
-    ) -> None:
+    def end(self, replay: Replay, results: Sequence[Any], run: Run) -> None:
         """It is over."""
         session, template = self._session, replay.template
         begun, ended, start = template.begun, template.ended, session.start
@@ -279,8 +279,8 @@ class Replays:
         for _ in range(ended.act - begun.act):
             session.acts.acts.next_id()
         now = perf_counter_ns() - start
-        told = [t - start for t in times]
-        replay.moments = moments(template, replay.begun, now, pieces, told)
+        told = [t - start for t in run.timed.times]
+        replay.moments = moments(template, replay.begun, now, run.timed.pieces, told)
         shift = 2 * replay.delta
         made = [*map(grad_of, replay.tensors), *results]
         for each, number in zip(made, (*template.grads, *template.results), strict=True):
@@ -300,6 +300,7 @@ class Replays:
                 facts = dict(zip(STEPPED, (lr, *each.said[1:]), strict=True))
                 replay.texts.append((each, session.acts.acts.text_of(facts)))
         self._waiting.append(replay)
+        self._plans.replayed(replay, run, now)
         self.events += template.events
         for place in template.steps[replay.skipped :]:
             contexts.begin_step(contexts.step_number + 1, int(replay.moments[place]))
@@ -325,12 +326,13 @@ class Replays:
         if tensor._array.nbytes >= frees.smallest:
             frees.follow(tensor._array, memory + shift)
 
-    def missed(self, step: str, reason: str) -> None:
-        """A step runs as ever while it is recorded."""
-        self.missed_steps.setdefault(step, reason)
+    def met(self, captured: Any) -> None:
+        """A captured step is called."""
+        self._plans.met(captured)
 
     def flush(self) -> None:
         """Hand the rows of all replays so far to the writer."""
+        self._plans.flush()
         waiting = take_all(self._waiting)
         while waiting:
             template = waiting[0].template

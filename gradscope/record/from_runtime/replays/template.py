@@ -47,6 +47,7 @@ class Template:
     results: tuple[Known, ...]
     calls: Sequence[tuple[int, int]]  # when each call of the plan began and ended
     stepped: tuple[Stepped, ...]
+    many: int  # numbers that were given out
     steps: tuple[int, ...]  # places of the moments at which a step began
     events: int
 

@@ -15,7 +15,7 @@ from gradscope.runtime.capture.plan.text import Text
 from gradscope.runtime.capture.plan.timed import Timed
 from gradscope.runtime.capture.reach.guards import Guards, TensorState
 from gradscope.runtime.capture.recording.recording import Recording, Stop
-from gradscope.runtime.capture.told import Told, tensors_in
+from gradscope.runtime.capture.told import Run, Told, tensors_in
 from gradscope.runtime.core.generated.texts import code_of
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 
@@ -52,6 +52,9 @@ class Plan:
         self.proved = False
         self.replays = 0
         self.facts = recording.facts
+        self.named = recording.named
+        self.eager = -1  # nanoseconds the step took when it and the plan were compared
+        self.eager_watched = False  # while somebody watched it
         self.inputs = inputs
         self.chains: list[Chain] = []
         self.joins: list[Join] = []
@@ -142,7 +145,9 @@ class Plan:
         """What this watcher is to be told of a replay; None: it has not seen the step yet."""
         return self._templates.get(told)
 
-    def replay_told(self, told: Told, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def replay_told(
+        self, told: Told, captured: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Do what the step does, and tell of it, with the time of each piece."""
         if self._timed is None:
             count = {chain.first: chain.count for chain in self.chains}
@@ -155,7 +160,7 @@ class Plan:
             timed.times.clear()
             replay = told.begin(self.template(told), tensors)
             result = self._replay(args, kwargs, timed.run)
-            told.end(replay, list(tensors_in(result)), timed.pieces, timed.times)
+            told.end(replay, list(tensors_in(result)), Run(captured, self, timed))
         return result
 
     def _leave(self, given: Sequence[Any]) -> None:

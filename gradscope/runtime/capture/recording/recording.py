@@ -70,6 +70,8 @@ class Recording:
         self.begun: dict[int, tuple[int, int]] = {}  # gradients begun, with their first version
         self.leaves: set[int] = set()  # the tensors that were there before, by id
         self.facts: dict[int, Facts] = {}
+        self.named: dict[int, tuple[str, str, int]] = {}
+        """Of arrays that were there: what they are, a name, and whose among the tensors."""
         self._numbers: dict[int, int] = {}
         self._alive: dict[int, Any] = {}  # not held: who holds an array decides what becomes of it
         self._count = 0

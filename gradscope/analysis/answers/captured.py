@@ -1,0 +1,214 @@
+"""Captured steps: what their plans do, how long it took, and what was not captured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.trace.schema import (
+    NONE,
+    Buffer,
+    CapturedStep,
+    Lack,
+    Missed,
+    Phase,
+    Plan,
+    PlanCall,
+    Replay,
+    Tensor,
+)
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """One array of a plan."""
+
+    number: int
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    role: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Calls of a plan that are made as one: one call, or a fused kernel."""
+
+    first: int  # the place of its first call
+    labels: tuple[str, ...]
+    formulas: tuple[str, ...]  # of a fused kernel
+    phase: Phase
+    site: Site  # of its first call
+    sites: tuple[Site, ...]  # of all
+    reads: tuple[int, ...]  # numbers of arrays that it did not make itself
+    makes: tuple[int, ...]  # that are read later, or returned
+    ns: int  # in the median of the replays; NONE: none was seen
+
+    @property
+    def fused(self) -> bool:
+        """Whether it is a compiled loop."""
+        return bool(self.formulas)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """One plan."""
+
+    id: int
+    pieces: tuple[Piece, ...]
+    arrays: Mapping[int, Array]
+    guards: tuple[str, ...]
+    replays: int
+    replay_ns: int  # in the median; NONE: none was seen
+    calls_ns: int  # of which in calls on arrays
+    eager_ns: int
+    watched: bool  # whether that was while it was recorded
+    before: int  # the same plan before its calls were fused; NONE: there is none
+    saved_ns: tuple[tuple[int, int], ...]  # of each fused kernel: its calls' time before, and its
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """What a captured step did not do."""
+
+    kind: Lack
+    reason: str
+    site: Site
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One function that is captured."""
+
+    id: int
+    name: str
+    site: Site
+    whole: int  # the step it is a piece of
+    lines: tuple[int, int]
+    as_ever: int
+    plans: tuple[PlanFacts, ...]  # the newest of each, first
+    lacks: tuple[Lacking, ...]
+
+
+def captured(trace: Trace) -> tuple[Captured, ...]:
+    """All captured steps and pieces, in the order they were met."""
+    plans = _plans(trace)
+    lacks = list(trace.rows(Missed))
+    return tuple(
+        Captured(
+            row.id, row.name, site_of(trace, row.stack), row.whole, (row.first, row.last),
+            row.as_ever, tuple(plan for owner, plan in plans if owner == row.id),
+            tuple(_lacking(trace, [each for each in lacks if each.captured == row.id])),
+        )
+        for row in trace.rows(CapturedStep)
+    )  # fmt: skip
+
+
+def _lacking(trace: Trace, rows: Sequence[Missed]) -> Iterator[Lacking]:
+    alike: dict[tuple[str, str, int], int] = {}
+    for row in rows:
+        key = (row.kind, row.reason, row.stack)
+        alike[key] = alike.get(key, 0) + 1
+    for (kind, reason, stack), times in alike.items():
+        yield Lacking(Lack(kind), reason, site_of(trace, stack), times)
+
+
+def _plans(trace: Trace) -> list[tuple[int, PlanFacts]]:
+    """Each plan with its step; those that were fused later stand only as that."""
+    calls: dict[int, list[PlanCall]] = {}
+    for call in trace.rows(PlanCall):
+        calls.setdefault(call.plan, []).append(call)
+    arrays: dict[int, dict[int, Array]] = {}
+    names = {tensor.id: tensor.name for tensor in trace.rows(Tensor) if tensor.name}
+    for each in trace.rows(Buffer):
+        arrays.setdefault(each.plan, {})[each.number] = Array(
+            each.number, each.shape, each.dtype, each.bytes, each.role,
+            _name(each, names.get(each.tensor, "")),
+        )  # fmt: skip
+    replays: dict[int, list[Replay]] = {}
+    for replay in trace.rows(Replay):
+        replays.setdefault(replay.plan, []).append(replay)
+    rows = {row.id: row for row in trace.rows(Plan)}
+    older = {row.before for row in rows.values()}
+    found = []
+    for row in reversed(rows.values()):
+        if row.id in older:
+            continue
+        seen, before = replays.get(row.id, []), replays.get(row.before, [])
+        pieces = tuple(_pieces(trace, calls.get(row.id, []), seen))
+        found.append((row.captured, PlanFacts(
+            row.id, pieces, arrays.get(row.id, {}), tuple(json.loads(row.guards or "[]")),
+            len(seen) + len(before), _median(r.end - r.begin for r in seen),
+            _median(r.ends[-1] - r.started for r in seen if r.ends), row.eager, row.watched,
+            row.before, tuple(_saved(calls.get(row.id, []), pieces, before)),
+        )))  # fmt: skip
+    return found
+
+
+def _name(buffer: Buffer, known: str) -> str:
+    """What the step calls it; the path of a parameter says more."""
+    if known and ("." in known or buffer.name.startswith("a key of ")):
+        return known + ".grad" * (buffer.role == "gradient")
+    return buffer.name
+
+
+def _pieces(trace: Trace, calls: Sequence[PlanCall], replays: Sequence[Replay]) -> Iterator[Piece]:
+    firsts = replays[0].pieces if replays else tuple(range(len(calls)))
+    took = _times(replays)
+    read_later: set[int] = set()
+    bounds = [*firsts, len(calls)]
+    wanted = []
+    for place in range(len(firsts) - 1, -1, -1):
+        own = calls[bounds[place] : bounds[place + 1]]
+        made = {nr for call in own for nr in call.makes}
+        inner = {nr for call in own for nr in call.reads}
+        wanted.append((made - inner) | (made & read_later))
+        read_later |= inner
+    for nr, (first, last) in enumerate(pairwise(bounds)):
+        own = calls[first:last]
+        made = {number for call in own for number in call.makes}
+        reads = dict.fromkeys(n for call in own for n in call.reads if n not in made)
+        sites = tuple(dict.fromkeys(site_of(trace, call.stack) for call in own))
+        fused = own[0].kernel != NONE
+        yield Piece(
+            first, tuple(call.label for call in own),
+            tuple(call.formula for call in own) if fused else (), Phase(own[0].phase),
+            sites[0], sites, tuple(reads), tuple(sorted(wanted[-1 - nr])),
+            took[nr] if took else NONE,
+        )  # fmt: skip
+
+
+def _times(replays: Sequence[Replay]) -> list[int]:
+    """How long each piece took, in the median."""
+    if not replays or not replays[0].ends:
+        return []
+    rows = [
+        [end - begin for begin, end in zip((r.started, *r.ends), r.ends, strict=False)]
+        for r in replays
+        if len(r.ends) == len(replays[0].ends)
+    ]
+    return [int(median(column)) for column in zip(*rows, strict=True)]
+
+
+def _saved(
+    calls: Sequence[PlanCall], pieces: Sequence[Piece], before: Sequence[Replay]
+) -> Iterator[tuple[int, int]]:
+    """What fusing saved, where replays of both were seen."""
+    single = _times(before)
+    if len(single) != len(calls):
+        return
+    for piece in pieces:
+        if piece.fused and piece.ns != NONE:
+            yield sum(single[piece.first : piece.first + len(piece.labels)]), piece.ns
+
+
+def _median(values: Iterator[int]) -> int:
+    found = list(values)
+    return int(median(found)) if found else NONE
