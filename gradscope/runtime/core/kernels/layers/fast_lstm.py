@@ -14,7 +14,8 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.compiling.support import Array
-from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, add_products
+from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, make_products
+from gradscope.runtime.core.kernels.tiles.vectors import copy, transpose
 
 EDGE = np.float32(8.8)  # beyond it tanh is 1 to the last digit but one
 HALF, ONE = np.float32(0.5), np.float32(1.0)
@@ -53,25 +54,25 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 # that it may compute eight or sixteen numbers at once.
 
 
-@inner(fastmath={"contract"})
+@inner(fastmath={"contract"}, forceinline=True)
 def _sigmoids(row: Array, more: Array, bias: Array) -> None:
     for j in range(row.size):
         row[j] = HALF + HALF * _tanh(HALF * (row[j] + more[j] + bias[j]))
 
 
-@inner(fastmath={"contract"})
+@inner(fastmath={"contract"}, forceinline=True)
 def _tanhs(row: Array, more: Array, bias: Array) -> None:
     for j in range(row.size):
         row[j] = _tanh(row[j] + more[j] + bias[j])
 
 
-@inner(fastmath={"contract"})
+@inner(fastmath={"contract"}, forceinline=True)
 def _cells(entering: Array, kept: Array, new: Array, before: Array, cells: Array) -> None:
     for j in range(cells.size):
         cells[j] = kept[j] * before[j] + entering[j] * new[j]
 
 
-@inner(fastmath={"contract"})
+@inner(fastmath={"contract"}, forceinline=True)
 def _states(leaving: Array, cells: Array, state: Array) -> None:
     for j in range(cells.size):
         state[j] = leaving[j] * _tanh(cells[j])
@@ -89,7 +90,7 @@ def cell(gates: Array, more: Array, bias: Array, before: Array, cells: Array, st
         _states(row[3 * n :], cells[b], state[b])
 
 
-@inner(fastmath={"contract"})
+@inner(fastmath={"contract"}, forceinline=True)
 def _backward(
     entering: Array,
     kept: Array,
@@ -154,27 +155,42 @@ WIDE = VECTORS * LANES
 def _panels(right: Array) -> Array:
     """The right matrix of a product, in parts as wide as tiles, each with its rows in order."""
     steps, columns = right.shape
-    made = np.zeros((-(-columns // WIDE), steps, WIDE), right.dtype)
-    for column in range(columns):
+    flat, made = right.reshape(-1), np.zeros(-(-columns // WIDE) * steps * WIDE, right.dtype)
+    for nr in range(0, columns, WIDE):
         for step in range(steps):
-            made[column // WIDE, step, column % WIDE] = right[step, column]
+            to = nr * steps + step * WIDE
+            copy(flat, step * columns + nr, made, to, min(WIDE, columns - nr))
+    return made
+
+
+@inner
+def _panels_of_transposed(left: Array) -> Array:
+    """The same of the transpose of a matrix."""
+    columns, steps = left.shape
+    flat, made = left.reshape(-1), np.zeros(-(-columns // WIDE) * steps * WIDE, left.dtype)
+    for column in range(0, columns, LANES):
+        to = column // WIDE * WIDE * steps + column % WIDE
+        squares = steps - steps % LANES if columns - column >= LANES else 0
+        for step in range(0, squares, LANES):
+            transpose(flat, column * steps + step, steps, made, to + step * WIDE, WIDE)
+        for nr in range(min(LANES, columns - column)):
+            for step in range(squares, steps):
+                made[to + step * WIDE + nr] = left[column + nr, step]
     return made
 
 
 @inner
 def _multiply(left: Array, panels: Array, tables: Any, columns: int, made: Array) -> None:
     """Write a product, of as many rows as fill tiles, so many columns of which are wanted."""
-    steps, flat, out = panels.shape[1], panels.reshape(-1), made.reshape(-1)
-    out[:] = 0
-    for nr in range(panels.shape[0]):
-        at, vectors = nr * steps * WIDE, -(-(columns - nr * WIDE) // LANES)
+    steps, out = left.shape[1], made.reshape(-1)
+    for nr in range(0, columns, WIDE):
+        at, vectors = nr * steps, -(-(columns - nr) // LANES)
         begins = (at, at + LANES, at + 2 * LANES)
         for row in range(0, left.shape[0], ROWS):
             rows = (left.reshape(-1), row * steps, steps, tables[0])
-            to = row * made.shape[1] + nr * WIDE
-            add_products(
-                *rows, flat, begins, tables[1], (0, steps), out, to, made.shape[1], vectors
-            )
+            to = row * made.shape[1] + nr
+            far = made.shape[1]
+            make_products(*rows, panels, begins, tables[1], (0, steps), out, to, far, vectors)
 
 
 @inner
@@ -187,7 +203,7 @@ def _copy(one: Array, other: Array, rows: int, columns: int) -> None:
 @compiled
 def steps_forward(
     gates: Array,
-    right: Array,
+    weight: Array,
     bias: Array,
     state: Array,
     cells: Array,
@@ -197,13 +213,13 @@ def steps_forward(
 ) -> None:
     """All steps in this order: sums of inputs become gates; all cells and states are written.
 
-    `right` multiplies the state before a step.
+    The transpose of `weight` multiplies the state before a step.
     """
     batch, n = state.shape
-    panels, tables = _panels(right), (np.arange(n), np.arange(n) * WIDE)
+    panels, tables = _panels_of_transposed(weight), (np.arange(n), np.arange(n) * WIDE)
     rows = -(-batch // ROWS) * ROWS
     left = np.zeros((rows, n), state.dtype)
-    more = np.empty((rows, panels.shape[0] * WIDE), state.dtype)
+    more = np.empty((rows, -(-4 * n // WIDE) * WIDE), state.dtype)
     for t in order:
         _copy(state, left, batch, n)
         _multiply(left, panels, tables, 4 * n, more)
@@ -232,7 +248,7 @@ def steps_backward(
     panels, tables = _panels(right), (np.arange(4 * n), np.arange(4 * n) * WIDE)
     rows = -(-batch // ROWS) * ROWS
     left = np.zeros((rows, 4 * n), to_state.dtype)
-    more = np.zeros((rows, panels.shape[0] * WIDE), to_state.dtype)
+    more = np.zeros((rows, -(-n // WIDE) * WIDE), to_state.dtype)
     _copy(to_state, more, batch, n)
     for nr in range(len(order)):
         t = order[nr]
@@ -250,6 +266,8 @@ def warm() -> None:
     cell_backward(gates, small, small, small, small, small.copy(), gates.copy())
     first, several, every = small.copy(), small[None].copy(), gates[None].copy()
     order = np.zeros(1, np.intp)
-    steps_forward(every, gates, gates[0].copy(), first, small, several, several.copy(), order)
+    steps_forward(
+        every, gates.reshape(4, 1), gates[0].copy(), first, small, several, several.copy(), order
+    )
     rest = (first, first.copy(), every.copy(), order)
     steps_backward(every, gates.reshape(4, 1), small, several, several.copy(), *rest)

@@ -84,7 +84,7 @@ def cell_backward(
 
 def steps_forward(
     gates: Array,
-    right: Array,
+    weight: Array,
     bias: Array,
     state: Array,
     cells: Array,
@@ -93,7 +93,7 @@ def steps_forward(
     order: Array,
 ) -> None:
     """All steps in this order: sums of inputs become gates; all cells and states are written."""
-    step = _step_for(gates, cell)
+    step, right = _step_for(gates, cell), np.ascontiguousarray(weight.T)
     sums = np.empty(gates.shape[1:], gates.dtype)
     for t in order:
         np.dot(state, right, sums)
@@ -183,11 +183,11 @@ def forward(
     flat = np.ascontiguousarray(inputs).reshape(steps * batch, size)
     product(flat, weights.of_input.T, gates.reshape(steps * batch, 4 * width))
     outputs = np.empty((steps, batch, width), inputs.dtype)
-    across = np.ascontiguousarray(weights.of_state.T)
+    of_state = np.ascontiguousarray(weights.of_state)
     bias = weights.biases(inputs.dtype)
     state, cells = np.ascontiguousarray(state), np.ascontiguousarray(cells)
     order = _order(steps, reverse=reverse)
-    by_time = (gates, across, bias, state, cells, all_cells, outputs, order)
+    by_time = (gates, of_state, bias, state, cells, all_cells, outputs, order)
     _steps_for(gates, "steps_forward")(*by_time)
     last = order[-1]
     return outputs, outputs[last].copy(), all_cells[last].copy(), workspace

@@ -72,13 +72,13 @@ def test_the_compiled_tanh_keeps_nan_and_ends_at_one() -> None:
 def test_all_steps_at_once_are_those_one_by_one(batch: int, width: int, reverse: bool) -> None:
     order = np.arange(5)[::-1].copy() if reverse else np.arange(5)
     shape, wide = (5, batch, width), (5, batch, 4 * width)
-    gates, right = normal(0, *wide), normal(1, width, 4 * width) / 8
+    gates, weight = normal(0, *wide), normal(1, 4 * width, width) / 8
     start, bias = [normal(i, batch, width) for i in (2, 3)], normal(4, 4 * width)
     start[0][0, 1] = np.nan
     forward, backward = [], []
     for room in (fast_lstm, lstm):
         sums, made = gates.copy(), [np.empty(shape, np.float32) for _ in range(2)]
-        room.steps_forward(sums, right, bias, *start, *made, order)
+        room.steps_forward(sums, weight, bias, *start, *made, order)
         forward.append([sums, *made])
     sums, cells, _ = forward[1]
     for room in (fast_lstm, lstm):
