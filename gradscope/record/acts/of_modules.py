@@ -160,7 +160,7 @@ class OfModules:
         return self._torch.Tensor, self._torch.nn.Module, list, tuple, dict
 
     def _assigned(self, module: Any, name: str, value: Any, frame: FrameType) -> None:
-        """A parameter, module or tensor that asks for gradients, or what may hold some."""
+        """A parameter, buffer, module or tensor that asks for gradients, or what may hold some."""
         parameter, tensor = self._torch.nn.Parameter, self._torch.Tensor
         if isinstance(value, list | tuple | dict):
             stack = self._acts.session.sites.of_several(frame, FRAMES)
@@ -175,6 +175,11 @@ class OfModules:
                 leaves = [value] if is_leaf(value) else self._made_of(value)
                 facts |= {"what": "tensor", "leaf": is_leaf(value)}
                 self._acts.note(Deed.ASSIGNED, frame, leaves, **facts)
+            elif name in there.get("_buffers", {}):
+                stack = self._acts.session.sites.of_several(frame, FRAMES)
+                if not self._acts.is_too_many(Deed.ASSIGNED, stack):
+                    facts["what"] = "buffer"
+                    self._acts.note(Deed.ASSIGNED, None, stack=stack, **facts)
         elif replaced or isinstance(value, parameter):
             if isinstance(value, parameter):
                 facts["what"] = "parameter"

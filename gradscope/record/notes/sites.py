@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
 import os
 import sys
@@ -32,8 +33,8 @@ LONGEST, LONG_PATH = 80, 4096
 CALLERS = 3
 """So many lines are told of what often stands in a function for it."""
 
-MACHINERY = (PACKAGE, "<gradscope: ", "<frozen runpy>", "<frozen importlib")
-"""How the files begin whose frames are never the user's program."""
+MACHINERY = (PACKAGE, "<gradscope: ", "<frozen runpy>", "<frozen importlib", copy.__file__)
+"""How the files begin whose frames are never the user's program: what is copied is copied there."""
 
 
 def is_ours(code: CodeType) -> bool:

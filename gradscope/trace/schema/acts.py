@@ -49,9 +49,9 @@ class Deed(StrEnum):
     MADE = "made"  # a module, inside the forward of another: type
     BUILT = "built"  # an activation that can saturate, outside of forwards: type
     SHARED = "shared"  # within: a container's type, that has one module many times; type
-    ASSIGNED = "assigned"  # name, what (flag: to, of a module; left: types in it
-    # that are in another mode, of `training`; setting: to, of an optimizer, whose
-    # groups have `there`); replaced: whether another parameter or module was there
+    ASSIGNED = "assigned"  # name, what (parameter, module, buffer, tensor; flag: to, of a module;
+    # left: types in it that are in another mode, of `training`; setting: to, of an optimizer,
+    # whose groups have `there`); replaced: whether another parameter or module was there
     FILLED = "filled"  # a parameter, by a function of nn.init that the program calls; by. After
     # steps, of what optimizers hold, whoever calls it
     LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded

@@ -249,6 +249,32 @@ def test_tensors_without_history_have_the_lines_that_made_them(house: House, eng
     assert {row.step for row in acts if "Linear" in row.facts} == {0}
 
 
+COPIES = """import copy
+import torch
+net = torch.nn.BatchNorm1d(2)
+other = copy.deepcopy(net)
+net.running_mean = torch.ones(2)
+(net(torch.ones(3, 2)) + other(torch.ones(3, 2))).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_what_is_copied_came_in_where_the_program_copies_it_and_buffers_are_assigned(
+    house: House, engine: str
+) -> None:
+    house.write(COPIES)
+
+    house.trace("--on", engine, "script.py")
+
+    trace = house.recorded()
+    said = {
+        (row.kind, json.loads(row.facts).get("by"), json.loads(row.facts).get("what"), *line[:1])
+        for row in trace.rows(Act)
+        if (line := lines(trace, row.stack)) and row.kind in {"came_in", "assigned"}
+    }
+    assert {("came_in", "deepcopy", None, 4), ("assigned", None, "buffer", 5)} <= said
+
+
 LIKE_BEFORE = """import copy, warnings
 import torch
 before = {
