@@ -2,6 +2,7 @@
 
     python docs/gallery.py             # all samples
     python docs/gallery.py hook mlp    # only these; the rest of the gallery stays as it is
+    python docs/gallery.py --shown     # record nothing: pictures and texts anew, of traces there
 
 A sample is a script in samples/, or one of a few in samples/models/, whose docstring's first line
 is its title. Traces and pictures go to docs/gallery/.
@@ -75,13 +76,18 @@ def gradscope(*arguments: str) -> str:
     return outcome.stdout
 
 
-def make(name: str) -> None:
-    """The trace, the picture and the texts of one sample."""
+def record(name: str) -> None:
+    """The trace of one sample."""
     trace, script = trace_of(name), str(script_of(name).relative_to(HOUSE))
     GALLERY.mkdir(exist_ok=True)
     level = "engine" if name in LARGE else "values"
     recorded = ("trace", "--on", "gradscope", "--level", level, "-o", trace)
     gradscope(*recorded, script, *ONE_STEP.get(name, ()))
+
+
+def show(name: str) -> None:
+    """The pictures and the texts of one sample."""
+    trace = trace_of(name)
     gradscope("render", *PART.get(name, ()), "-o", f"docs/gallery/{name}.svg", trace)
     if name in BESIDES:
         kind, options = BESIDES[name]
@@ -138,8 +144,11 @@ def gallery() -> str:
 
 
 def main(names: list[str]) -> None:
-    for name in names or titles():
-        make(name)
+    only_shown = "--shown" in names
+    for name in [each for each in names if each != "--shown"] or titles():
+        if not only_shown:
+            record(name)
+        show(name)
         print(f"docs/gallery/{name}.svg")
     text = README.read_text(encoding="utf-8")
     between = re.compile(f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", re.DOTALL)

@@ -57,7 +57,7 @@ def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
 
 
 def module_names(trace: Trace) -> dict[int, str]:
-    """By id, the paths of modules; of several models each begins with its own, "Generator.0"."""
+    """By id, the paths of modules; of several models each begins with its own, "generator.0"."""
     by_id = {module.id: module for module in trace.rows(Module)}
     models = _models([module for module in by_id.values() if not module.path])
     if len(models) < 2:
@@ -67,13 +67,17 @@ def module_names(trace: Trace) -> dict[int, str]:
 
 
 def _models(roots: Sequence[Module]) -> dict[int, str]:
-    """What to call each model: by its type, and from the second of a type on with a number."""
+    """What to call each model: as the program does, else by its type.
+
+    From the second of a name on with a number.
+    """
     seen: Counter[str] = Counter()
     names = {}
     for root in roots:
-        seen[root.type] += 1
-        number = seen[root.type]
-        names[root.id] = f"{root.type}#{number}" if number > 1 else root.type
+        name = root.name or root.type
+        seen[name] += 1
+        number = seen[name]
+        names[root.id] = f"{name}#{number}" if number > 1 else name
     return names
 
 

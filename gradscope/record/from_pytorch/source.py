@@ -48,7 +48,7 @@ class PyTorchSource:
         self._maker: Maker | None = None
         self._contexts, self.local = session.contexts, session.contexts._local
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
-        self.modules = Modules(session.writer, self.tensor)
+        self.modules = Modules(session.writer, self.tensor, session.sites.is_machinery)
         self.calls = Calls()
         self.moves = Moves(session.contexts)
         self.values = Values(session)

@@ -61,7 +61,7 @@ class RuntimeSource:
         self.catalog = Catalog(
             writer, session.sites, session.contexts, session.base, session.numbers.take, self.frees
         )
-        self.modules = Modules(writer, self.catalog.number_of)
+        self.modules = Modules(writer, self.catalog.number_of, session.sites.is_machinery)
         self.layouts = Layouts(writer, self.frees.smallest, dtype_name)
         self.operators = Operators(writer, saved=level != "graph")
         self.probe = RuntimeProbe(

@@ -66,6 +66,19 @@ def names_around(
     return found
 
 
+def module_name(
+    module: Any, frame: FrameType | None, is_machinery: Callable[[CodeType], bool]
+) -> str:
+    """The variable that holds a module where it is called; or the attribute of an object there."""
+    attributes = []
+    for name, value in _variables(frame, is_machinery, FRAMES):
+        if value is module and name != "self":
+            return name
+        if name == "self" and value is not module:
+            attributes.append(getattr(value, "__dict__", {}))
+    return next((n for own in attributes for n, value in list(own.items()) if value is module), "")
+
+
 def names_of(tensor: Any, frame: FrameType | None) -> set[str]:
     """All that one is called in all frames from this one outwards: `w`, `0.weight`, `net.0.weight`.
 

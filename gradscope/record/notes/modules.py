@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from gradscope.record.notes.local_names import module_name
 from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import NONE, Alias, Module, Tensor
 
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
 class Modules:
     """Ids of modules. The first time a root is seen, all below it get theirs."""
 
-    def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
+    def __init__(
+        self, writer: Writer, number_of: Callable[[Any], int], is_machinery: Callable[[Any], bool]
+    ) -> None:
+        self._is_machinery = is_machinery
         self._writer = writer
         self._number_of = number_of
         self._lock = RLock()
@@ -75,6 +80,7 @@ class Modules:
             self._rows.append({
                 "id": number, "path": self._writer.intern(path),
                 "type": self._writer.intern(type(module).__qualname__), "parent": above,
+                "name": self._name(module) if module is root and parent == NONE else 0,
                 "parameters": [
                     self._named(parameter, _below(path, name), first)
                     for name, parameter in getattr(module, "_parameters", {}).items()
@@ -91,6 +97,11 @@ class Modules:
                 for name, child in reversed(children)
                 if child is not None
             ]
+
+    def _name(self, root: Any) -> int:
+        """What the program calls it."""
+        frame = sys._getframe()
+        return self._writer.intern(module_name(root, frame, self._is_machinery))
 
     def _named(self, parameter: Any, name: str, root: int) -> int:
         """The number of a parameter. One that several modules share has the first of its names."""

@@ -40,5 +40,5 @@ HISTORY = {
     (1, 8): "acts",
     (1, 9): "node.arguments",
     (1, 10): "node.died, unreached, alias",
-    (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay",
+    (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
 }

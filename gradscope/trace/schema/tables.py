@@ -123,6 +123,7 @@ class Module(Row):
     type: Text = ""
     parent: ModuleId = NONE
     parameters: TensorIds = ()
+    name: Text = ""  # of a root: the variable or attribute that the program calls it by
 
 
 @table("thread")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gradscope
 import gradscope.runtime as torch
+from gradscope.analysis.program.modules import module_names
 from gradscope.runtime import nn
 from gradscope.trace.schema import Module, Tensor
 
@@ -39,3 +40,24 @@ def test_modules_come_in_the_order_of_named_modules() -> None:
 
     paths = [row.path for row in recording.trace().rows(Module)]
     assert paths == [path for path, _ in model.named_modules()]
+
+
+class Trainer:
+    def __init__(self) -> None:
+        self.critic = nn.Linear(3, 1)
+
+    def step(self, x: torch.Tensor) -> None:
+        self.critic(x)
+
+
+def test_models_are_called_as_the_program_calls_them() -> None:
+    generator = nn.Sequential(nn.Linear(2, 3))
+    trainer = Trainer()
+
+    with gradscope.record() as recording:
+        trainer.step(generator(torch.ones(1, 2)))
+        nn.Linear(1, 1)(torch.ones(1, 1))
+
+    trace = recording.trace()
+    assert [row.name for row in trace.rows(Module)] == ["generator", "", "critic", ""]
+    assert [*module_names(trace).values()] == ["generator", "generator.0", "critic", "Linear"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.trace.arrays import distinct, without
 from gradscope.trace.schema import NONE, Module, Phase, Tensor
 from gradscope.trace.trace import Trace
 
@@ -27,9 +28,8 @@ class Aside:
         self.passing = np.array([*self._passing()], np.int64)
         """It returned what it was given, as it was."""
 
-        self.fillings = np.union1d(
-            np.flatnonzero(calls.ops["phase"][rows] == Phase.OPTIMIZER), self._fillings()
-        )
+        stepping = np.flatnonzero(calls.ops["phase"][rows] == Phase.OPTIMIZER)
+        self.fillings = distinct(np.concatenate([stepping, self._fillings()]))
         """Parameters or data are filled, before anything reads them; or an optimizer steps."""
 
         by_nobody = (calls.ops["stack"][rows] == NONE) & (calls.module == NONE)
@@ -37,12 +37,12 @@ class Aside:
         self.engines = np.flatnonzero(in_backward & by_nobody & (calls.node == NONE))
         """The engine calls it in a backward, and no line of the program does."""
 
-        self.all: Ids = np.union1d(np.union1d(self.fillings, self.engines), self.passing)
+        self.all: Ids = distinct(np.concatenate([self.fillings, self.engines, self.passing]))
 
     def counted(self, chosen: np.ndarray) -> tuple[int, int, int]:
         """How many of the chosen calls are such, by reason; each once."""
-        engines = np.setdiff1d(self.engines, self.fillings)
-        passing = np.setdiff1d(self.passing, np.union1d(self.fillings, engines))
+        engines = without(self.engines, self.fillings)
+        passing = without(without(self.passing, self.fillings), engines)
         reasons = self.fillings, engines, passing
         filled, engine, passed = (int(chosen[each].sum()) for each in reasons)
         return filled, engine, passed

@@ -84,7 +84,8 @@ class Outline:
         self.order: Ids = np.flatnonzero(~columns.beside)
         names = module_names(trace)
         self.types = {
-            names[each.id]: each.type if each.path else "model" for each in trace.rows(Module)
+            names[each.id]: each.type if each.path or each.name else "model"
+            for each in trace.rows(Module)
         }
         self._loops = loops
         self._steps = steps
