@@ -7,6 +7,7 @@ import pkgutil
 import sys
 
 import bench
+from bench.roofline import of_script
 
 NOT_BENCHES = {"__main__", "measure", "models", "watched_models"}
 
@@ -21,6 +22,8 @@ def names() -> list[str]:
 
 def main(wanted: list[str]) -> int:
     """Run them one after another; 2 when there is none of that name."""
+    if wanted[:1] == ["roofline"] and wanted[1:]:
+        return of_script(wanted[1:])
     unknown = [name for name in wanted if name not in names()]
     if unknown:
         print(f"no bench called {', '.join(unknown)}; there are: {', '.join(names())}")

@@ -15,6 +15,7 @@ from gradscope.commands.options.questions import (
     ATensor,
     EveryHook,
     GradOf,
+    Limits,
     MemoryUse,
     WhatCaptured,
     WhoHolds,
@@ -80,6 +81,7 @@ def inspect(
     hooks: EveryHook = False,
     memory: MemoryUse = False,
     captured: WhatCaptured = False,
+    roofline: Limits = False,
     explain: Annotated[
         str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
     ] = None,
@@ -104,7 +106,7 @@ def inspect(
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
         "who_holds": who_holds, "order": order, "hooks": hooks, "memory": memory,
-        "captured": captured,
+        "captured": captured, "roofline": roofline,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
         raise UsageError(f"--format {shape} is of findings; of one thing there is --json")

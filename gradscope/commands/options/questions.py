@@ -64,6 +64,15 @@ WhatCaptured = Annotated[
 ]
 
 
+Limits = Annotated[
+    bool,
+    typer.Option(
+        "--roofline",
+        help="What each piece costs against its limit: arithmetic or memory, as measured now.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One question, and of what."""
@@ -87,12 +96,14 @@ def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
 
 def answer_to(trace: Trace, asked: Asked) -> Answer:
     """The answer to it."""
+    from gradscope.commands.options.peaks import measured
     from gradscope.scene.answers.captured import captures
     from gradscope.scene.answers.grad_of import grad_of
     from gradscope.scene.answers.holders import who_holds
     from gradscope.scene.answers.hooks import hooks
     from gradscope.scene.answers.memory_use import memory
     from gradscope.scene.answers.order import order
+    from gradscope.scene.answers.roofline import costs
     from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
     from gradscope.scene.answers.why_none import why_none
 
@@ -107,6 +118,7 @@ def answer_to(trace: Trace, asked: Asked) -> Answer:
         "hooks": hooks,
         "memory": memory,
         "captured": captures,
+        "roofline": lambda of, _: costs(of, measured()),
     }
     return answers[asked.question](trace, asked.of)
 
@@ -115,9 +127,15 @@ def show_answer(
     answer: Answer, asked: Asked, out: Terminal, rows: int | None, *, as_json: bool
 ) -> None:
     """Show it on one screen, or so many rows of each section (0: all), or as JSON."""
+    from rich.text import Text
+
+    from gradscope.analysis.answers.roofline import Roofline
+    from gradscope.render.terminal.roof import roof_lines
     from gradscope.render.views.answers import answer_json, answer_lines
 
     if as_json:
         write_bytes(f"{answer_json(answer, asked.question, asked.of)}\n".encode())
     else:
+        if isinstance(answer.data, Roofline):
+            out.show(map(Text, roof_lines(answer.data, out.width, out.charset)))
         out.show(answer_lines(answer, out.width, out.charset, rows))

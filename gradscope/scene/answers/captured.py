@@ -18,7 +18,7 @@ NONE_CAPTURED = (
 )
 SHARES = (
     "times of pieces were measured in each replay; inside a fused piece, calls and nodes have "
-    "shares of its time, as they had them when the step was recorded (inferred)"
+    "shares of its time, as they had them before, or when the step was recorded (inferred)"
 )
 WORDS = {
     Lack.REPLAYED: "not replayed",
@@ -131,12 +131,14 @@ def _fused(steps: Sequence[Captured]) -> Iterator[str]:
                 if before != NONE:
                     took = f", {duration(now)} where its calls took {duration(before)}"
                 names = _labels(piece.labels)
-                yield f"{plural(len(piece.labels), 'call')} as one ({names}) at {lines}{took}"
+                many = len(piece.labels)
+                how = f"{plural(many, 'call')} as one" if many > 1 else "a kernel of its own"
+                yield f"{how} ({names}) at {lines}{took}"
 
 
 def _labels(labels: Sequence[str]) -> str:
     shown = list(dict.fromkeys(labels))
-    more = f", and {len(shown) - FEW_LABELS} others" if len(shown) > FEW_LABELS else ""
+    more = f" and {plural(len(shown) - FEW_LABELS, 'other')}" if len(shown) > FEW_LABELS else ""
     return ", ".join(shown[:FEW_LABELS]) + more
 
 

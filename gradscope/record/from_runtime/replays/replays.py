@@ -7,7 +7,7 @@ and the step runs as ever until there is one.
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, pairwise
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -164,7 +164,7 @@ class Replays:
             gathers_in(told, looked[: len(window.tensors)]), np.array(window.versions),
             tuple(ends), tuple([known_of(each, base) for each in results]),
             [(call.begin - start, call.end - start) for call in calls], self._stepped(parts),
-            (window.ended.number - begun.number) // 2,
+            [], (window.ended.number - begun.number) // 2,
             tuple(places(found, steps).tolist()), events_in(told),
         )  # fmt: skip
 
@@ -280,6 +280,9 @@ class Replays:
             session.acts.acts.next_id()
         now = perf_counter_ns() - start
         told = [t - start for t in run.timed.times]
+        if len(run.timed.pieces) == len(template.calls):
+            spent = [end - begin for begin, end in pairwise(told)]
+            template.spent[:] = map(min, spent, template.spent or spent)
         replay.moments = moments(template, replay.begun, now, run.timed.pieces, told)
         shift = 2 * replay.delta
         made = [*map(grad_of, replay.tensors), *results]

@@ -47,6 +47,7 @@ class Template:
     results: tuple[Known, ...]
     calls: Sequence[tuple[int, int]]  # when each call of the plan began and ended
     stepped: tuple[Stepped, ...]
+    spent: list[int]  # how long each took in the fastest replay in which it was a piece of its own
     many: int  # numbers that were given out
     steps: tuple[int, ...]  # places of the moments at which a step began
     events: int
@@ -77,13 +78,20 @@ def moments(
 ) -> Ints:
     """When all that is told of happened in a replay. See Note [Rows of replays].
 
-    What was fused has the time of the whole, in the shares that its calls had in the template.
+    What was fused has the time of the whole, in the shares that its calls had in replays before
+    they were fused, or in the template.
     """
     before, after = [template.begun.t], [begun]
     for piece, begin, end in zip(pieces, times, times[1:], strict=False):
-        first, last = template.calls[piece.first], template.calls[piece.first + piece.count - 1]
-        before += [first[0], last[1]]
-        after += [begin, end]
+        own = slice(piece.first, piece.first + piece.count)
+        calls, spent = template.calls[own], template.spent[own]
+        if piece.count > 1 and sum(spent):
+            parts = begin + (end - begin) * np.cumsum([0, *spent]) // sum(spent)
+            before += [moment for call in calls for moment in call]
+            after += np.repeat(parts, 2)[1:-1].tolist()
+        else:
+            before += [calls[0][0], calls[-1][1]]
+            after += [begin, end]
     before.append(template.ended.t)
     after.append(ended)
     known = np.maximum.accumulate(np.array(before, np.int64))

@@ -151,6 +151,7 @@ class Plan:
         """Do what the step does, and tell of it, with the time of each piece."""
         if self._timed is None:
             count = {chain.first: chain.count for chain in self.chains}
+            count.update((join.first, join.count) for join in self.joins)
             count |= {join.first: join.count for join in self.joins}
             self._timed = Timed(self.text, self.call_of_line, self.guards.scope, count)
         timed = self._timed

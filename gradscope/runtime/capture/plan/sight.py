@@ -61,6 +61,9 @@ def _calls(plan: Plan) -> Iterator[CallSeen]:
         for number, chain in enumerate(plan.chains)
         for nr, line in enumerate(chain.lines)
     }
+    for number, join in enumerate(plan.joins, len(plan.chains)):
+        for nr in range(join.count):
+            kernels[join.first + nr] = (number, join.call.label)
     for place, call in enumerate(plan.calls):
         reads = [nr for value in (*call.given, *call.named.values()) for nr in refs(value)]
         kernel, formula = kernels.get(place, (-1, ""))

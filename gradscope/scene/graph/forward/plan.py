@@ -170,7 +170,8 @@ class _Drawn:
             form = Form.FOLDED
             title = f"{title} · {plural(calls, 'call')}"
         elif first.fused:
-            form, title = Form.KERNEL, f"{plural(calls, 'call')} as one: {title}"
+            form = Form.KERNEL
+            title = f"{plural(calls, 'call')} as one: {title}" if calls > 1 else title
         ns = _took(unit)
         lines = [
             *_source(unit),

@@ -1,0 +1,238 @@
+"""What each piece of a program cost against its limit: what it computes, and what it moves.
+
+Counted are the arrays a call or node takes and makes, each once: less cannot be moved from and to
+memory. Operations on numbers are counted where the shapes say how many there are: two for each
+product that is added up, one for each element that a pointwise operation makes or a sum takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from statistics import median
+
+import numpy as np
+
+from gradscope.analysis.identity.sites import Site, own_site
+from gradscope.analysis.timing.durations import node_runs, own_ns_of_calls
+from gradscope.trace.schema import NONE, Accumulate, Accumulation, Edge, Node, Op, Saved, Tensor
+from gradscope.trace.trace import Trace
+
+PRODUCTS = frozenset((
+    "mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "mv", "addmv", "dot", "convolution",
+    "conv1d", "conv2d", "conv3d", "scaled_dot_product_attention",
+))  # fmt: skip
+ADDS = frozenset(("addmm", "baddbmm", "addmv"))
+VIEWS = frozenset((
+    "t", "view", "reshape", "transpose", "permute", "expand", "squeeze", "unsqueeze", "select",
+    "slice", "detach", "alias", "unbind", "split", "chunk", "narrow", "as_strided", "flatten",
+    "unflatten", "_unsafe_view", "diagonal", "movedim", "_reshape_alias",
+))  # fmt: skip
+SUMS = frozenset(("sum", "mean", "norm", "amax", "amin", "max", "min", "var", "std", "logsumexp"))
+MOVED = {Accumulation.STOLEN: 0, Accumulation.CLONED: 2}
+"""How often a gradient's bytes are moved; what is added is read twice and written."""
+STEPS = {"_fused_sgd_": 4, "_fused_adam_": 12, "_fused_adamw_": 12, "_fused_rmsprop_": 8}
+"""Operations for each parameter's element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """What a machine reaches."""
+
+    flops: float  # in a second
+    bandwidth: float  # bytes in a second
+    processor: str
+    threads: int
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What all calls of one line and name, or runs of their nodes, cost."""
+
+    name: str
+    site: Site
+    count: int
+    ns: int
+    typical_ns: int  # if each had taken as long as most that are alike: some load or compile
+    bytes: int
+    flops: int
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte that is moved."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    def limit_ns(self, peaks: Peaks) -> float:
+        """The time it would take at the machine's limit."""
+        return 1e9 * max(self.flops / peaks.flops, self.bytes / peaks.bandwidth)
+
+    def is_bound_by_memory(self, peaks: Peaks) -> bool:
+        """Whether memory, and not arithmetic, is its limit."""
+        return self.bytes / peaks.bandwidth >= self.flops / peaks.flops
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """All of them, the longest first."""
+
+    peaks: Peaks
+    costs: tuple[Cost, ...]
+    recorded_on: str  # the host
+
+
+def roofline(trace: Trace, peaks: Peaks) -> Roofline:
+    """What calls and nodes cost, by line."""
+    sizes = _Sizes(trace)
+    found: dict[tuple[str, Site], _Sum] = {}
+    sites: dict[int, Site] = {NONE: Site()}
+    for name, stack, ns, moved, flops in (*_calls(trace, sizes), *_nodes(trace, sizes)):
+        if stack not in sites:
+            sites[stack] = own_site(trace, stack)
+        key = (name, sites[stack])
+        if key not in found:
+            found[key] = _Sum()
+        found[key].add(ns, moved, flops)
+    costs = [each.cost(name, site) for (name, site), each in found.items()]
+    ordered = sorted(costs, key=lambda cost: (-cost.typical_ns, cost.name, cost.site.place))
+    return Roofline(peaks, tuple(ordered), str(trace.meta.get("host", "")))
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What was found of one name and line."""
+
+    times: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by what each costs
+    bytes: int = 0
+    flops: int = 0
+
+    def add(self, ns: int, moved: int, flops: int) -> None:
+        self.times.setdefault((moved, flops), []).append(ns)
+        self.bytes += moved
+        self.flops += flops
+
+    def cost(self, name: str, site: Site) -> Cost:
+        alike = self.times.values()
+        many, whole = sum(map(len, alike)), sum(map(sum, alike))
+        typical = sum(int(median(times) * len(times)) for times in alike)
+        return Cost(name, site, many, whole, typical, self.bytes, self.flops)
+
+
+class _Sizes:
+    """Shapes and bytes of tensors."""
+
+    def __init__(self, trace: Trace) -> None:
+        table = trace.table(Tensor)
+        ids, shapes = table["id"].tolist(), table.ragged("shape").tuples()
+        self.shape: dict[int, tuple[int, ...]] = dict(zip(ids, shapes, strict=True))
+        self.bytes: dict[int, int] = dict(zip(ids, table["bytes"].tolist(), strict=True))
+
+    def of(self, tensors: Sequence[int]) -> int:
+        return sum(self.bytes.get(id, 0) for id in dict.fromkeys(tensors))
+
+    def elements(self, tensor: int) -> int:
+        return prod(self.shape.get(tensor, ()))
+
+
+def _calls(trace: Trace, sizes: _Sizes) -> Iterator[tuple[str, int, int, int, int]]:
+    """Name, stack, time, bytes and operations of each call that ran in no other."""
+    table = trace.table(Op)
+    order = np.argsort(table["begin"], kind="stable")
+    inputs, outputs = table.ragged("inputs").tuples(), table.ragged("outputs").tuples()
+    names, stacks = trace.texts(table["name"]), table["stack"].tolist()
+    begins, ends, threads = (table[each].tolist() for each in ("begin", "end", "thread"))
+    took = own_ns_of_calls(trace)
+    tasks = table["task"].tolist()
+    until: dict[int, int] = {}
+    for place in order.tolist():
+        begin, end, thread = begins[place], ends[place], threads[place]
+        if end == NONE or begin < until.get(thread, 0) or tasks[place] != NONE:
+            continue  # it is inside another, or in a node, whose time has it
+        until[thread] = end
+        name = names[place].partition(".")[0]
+        given, made = inputs[place], outputs[place]
+        moved = 0 if name in VIEWS else sizes.of(given) + sizes.of(made)
+        yield name, stacks[place], took[place], moved, flops_of(name, given, made, sizes)
+
+
+def flops_of(name: str, given: Sequence[int], made: Sequence[int], sizes: _Sizes) -> int:
+    """How many operations on numbers a call does, at least."""
+    shape = sizes.shape
+    result = sum(sizes.elements(id) for id in made)
+    if name in VIEWS or not given:
+        return 0
+    if name in STEPS:
+        return STEPS[name] * sum(sizes.elements(id) for id in given) // 2
+    if name == "scaled_dot_product_attention" and len(given) > 1:
+        keys = shape.get(given[1], ())
+        return 4 * result * (keys[-2] if len(keys) > 1 else 1)
+    if name.startswith("conv") and len(given) > 1:
+        return 2 * result * prod(shape.get(given[1], ())[1:])
+    if name in PRODUCTS:
+        first = given[1] if name in ADDS and len(given) > 1 else given[0]
+        inner = shape.get(first, ())
+        return 2 * result * (inner[-1] if inner else 1)
+    if name in SUMS:
+        return sum(sizes.elements(id) for id in given)
+    return result
+
+
+def _nodes(trace: Trace, sizes: _Sizes) -> Iterator[tuple[str, int, int, int, int]]:
+    """The same of each run of a node."""
+    runs = node_runs(trace)
+    table = trace.table(Node)
+    of = {id: place for place, id in enumerate(table["id"].tolist())}
+    names, stacks, ops = trace.texts(table["name"]), table["stack"].tolist(), table["op"].tolist()
+    taken = table.ragged("inputs").tuples()
+    calls = trace.table(Op)
+    call_of = {id: place for place, id in enumerate(calls["id"].tolist())}
+    given, made = calls.ragged("inputs").tuples(), calls.ragged("outputs").tuples()
+    call_names = trace.texts(calls["name"])
+    kept = _kept(trace)
+    wanted = _wanted(trace)
+    how = _how(trace)
+    columns = (runs.node, runs.task, runs.self_ns)
+    for node, task, ns in zip(*(column.tolist() for column in columns), strict=True):
+        place = of.get(node)
+        if ns == NONE or place is None:
+            continue
+        name = names[place]
+        if ops[place] == NONE:
+            size = sizes.of(taken[place])
+            moved = MOVED.get(how.get((task, node), Accumulation.IN_PLACE), 3)
+            yield name, stacks[place], ns, moved * size, (moved == 3) * size // 4
+            continue
+        call = call_of.get(ops[place], NONE)
+        if call == NONE:
+            continue
+        own = call_names[call].partition(".")[0]
+        outgoing = sizes.of(given[call]) if wanted.get(node, 1) else 0
+        moved = sizes.of(taken[place]) + outgoing + sizes.of(kept.get(node, ()))
+        forward = flops_of(own, given[call], made[call], sizes)
+        if own in PRODUCTS:
+            factors = wanted.get(node, 1) - (own in ADDS or own.startswith("conv"))
+            forward *= max(min(factors, 2), 1)
+        yield name, stacks[place], ns, 0 if own in VIEWS else moved, forward
+
+
+def _kept(trace: Trace) -> Mapping[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    table = trace.table(Saved)
+    for node, tensor in zip(table["node"].tolist(), table["tensor"].tolist(), strict=True):
+        found.setdefault(node, []).append(tensor)
+    return found
+
+
+def _wanted(trace: Trace) -> Mapping[int, int]:
+    """How many gradients of each node somebody wants."""
+    edges = trace.table(Edge)
+    nodes, counts = np.unique(edges["node"][edges["next"] != NONE], return_counts=True)
+    return dict(zip(nodes.tolist(), counts.tolist(), strict=True))
+
+
+def _how(trace: Trace) -> Mapping[tuple[int, int], Accumulation]:
+    """What was done with each gradient that arrived at a leaf."""
+    table = trace.table(Accumulate)
+    columns = (table[name].tolist() for name in ("task", "node", "how"))
+    return {(task, node): Accumulation(how) for task, node, how in zip(*columns, strict=True)}
