@@ -87,6 +87,7 @@ KINDS = {
         )
     ),
     "wrong-loss-input": Kind(("wrong-loss-input",)),
+    "wrong-index": Kind(("last-of-the-batch",)),
     "cross-indexed": Kind(("cross-indexed",)),
     "duplicates-lost": Kind(("duplicates-lost",)),
     "broadcast": Kind(("accidental-broadcast",)),

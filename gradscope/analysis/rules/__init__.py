@@ -40,6 +40,7 @@ from gradscope.analysis.rules.structure import (
     losses,
     mixed_up,
     normalised,
+    recurrent,
     statements,
     wrong_dims,
 )
@@ -94,6 +95,7 @@ TOPICS = (
     mixed_up,
     indexing,
     normalised,
+    recurrent,
     statements,
     wrong_dims,
     activations,

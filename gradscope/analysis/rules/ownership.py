@@ -178,6 +178,13 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
         optimizer = twins[1]
         site = training.acts.site(optimizer.built)
         has = f"has the same tensors as the one built{at(training.acts.site(twins[0].built))}"
+    thawed = [
+        act
+        for act in training.acts.of(Deed.REQUIRES_GRAD)
+        if act.facts.get("to") and act.t > optimizer.built.t and lost & set(act.tensors)
+    ]
+    if thawed:
+        has += f"; requires_grad was set{at(training.acts.site(thawed[0]))}, later than that"
     yield Found(
         message=f"No optimizer holds {training.named(lost)}: {optimizer.type}, built{at(site)}, "
         f"{has}",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
@@ -12,7 +14,7 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
-from gradscope.trace.schema import NONE, Deed, GraphTask
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Unreached
 from gradscope.trace.trace import Trace
 
 REMOVED = {"detach": ".detach()", "data": ".data", "item": ".item()"}
@@ -95,26 +97,51 @@ def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int
             share = len(lost) / len(act.tensors)
             for tensor in lost:
                 best[tensor].append((share, act))
-    last = int(training.trace.table(GraphTask)["begin"].max(initial=NONE))
-    best = {tensor: _not_aside(found, last) for tensor, found in best.items()}
+    forwards = training.trace.once(Forwards)
+    best = {tensor: _not_aside(found, forwards) for tensor, found in best.items()}
     chosen: dict[int, tuple[Done, set[int]]] = {}
     for tensor, found in best.items():
-        most = max(share for share, _ in found)
+        most = max((share for share, _ in found), default=0.0)
         for share, act in found:
             if share == most:
                 chosen.setdefault(act.id, (act, set()))[1].add(tensor)
     yield from chosen.values()
 
 
-def _not_aside(found: list[tuple[float, Done]], last: int) -> list[tuple[float, Done]]:
-    """Without what was only looked at, where another cut explains it.
+def _not_aside(found: list[tuple[float, Done]], forwards: Forwards) -> list[tuple[float, Done]]:
+    """Without what was only looked at.
 
-    What is cut after the last backward takes nothing from it. Of what comes by another way to a
-    cut behind which most is missing, a copy without history was made on the side, as for a print.
+    What is cut when its backward has been, and before anything else is computed with a history, is
+    read for a log; what is cut after the last backward takes nothing from it. Of what comes by
+    another way to a cut behind which most is missing, a copy without history was made on the side,
+    as for a print.
     """
-    found = [each for each in found if each[1].t <= last] or found
+    found = [each for each in found if forwards.between(each[1].t)]
     on = [each for each in found if len(each[1].tensors) > 1 and each[0] >= MOST]
     return on or found
+
+
+class Forwards:
+    """When something was computed with a history, and when backwards began."""
+
+    def __init__(self, trace: Trace) -> None:
+        unreached = trace.table(Unreached)
+        made = [trace.table(Node)["t"], unreached["t"], unreached["until"]]
+        self._made = np.sort(np.concatenate(made))
+        self._begun = np.sort(trace.table(GraphTask)["begin"])
+        inferred = trace.meta.get("absent", ())
+        self._all = "unreached" not in inferred
+
+    def between(self, t: int) -> bool:
+        """Whether a backward follows, and something was computed since the one before."""
+        place = int(np.searchsorted(self._begun, t))
+        if place == len(self._begun):
+            return False
+        if not place:
+            return True
+        since = int(self._begun[place - 1])
+        first, last = np.searchsorted(self._made, (since, t))
+        return bool(last > first) or not self._all
 
 
 def _choices(training: Training, lost: frozenset[int], other: Done) -> list[Done]:
@@ -193,10 +220,10 @@ def _without_grad(training: Training, missing: set[int]) -> Iterator[tuple[Found
         said = f"; gradients were switched off{lines}" if off else ""
         found = Found(
             message=f"{training.named(tensors)} {_get(tensors)} no gradient: what they are in only "
-            f"ran under no_grad(){at(site)}",
+            f"ran under no_grad(){at(site)}{said}",
             site=site,
             evidence=(Evidence("act", act.id), *(Evidence("act", each.id) for each in off)),
-            why=f"without gradients nothing is recorded that a backward could come back by{said}",
+            why="without gradients nothing is recorded that a backward could come back by",
             fix=f"call it outside of {blocks(training, off) or '`torch.no_grad()`'} while training",
             certainty=Certainty.INFERRED,
         )

@@ -7,7 +7,7 @@ import os
 import random
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from gradscope.record.acts.notes import Acts
     from gradscope.record.acts.stand_ins import StandIns
@@ -134,6 +134,12 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
             own = acts.caller(frame.f_back)
         if own is not None:
             acts.note(Deed.GRAD_OFF, own, by=name)
+        elif decorated and _stands_in_the_program(written := _decorated(frame), acts):
+            sites = acts.session.sites
+            around = sites.of_several(frame.f_back, 1)
+            line = written.co_firstlineno
+            stack = sites.of_line(written.co_filename, line, written.co_qualname, around)
+            acts.note(Deed.GRAD_OFF, None, stack=stack, by=name)
         elif f"{os.sep}distributions{os.sep}" in code.co_filename:
             learned = _was_on(given[0]) and _has_a_path(frame.f_locals.get("self"))
             acts.note(Deed.GRAD_OFF, frame, by=code.co_name, learned=learned)
@@ -141,6 +147,17 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
             never.add(id(code))  # `caller` has kept it: no other code gets its id()
 
     return tell
+
+
+def _decorated(frame: FrameType) -> CodeType | None:
+    """The code of the function that is run with gradients off; its first line is its decorator."""
+    held = frame.f_locals
+    function = held.get("func", held.get("function"))
+    return getattr(function, "__code__", None)
+
+
+def _stands_in_the_program(code: CodeType | None, acts: Acts) -> TypeGuard[CodeType]:
+    return code is not None and not acts.session.sites.is_machinery(code)
 
 
 def _was_on(mode: Any) -> bool:

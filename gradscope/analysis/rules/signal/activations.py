@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.numbers import Numbers
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
 READS = ("op", "tensor", "op.inputs", "value")
@@ -20,6 +21,9 @@ ON_THE_WAY = SAME_NUMBERS | {
 }  # fmt: skip
 SLOPE = {"tanh": 0.03, "sigmoid": 0.0075}
 """A mean slope below which an activation is called saturated: 3 % of the steepest there is."""
+FAR = 64
+"""How many calls are looked at before one."""
+
 ONE_HOT = 0.98
 
 
@@ -43,6 +47,20 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
             (torch.relu(torch.ones(5, 3) @ w) @ v).sum().backward()
     """
     calls, numbers = trace.once(Calls), trace.once(Numbers)
+    dead = sorted(_dead(calls, numbers))
+    behind: dict[int, int] = {}
+    for at, _ in dead:  # of nothing but zeros a layer makes its bias: that is one cause
+        before = [other for other, _ in dead if other < at and other not in behind]
+        first = next((other for other in before if _comes_of(calls, at, other)), NONE)
+        if first != NONE:
+            behind[at] = first
+    for at, seen in dead:
+        if at not in behind:
+            yield _dead_relu(calls, numbers, at, seen, [*behind.values()].count(at))
+
+
+def _dead(calls: Calls, numbers: Numbers) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """The first call of each that gave nothing but zeros, and of all its calls the values."""
     for every in calls.each_line(calls.called("relu", "relu_", "threshold")):
         by_module: dict[int, list[int]] = {}
         for at in every:
@@ -54,21 +72,54 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
                 numbers.number("zero", value) == numbers.number("count", value) > 1
                 for _, value in seen
             )
-            if len(seen) < 2 or not dead or not _is_hidden(calls, places[0]):
-                continue
-            at, site = places[0], calls.site(places[0])
-            before = _stretch(calls, numbers, at)
-            yield Found(
-                message=f"Dead ReLU{calls.where(at)} at {site}: all "
-                f"{numbers.number('count', seen[0][1]):,.0f} results are 0, in all {len(seen)} "
-                "calls",
-                site=site,
-                evidence=tuple(Evidence("op", calls.id(each)) for each, _ in seen[:3]),
-                why=f"all that comes in is negative{before}: nothing goes on, and no gradient "
-                "comes back to what is before it",
-                fix="look at the bias and the scale of the layer before it (a bias far below 0, a "
-                "learning rate that was too large), or use leaky_relu",
-            )
+            if len(seen) > 1 and dead and _is_hidden(calls, places[0]):
+                yield places[0], seen
+
+
+def _dead_relu(
+    calls: Calls, numbers: Numbers, at: int, seen: list[tuple[int, int]], others: int
+) -> Found:
+    site, before, filled = calls.site(at), _stretch(calls, numbers, at), _filled_before(calls, at)
+    more = f", and {others} more behind it" if others else ""
+    return Found(
+        message=f"Dead ReLU{calls.where(at)} at {site}: all "
+        f"{numbers.number('count', seen[0][1]):,.0f} results are 0, in all {len(seen)} calls{more}"
+        f"{filled}",
+        site=site,
+        evidence=tuple(Evidence("op", calls.id(each)) for each, _ in seen[:3]),
+        why=f"all that comes in is negative{before}: nothing goes on, and no gradient "
+        "comes back to what is before it",
+        fix="look at the bias and the scale of the layer before it (a bias far below 0, a "
+        "learning rate that was too large), or use leaky_relu",
+    )
+
+
+def _filled_before(calls: Calls, at: int) -> str:
+    """Where the program gave numbers to the layer before: "; its layer was filled by …"."""
+    inputs = calls.inputs(at)
+    maker = calls.origin(inputs[0]) if inputs else NONE
+    if maker == NONE:
+        return ""
+    acts = calls.trace.once(Acts)
+    leaves = {calls.origin_leaf(each) for each in calls.inputs(maker)}
+    filled = [act for act in acts.of(Deed.FILLED) if leaves & set(act.tensors)]
+    lines = {acts.site(act).place: act.facts.get("by") for act in filled}
+    said = " and ".join(f"{by} at {line}" for line, by in lines.items() if line)
+    return f"; the layer before it was filled by {said}" if said else ""
+
+
+def _comes_of(calls: Calls, at: int, other: int) -> bool:
+    """Whether what a call is given was computed from what another made, layer by layer."""
+    pending, seen = [at], {at}
+    while pending and len(seen) < FAR:
+        for tensor in calls.inputs(pending.pop()):
+            maker = calls.maker(tensor)
+            if maker == other:
+                return True
+            if maker != NONE and maker not in seen:
+                seen.add(maker)
+                pending.append(maker)
+    return False
 
 
 SHUT = 1e-7

@@ -47,7 +47,7 @@ def _views(calls: Calls) -> Iterator[Found]:
             if not inputs or not outputs:
                 continue
             before, after = calls.shape(inputs[0]), calls.shape(outputs[0])
-            moved = _moved(before, after)
+            moved = _moved(before, after) or _channels_as_columns(before, after)
             images = moved == 0 and _is_image(calls, at, before, after)
             if moved or images:
                 yield _found(calls, at, before, after, times)
@@ -109,6 +109,15 @@ def _moved(before: Shape, after: Shape) -> int:
         if begins.get(size, inside) > inside and before.count(size) == after.count(size) == 1:
             return size
     return 0
+
+
+def _channels_as_columns(before: Shape, after: Shape) -> int:
+    """The channels of (N, C, H, W) that were made columns: (N · H · W, C) without a permute."""
+    if len(before) not in (3, 4) or len(after) != 2 or min(before[1:], default=0) < 2:
+        return 0
+    channels, inside = before[1], prod(before[2:])
+    rows = after == (before[0] * inside, channels)
+    return channels if rows and channels not in before[2:] and inside % channels == 0 else 0
 
 
 def _is_image(calls: Calls, at: int, before: Shape, after: Shape) -> bool:

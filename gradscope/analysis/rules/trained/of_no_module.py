@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.program.acts import Done, Origin, Origins
+from gradscope.analysis.program.acts import BRING_IN, Done, Origin, Origins
 from gradscope.analysis.program.loop import ADDED
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found
 from gradscope.analysis.rules.trained.unused import touched
-from gradscope.trace.schema import Accumulate, Deed, GraphTask, Node
+from gradscope.trace.schema import NONE, Accumulate, Deed, Edge, GraphTask, Node, Tensor
 
 MANY = 3
 """So many backwards add to what nobody clears."""
@@ -38,10 +39,27 @@ def of_no_module(training: Training) -> Iterator[Found]:
     for leaf in sorted(alone):
         its = events["tensor"] == leaf
         origin = origins.of(leaf)
-        if origin is not None and (its & onto_old).sum() >= max(MANY, its.sum() - 1):
+        if origin is None or (its & onto_old).sum() < max(MANY, its.sum() - 1):
+            continue
+        if not _is_data(training, leaf, origin) and not _is_given_to_a_module(training, leaf):
             lost[leaf] = origin
     if lost:
         yield _found(training, stepping[0].built, stepping[0].type, lost)
+
+
+def _is_data(training: Training, leaf: int, origin: Origin) -> bool:
+    """Whether many numbers came from elsewhere: who asked for their gradients may not need them."""
+    tensors = training.trace.table(Tensor)
+    return origin.by in BRING_IN and tensors.has(leaf) and prod(tensors.row(leaf).shape) > 1
+
+
+def _is_given_to_a_module(training: Training, leaf: int) -> bool:
+    """Whether a module computes with it, of which it is no parameter: then it is an input."""
+    nodes, edges = training.trace.table(Node), training.trace.table(Edge)
+    inputs = nodes.ragged("inputs")
+    own = nodes["id"][np.unique(inputs.owners[inputs.values == leaf])]
+    users = nodes.positions(edges["node"][np.isin(edges["next"], own)])
+    return bool((nodes["module"][users[users != NONE]] != NONE).any())
 
 
 def _asked_for(training: Training) -> set[int]:

@@ -83,6 +83,7 @@ def unused(trace: Trace) -> Iterator[Found]:
 
 def _found(training: Training, act: Done, lost: set[int]) -> Found:
     site, *callers = training.acts.sites(act)
+    callers = [each for each in callers if each != site]
     called = f", called{at(callers[0])}," if callers else ""
     them = "them" if len(lost) > 1 else "it"
     return Found(

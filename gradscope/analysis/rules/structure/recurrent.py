@@ -1,0 +1,119 @@
+"""Rules about what is taken of a recurrent layer's output."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.acts import Origins
+from gradscope.analysis.program.calls import Calls
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.structure.losses import READS
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+LAYERS = frozenset(("RNN", "GRU", "LSTM"))
+LAST = -1
+BATCH_FIRST = 4
+"""So many arguments without a name leave `batch_first` as it is."""
+
+
+@rule(
+    "GS717", "last-of-the-batch", Severity.WARNING, needs="engine",
+    reads=(*READS, "node.arguments"),
+)  # fmt: skip
+def last_of_the_batch(trace: Trace) -> Iterator[Found]:
+    """Of a recurrent layer's output the last sample of the batch was taken, not the last step.
+
+    Without `batch_first=True` its output is (steps, batch, features), and `out[:, -1]` is the last
+    sample; with it, `out[-1]` is. Where data were given the other way round, steps are samples.
+
+    Bad:
+        rnn, head = torch.nn.LSTM(3, 4), torch.nn.Linear(4, 1)
+        batch_of_five = torch.arange(30.0).reshape(5, 2, 3) / 30
+        out, _ = rnn(batch_of_five)
+        head(out[:, -1]).pow(2).mean().backward()
+
+    Good:
+        rnn, head = torch.nn.LSTM(3, 4, batch_first=True), torch.nn.Linear(4, 1)
+        batch_of_five = torch.arange(30.0).reshape(5, 2, 3) / 30
+        out, _ = rnn(batch_of_five)
+        head(out[:, -1]).pow(2).mean().backward()
+    """
+    calls = trace.once(Calls)
+    for few, times in calls.few_of_each_line(calls.with_tensors("select")):
+        for at in few:
+            found = _of_the_batch(calls, at) if calls.given(at).get("index") == LAST else None
+            if found is not None and calls.trained_users(calls.outputs(at)[0]):
+                yield _found(calls, at, found, times)
+                break
+
+
+def _of_the_batch(calls: Calls, at: int) -> tuple[str, bool, int, int] | None:
+    """The layer's type, whether its batch is first, its steps and samples; None: it is sound."""
+    (dim,) = calls.dims(at) or (NONE,)
+    maker = calls.maker(calls.inputs(at)[0])
+    layer = calls.module(maker) if maker != NONE else None
+    if dim not in (0, 1) or layer is None or layer.type not in LAYERS:
+        return None
+    own = calls.module(at)
+    if own is not None and own.id == layer.id:
+        return None
+    first = _has_batch_first(calls, layer.parameters)
+    shape = calls.shape(calls.inputs(at)[0])
+    if len(shape) != 3 or first is None:
+        return None
+    turned = calls.name(maker) == "transpose"  # else the batch is second, as it was computed
+    steps, samples = (shape[1], shape[0]) if turned else (shape[0], shape[1])
+    if turned and not first:
+        return None
+    return (layer.type, first, steps, samples) if dim == (0 if first else 1) else None
+
+
+def _has_batch_first(calls: Calls, parameters: tuple[int, ...]) -> bool | None:
+    """As the line says that made the layer; None: it does not stand there."""
+    origins = calls.trace.once(Origins)
+    made = [origin for each in parameters if (origin := origins.of(each)) is not None]
+    called = [*_layers_made(made[0].site.text)] if made else []
+    if len(called) != 1 or any(each.arg is None for each in called[0].keywords):
+        return None
+    given = [each.value for each in called[0].keywords if each.arg == "batch_first"]
+    if not given:
+        return False if len(called[0].args) < BATCH_FIRST else None
+    return bool(given[0].value) if isinstance(given[0], ast.Constant) else None
+
+
+def _layers_made(line: str) -> Iterator[ast.Call]:
+    """The calls in a line that make recurrent layers; none where it does not stand by itself."""
+    try:
+        tree = ast.parse(line.strip())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Call):
+            named = each.func
+            name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
+            if name in LAYERS:
+                yield each
+
+
+def _found(calls: Calls, at: int, found: tuple[str, bool, int, int], times: int) -> Found:
+    (type, first, steps, samples), site = found, calls.site(at)
+    again = f"; the line ran {times:,} times" if times > 1 else ""
+    shape = f"({samples}, {steps}, …)" if first else f"({steps}, {samples}, …)"
+    there = "batch first" if first else "steps first"
+    return Found(
+        message=f"The last sample of the batch is taken of the {type}'s output at {site}, and not "
+        f"the last step: wrong dim{again}",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)),),
+        why=f"the layer was made with batch_first={first}, so that its output is {shape}, {there}; "
+        f"index -1 of dim {0 if first else 1} is one of {samples} samples, of which all {steps} "
+        "steps go on",
+        fix="take `out[:, -1]`"
+        if first
+        else "take `out[-1]`; or, if data are (batch, steps, "
+        "features), make the layer with batch_first=True",
+        certainty=Certainty.INFERRED,
+    )
