@@ -100,8 +100,7 @@ def inspect(
         return
     if trace is None:
         raise UsageError("inspect needs a trace: gradscope inspect TRACE")
-    shape = _shape(format, json=json)
-    chosen = _Chosen(rule or [], ignore or [], known, write_known)
+    shape, chosen = _shape(format, json=json), _Chosen(rule or [], ignore or [], known, write_known)
     fails = _what_fails(fail_on or ["warning"])
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
