@@ -83,7 +83,7 @@ def _timings(title: str, timings: Sequence[Timing], rows: int) -> TableScene:
 
 def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
     columns = (
-        Column("module"),
+        Column("module", is_path=True),
         Column("type"),
         Column("parameters", is_number=True),
         Column("nodes", is_number=True),

@@ -18,6 +18,7 @@ class Column:
 
     title: str
     is_number: bool = False
+    is_path: bool = False  # its end tells more than its beginning
 
 
 @dataclass(frozen=True, slots=True)

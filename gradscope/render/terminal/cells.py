@@ -75,6 +75,14 @@ class Charset:
             text = text[1:]
         return (ellipsis + text)[: max(width, 0)]
 
+    def fit_numbered(self, text: str, width: int) -> str:
+        """The text in exactly this many cells; where it is cut it keeps the number behind its #."""
+        name, sign, number = text.rpartition("#")
+        end = sign + number
+        if not number.isdigit() or cell_len(self.text(text)) <= width or len(end) + 4 > width:
+            return self.fit(text, width)
+        return self.fit(name, width - len(end)) + end
+
     @property
     def _ellipsis(self) -> str:
         return ".." if self.plain else "…"

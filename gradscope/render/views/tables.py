@@ -11,7 +11,7 @@ from rich.text import Text
 from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.styles import ALARM, BOLD, GOOD, SOFT
 from gradscope.scene.readable import plural
-from gradscope.scene.tables import FactsScene, TableScene
+from gradscope.scene.tables import Column, FactsScene, TableScene
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
@@ -33,12 +33,18 @@ def table_lines(table: TableScene, width: int, charset: Charset) -> Iterator[Tex
     yield line((f"{GAP}{GAP.join(head)}".rstrip(), SOFT))
     for row in table.rows:
         cells = [
-            charset.fit(cell, room, right=column.is_number)
+            _fitted(cell, room, column, charset)
             for cell, column, room in zip(row, table.columns, widths, strict=True)
         ]
         yield line(f"{GAP}{GAP.join(cells)}".rstrip())
     if table.note:
         yield line((charset.fit(f"{GAP}{table.note}", width).rstrip(), SOFT))
+
+
+def _fitted(cell: str, room: int, column: Column, charset: Charset) -> str:
+    if column.is_path:
+        cell = charset.fit_end(cell, room)
+    return charset.fit(cell, room, right=column.is_number)
 
 
 def _widths(table: TableScene, width: int, charset: Charset) -> list[int]:

@@ -212,7 +212,7 @@ def _row(row: Row, until: int, sheet: _Sheet, charset: Charset) -> Text:
 def _title(row: Row, width: int, charset: Charset) -> str:
     """A leaf's name is a path, whose end tells more than its beginning."""
     if row.kind is not Kind.LEAF:
-        return charset.fit(row.title, width)
+        return charset.fit_numbered(row.title, width)
     title = charset.fit_end(row.title, width)
     return title + " " * (width - _cells_of(title, charset))
 

@@ -20,7 +20,7 @@ from gradscope.scene.graph.forward.arrows import kept_as
 from gradscope.scene.graph.forward.boxes import WHY, versions
 from gradscope.scene.graph.forward.marks import marks_of_calls
 from gradscope.scene.graph.forward.scene import lanes_of_calls
-from gradscope.scene.graph.forward.words import notes_of, nothing
+from gradscope.scene.graph.forward.words import ALL, notes_of, nothing
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.kinds import Kind, kind_of_call
 from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
@@ -53,7 +53,7 @@ def forward_tables(
         "flows": _flow_table(trace, columns, texts),
         "call_groups": groups,
     }, {
-        "notes": [shown(note) for note in notes_of(trace, selected, options)],
+        "notes": [shown(note.removesuffix(ALL)) for note in notes_of(trace, selected, options)],
         "lanes": [shown(title) for title in lanes.titles],
         "in_order": not columns.flows,
     }

@@ -6,8 +6,10 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from gradscope.render.terminal.cells import line
+from gradscope.render.terminal.cells import UNICODE, line
 from gradscope.render.terminal.terminal import Terminal
+from gradscope.render.views.tables import table_lines
+from gradscope.scene.tables import Column, TableScene
 
 LINES = [
     line("plain"),
@@ -37,3 +39,11 @@ def test_lines_are_drawn_as_rich_draws_them(
     drawn = ours.read()
     assert drawn == theirs.read()
     assert ("\x1b[" in drawn) == bool(told)
+
+
+def test_what_is_cut_keeps_the_number_of_a_node_and_the_end_of_a_path() -> None:
+    assert UNICODE.fit_numbered("ConvolutionBackward0#18", 20) == "ConvolutionBackw…#18"
+    assert UNICODE.fit_numbered("MulBackward0#2", 16) == "MulBackward0#2  "
+    table = TableScene("modules", (Column("module", is_path=True),), (("net.h.1.attn.c_attn",),))
+
+    assert [each.plain for each in table_lines(table, 14, UNICODE)][2:] == ["  …attn.c_attn"]

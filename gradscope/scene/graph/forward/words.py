@@ -19,6 +19,7 @@ from gradscope.trace.schema import NONE, Node, Op
 from gradscope.trace.text import visible
 from gradscope.trace.trace import Trace
 
+ALL = "; --all draws them"
 LEFT_OUT = (
     "in which parameters or data are filled or an optimizer steps",
     "of the engine's",
@@ -79,7 +80,7 @@ def notes_of(trace: Trace, selected: SelectedCalls, options: GraphOptions) -> It
     elif any(selected.left_out):
         left_out = zip(selected.left_out, LEFT_OUT, strict=True)
         words = [f"{plural(many, 'call')} {why}" for many, why in left_out if many]
-        yield f"without {', '.join(words)}; --all draws them"
+        yield f"without {', '.join(words)}{ALL}"
     inside = sum(calls.within.get(row, 0) for row in calls.rows[chosen].tolist())
     if inside:
         yield f"{plural(inside, 'call')} ran inside those that are drawn"
