@@ -54,25 +54,25 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 # that it may compute eight or sixteen numbers at once.
 
 
-@inner(fastmath={"contract"}, forceinline=True)
+@inner(fastmath={"contract"})
 def _sigmoids(row: Array, more: Array, bias: Array) -> None:
     for j in range(row.size):
         row[j] = HALF + HALF * _tanh(HALF * (row[j] + more[j] + bias[j]))
 
 
-@inner(fastmath={"contract"}, forceinline=True)
+@inner(fastmath={"contract"})
 def _tanhs(row: Array, more: Array, bias: Array) -> None:
     for j in range(row.size):
         row[j] = _tanh(row[j] + more[j] + bias[j])
 
 
-@inner(fastmath={"contract"}, forceinline=True)
+@inner(fastmath={"contract"})
 def _cells(entering: Array, kept: Array, new: Array, before: Array, cells: Array) -> None:
     for j in range(cells.size):
         cells[j] = kept[j] * before[j] + entering[j] * new[j]
 
 
-@inner(fastmath={"contract"}, forceinline=True)
+@inner(fastmath={"contract"})
 def _states(leaving: Array, cells: Array, state: Array) -> None:
     for j in range(cells.size):
         state[j] = leaving[j] * _tanh(cells[j])
@@ -90,7 +90,7 @@ def cell(gates: Array, more: Array, bias: Array, before: Array, cells: Array, st
         _states(row[3 * n :], cells[b], state[b])
 
 
-@inner(fastmath={"contract"}, forceinline=True)
+@inner(fastmath={"contract"})
 def _backward(
     entering: Array,
     kept: Array,

@@ -49,7 +49,7 @@ BYTES: Final = BITS // 8
 """How many bytes a vector has."""
 
 
-@inner(forceinline=True)
+@inner
 def add_products(
     a: Array,
     a_at: int,
@@ -77,7 +77,7 @@ def add_products(
         _one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
 
 
-@inner(forceinline=True)
+@inner
 def make_products(
     a: Array,
     a_at: int,
@@ -101,7 +101,7 @@ def make_products(
         _new_one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
 
 
-@inner(forceinline=True)
+@inner
 def of_row(row: int, rows: int) -> int:
     """Where a row is among the tiles', of which the last begins early enough to be whole."""
     first = row // ROWS * ROWS

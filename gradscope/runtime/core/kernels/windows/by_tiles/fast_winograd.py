@@ -41,7 +41,7 @@ uint = np.uintp
 PLACES = 16
 
 
-@inner(forceinline=True)
+@inner
 def whole(count: int, lanes: int) -> int:
     """So many numbers or a few more, which fill vectors."""
     return -(-count // lanes) * lanes
@@ -87,7 +87,7 @@ def _weights(weight: Array, of: Any, some: Any, room: Any, made: Array) -> None:
                 store(made, to + 12 * far, low)
 
 
-@inner(forceinline=True)
+@inner
 def _line(x: Array, begin: int, size: Any, place: Any, line: Array, to: int, count: int) -> None:
     """So many numbers of a line, from a place on that may be outside: there zeros are."""
     height, width = size
@@ -101,7 +101,7 @@ def _line(x: Array, begin: int, size: Any, place: Any, line: Array, to: int, cou
         line[uint(to + i)] = 0
 
 
-@inner(forceinline=True)
+@inner
 def _patches(x: Array, at: int, size: Any, place: Any, of: Any, room: Any, to: int) -> None:
     """Bᵀ patch B of one channel: patches by lines, images, places in a line."""
     lines, images, wide, apart = of
@@ -143,7 +143,7 @@ def _all_patches(x: Array, at: int, size: Any, place: Any, of: Any, room: Any, f
         _patches(x, begin, size, place, of, room, channel * far)
 
 
-@inner(forceinline=True)
+@inner
 def _put(sums: Array, start: int, far: int, made: Array, at: Any, of: Any, room: Any) -> None:
     """Aᵀ sums A of one channel, into its images."""
     lines, images, wide, apart = of
@@ -176,7 +176,7 @@ def _put_all(sums: Array, rows: int, far: int, made: Array, at: Any, of: Any, ro
         _put(sums, row * far, rows * far, made, place, of, room)
 
 
-@inner(forceinline=True)
+@inner
 def _down(sums: Array, at: int, far: int) -> Any:
     first, second = load(sums, at), load(sums, at + 4 * far)
     third, fourth = load(sums, at + 8 * far), load(sums, at + 12 * far)

@@ -56,14 +56,14 @@ def _beside(x: Array, at: int, size: Any, place: Any, made: Array, of: Any) -> N
                     made[uint(to + i * padded)] = 0
 
 
-@inner(forceinline=True)
+@inner
 def _across(x: Array, at: int, right: int) -> Any:
     first, second = load(x, at), load(x, at + right)
     third, fourth = load(x, at + 2 * right), load(x, at + 3 * right)
     return first - third, second + third, third - second, second - fourth
 
 
-@inner(forceinline=True)
+@inner
 def _down(made: Array, at: int, far: int, first: Any, second: Any, third: Any, fourth: Any) -> None:
     store(made, at, first - third)
     store(made, at + 4 * far, second + third)
@@ -91,7 +91,7 @@ def _patches(beside: Array, made: Array, of: Any) -> None:
             _down(made, to + 3 * far, far, d, h, m, q)
 
 
-@inner(forceinline=True)
+@inner
 def _spread(made: Array, at: int, far: int, upper: Any, lower: Any) -> None:
     """Two numbers of a gradient, one above the other, as four places."""
     store(made, at, upper)
@@ -144,7 +144,7 @@ def _multiply(grads: Array, seen: Array, sums: Array, of: Any, a_steps: Any, b_s
                 add_products(*matrices, sums, to, padded, min(wide, vectors - vector))
 
 
-@inner(forceinline=True)
+@inner
 def _gathered(sums: Array, at: int, far: int, half: Any) -> Any:
     """Gᵀ of four places, so far apart."""
     first, fourth = load(sums, at), load(sums, at + 3 * far)
