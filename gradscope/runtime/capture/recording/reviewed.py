@@ -137,6 +137,7 @@ FUNCTIONS: dict[str, Any] = {
     **_names("core.tensors.tensor.assigned_grad", "check_grad", HARMLESS),
     **_names("core.autograd.engine.evaluate", "evaluate_function", HARMLESS),
     **_names("core.probe", "_nobody", HARMLESS),
+    **_names("compiler", "is_compiling", HARMLESS),
     **_names(
         "core.calls.long_way", "_cast _floating connect down take_road arrays_of _operand", HARMLESS
     ),

@@ -28,7 +28,9 @@ from gradscope.runtime.capture.recording.recording import Recording
 from gradscope.runtime.core.state.frames import WRITTEN
 
 NUMPY = str(Path(np.__file__).parent)
-IMPORTING = "<frozen importlib._bootstrap>"
+IMPORTING = "importlib._bootstrap"
+STAND_INS = "<frozen importlib._bootstrap>"
+"""Their file: Note [A frame that is not there] in record/acts/stand_ins.py."""
 OURS, FOREIGN, SHUFFLES, LOOKS, DRAWS = range(5)
 RUNS_PROGRAMS = ("gradscope.runtime", "gradscope.callbacks")
 
@@ -89,7 +91,7 @@ class Watching:
         self.program = program
         self.recording = recording
         self._made: dict[int, tuple[Any, dict[str, Any]]] = {}  # factories under way, by frame
-        self._importing: FrameType | None = None
+        self._aside: FrameType | None = None  # what runs until it returns is no part of the step
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -108,10 +110,10 @@ class Watching:
         recording, code = self.recording, frame.f_code
         if recording.inside or recording.stops:
             return
-        if self._importing is not None or code.co_filename == IMPORTING:
-            self._import(frame, event)
+        module = frame.f_globals.get("__name__", "")
+        kind, what = _kind_of(code, module)
+        if self._looks_aside(frame, event, module, is_programs=kind == FOREIGN and not what):
             return
-        kind, what = _kind_of(code, frame.f_globals.get("__name__", ""))
         if event == "call":
             if kind == FOREIGN and not what:
                 self.program.add(code, frame.f_globals)
@@ -126,12 +128,25 @@ class Watching:
         elif event == "c_call" and kind == FOREIGN and not what:
             self._of_c(frame, arg)
 
-    def _import(self, frame: FrameType, event: str) -> None:
-        """What a first import runs, of a kernel's library, say, is no part of the step."""
-        if self._importing is None and event == "call":
-            self._importing = frame
-        elif self._importing is frame and event == "return":
-            self._importing = None
+    def _looks_aside(self, frame: FrameType, event: str, module: str, *, is_programs: bool) -> bool:
+        """Whether this is no part of the step: of an import, or what a watcher does for itself.
+
+        A kernel may import its library. Stand-ins call what they stand for, which is looked at,
+        and so is what a watcher calls of the program.
+        """
+        aside = self._aside
+        if aside is None:
+            watches = _is_watchers(module) and frame.f_code.co_filename != STAND_INS
+            if event == "call" and (watches or module == IMPORTING):
+                self._aside = frame
+            return self._aside is not None
+        calls_back = is_programs and event == "call"
+        if (frame is aside and event == "return") or (
+            calls_back and _is_watchers(aside.f_globals.get("__name__", ""))
+        ):
+            self._aside = None
+            return not calls_back
+        return True
 
     def _of_c(self, frame: FrameType, function: Any) -> None:
         reason = c_function(function)
@@ -158,6 +173,10 @@ class Watching:
             self.recording.constant(result._array)
         elif reason is reviewed.DRAWN and result is not None:
             reviewed.drawn(self.recording, frame, given, result)
+
+
+def _is_watchers(module: str) -> bool:
+    return module.partition(".")[0] == "gradscope" and not module.startswith(RUNS_PROGRAMS)
 
 
 def _called_by_runtime(frame: FrameType) -> bool:
@@ -193,8 +212,8 @@ def _classified(code: CodeType, module: str) -> tuple[int, str]:
     top = module.partition(".")[0]
     if file.startswith(NUMPY) or top in ("numpy", "numba", "llvmlite"):
         return FOREIGN, f"NumPy's {code.co_name} is called"
-    if top == "gradscope" and not module.startswith(RUNS_PROGRAMS):
-        return OURS, ""  # a watcher, which is told of the step
+    if _is_watchers(module):
+        return OURS, ""  # it is told of the step
     if top in reviewed.SHUFFLING or top.startswith("namedtuple_"):
         return SHUFFLES, ""
     if top in sys.stdlib_module_names and top != "__main__":

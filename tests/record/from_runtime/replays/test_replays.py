@@ -74,6 +74,28 @@ def test_replays_of_steps_have_their_traces(level: str, part: int) -> None:
     assert {name: reason for name in names if (reason := compared(name, level))} == {}
 
 
+@pytest.mark.parametrize("look", ["item", "__float__", "__bool__", "tolist"])
+def test_a_step_that_looks_at_its_numbers_does_so_while_it_is_recorded(look: str) -> None:
+    weight = torch.ones(3, requires_grad=True)
+    seen: list[float] = []
+
+    def step(x: Any) -> Any:
+        weight.grad = None
+        loss = (weight * x).sum()
+        loss.backward()
+        with torch.no_grad():
+            number = getattr(loss, look)()
+        if number and loss.detach().item() < 0:
+            seen.append(float(number))
+        return loss
+
+    captured = Captured(step)
+    traced(lambda: [captured(torch.full((3,), float(6 - nr))) for nr in range(12)])
+
+    assert len(seen) == 5
+    assert f"looks at numbers at {__file__}:" in str(captured.stops[0])
+
+
 @pytest.mark.parametrize("name", ["mlp", "models/gan", "models/gpt", "models/pinn"])
 def test_a_sample_that_trains_has_its_trace(name: str) -> None:
     path = SAMPLES / f"{name}.py"
