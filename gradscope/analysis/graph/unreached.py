@@ -129,14 +129,16 @@ class Graphs:
             if int(module[place]) in parts:
                 runs[int(module[place]), int(stack[place])].append(int(rows[place]))
         most = max(runs.values(), key=len)
-        died = self.died[most]
+        # The first has the nodes that gather gradients, too, which go with the last graph of all.
+        counted = most[1:] if self.many[most[0]] > self.many[most[-1]] else most
+        born, died = self.t[counted], self.died[counted]
         return Stretch(
             nodes=int(self.many[rows].sum()),
             begin=int(self.t[rows[0]]),
             end=int(self.until[rows].max()),
             rows=rows,
             passes=len(most),
-            together=_together(self.t[most], died) if self.sees_ends else 0,
+            together=_together(born, died) if self.sees_ends else 0,
             last=bool(rows[-1] + 1 == len(self.t)),
         )
 
