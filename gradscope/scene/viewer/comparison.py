@@ -8,10 +8,14 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Finding
+from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.analysis.graph.forward.select import select_calls
+from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.fingerprints import shortened
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.likeness.calls import same_calls
 from gradscope.analysis.likeness.compare import Comparison, compare
 from gradscope.analysis.likeness.differences import SameNodes, Section
 from gradscope.analysis.report import inspect
@@ -85,6 +89,35 @@ class Against:
             ],
         }
 
+    def calls(self, drawn: Table, part: Selection, texts: Texts) -> dict[str, Table]:
+        """The same of the calls of the forward graph, behind which data stand; and what is gone."""
+        one, other = (each.trace.once(ForwardCalls) for each in (self._earlier, self._scope))
+        same = same_calls(self._earlier.trace, self._scope.trace, self._comparison.same)
+        place_of = {id: place for place, id in enumerate(other.id.tolist())}
+        ids, is_data = (np.asarray(drawn[name]) for name in ("id", "is_leaf"))
+        places = ints(place_of.get(each, NONE) for each in ids.tolist())
+        places[is_data != 0] = NONE
+        then = np.where(places == NONE, NONE, np.append(same.in_other, NONE)[places])
+        status = np.where(places == NONE, UNKNOWN, np.where(then == NONE, NEW, SAME))
+        took = np.where(one.end == NONE, NONE, one.end - one.begin)
+        row_of = {place: row for row, place in enumerate(places.tolist()) if place != NONE}
+        gone = select_calls(self._earlier.trace, part, everything=False).places
+        gone = gone[same.in_one[gone] == NONE]
+        following = np.append(same.in_one, NONE)
+        rows = [_row_behind(place, following, row_of) for place in gone.tolist()]
+        sites = [site_of(self._earlier.trace, int(one.stack[place])) for place in gone.tolist()]
+        return {
+            "compared_calls": {"status": status, "ran": np.append(took, NONE)[then]},
+            "gone_calls": {
+                "title": texts.column(one.of(place) for place in gone.tolist()),
+                "is_leaf": np.zeros(len(gone), np.int64),
+                "place": texts.column(site.place for site in sites),
+                "code": texts.column(site.text for site in sites),
+                "ran": took[gone],
+                "node": ints(rows),
+            },
+        }
+
     def _nodes(self) -> Table:
         """Whether a node was there before, and how long it ran then; NONE where nobody knows."""
         same = self._comparison.same
@@ -120,6 +153,14 @@ class Against:
             "ran": spent,
             "node": self._scope.rows(_in_place_of(gone, same)),
         }
+
+
+def _row_behind(place: int, following: Ids, row_of: dict[int, int]) -> int:
+    """The row of the first call behind a place that both have and the page shows, or NONE."""
+    for each in following[place + 1 :].tolist():
+        if each in row_of:
+            return row_of[each]
+    return NONE
 
 
 def _in_place_of(gone: Ids, same: SameNodes) -> Ids:

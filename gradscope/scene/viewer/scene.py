@@ -78,9 +78,9 @@ def viewer_scene(
     selection = selection or Selection()
     scope = scope_of(trace, selection)
     against: Against | None = None
+    part = Selection(selection.step, selection.backward)
     if earlier is not None:
         tell("comparing the traces")
-        part = Selection(selection.step, selection.backward)
         against = Against(scope, scope_of(earlier.trace, part), earlier.names)
     texts = Texts()
     times, during = times_of(scope), part_of_time(scope, selection)
@@ -116,6 +116,7 @@ def viewer_scene(
         **source_tables(scope, texts),
         **forward,
         **(against.tables(texts) if against else {}),
+        **(against.calls(forward["calls"], part, texts) if against and forward else {}),
     }
     start = start_of(trace)
     facts = _facts(scope, selection, len(report.unchecked))

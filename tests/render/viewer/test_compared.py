@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from gradscope.trace.schema import NONE
+from tests.analysis.likeness.test_calls import with_calls
 from tests.shared.chains import chain
 
 pytestmark = pytest.mark.browser
@@ -33,6 +35,26 @@ def test_what_is_new_gone_and_slower_is_listed_and_leads_to_its_node(opened: Ope
         ["+"],
         [],
     ]
+
+
+def test_the_forward_graph_is_compared_too(opened: Opens) -> None:
+    earlier = with_calls(chain(Sin=1, Mul=1), ("sin", 0, "s"), ("mul", 1, "m"))
+    later = chain(Mul=1, Log=1)
+    later = with_calls(later, ("rand", NONE, "r"), ("mul", 0, "m"), ("log", 1, "l"))
+    page = opened(later, earlier=earlier)
+
+    said = page.inner_text("#compared-panel")
+    assert "+ 1 call without a node that only new.json has\nrand" in said
+    assert "− 1 call that only old.json has\nsin" in said
+    page.get_by_role("button", name="rand", exact=True).click()
+    page.wait_for_timeout(40)
+    assert "+ new: old.json has no such call" in page.inner_text("#details")
+    forward = "gradscope.graphs.forward"
+    signs = (
+        f"{forward}.picture.all.map(box => "
+        f"[{forward}.model.title(box.node), ...{forward}.changed.signs(box)])"
+    )
+    assert sorted(page.evaluate(signs)) == [["log", "+"], ["mul", "−"], ["rand", "+"]]
 
 
 def test_the_colours_can_tell_what_became_slower(opened: Opens) -> None:

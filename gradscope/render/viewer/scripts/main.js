@@ -203,7 +203,7 @@ async function begin() {
   new Details(graphs);
   const legend = new Legend(app);
   new Slowest(app);
-  if (app.changed) new Compared(app);
+  if (app.changed) new Compared(app, graphs);
   const findings = new Findings(app);
   const search = new Search(app);
   const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));

@@ -23,7 +23,7 @@ export class App {
     this.tree = new Tree(model);
     this.states = states;
     /** @type {Changes | null} what differs from the trace that this one is held against */
-    this.changed = model.tables.compared && !model.isForward ? new Changes(model, this.tree) : null;
+    this.changed = model.tables.compared ? new Changes(model, this.tree) : null;
     /** @type {((changes: Set<Change>) => void)[]} */
     this.listeners = [];
     /** @type {Set<Change>} */

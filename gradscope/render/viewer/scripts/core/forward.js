@@ -19,8 +19,9 @@ export function forwardModel(main) {
   calls.columns.ordinal = ordinalsOf(calls);
   const runs = new Table({ node: rows, self_ns: took, position: none, thread: none, queue: none, after: none, backward: none, pushed: none, begun: none, ended: none, failed: none }, []);
   const empty = (/** @type {Table} */ table) => new Table(Object.fromEntries(Object.keys(table.columns).map((name) => [name, new Int32Array(0)])), table.texts);
-  const model = new Model(main.facts, {
-    ...tables, nodes: calls, edges: flows, groups, runs,
+  const { compared } = main.facts;
+  const model = new Model({ ...main.facts, compared: compared && { ...compared, timed: true } }, {
+    ...tables, nodes: calls, edges: flows, groups, runs, compared: tables.compared_calls, gone: tables.gone_calls,
     findings: empty(tables.findings), saved: empty(tables.saved), values: empty(tables.values), hooks: empty(tables.hooks),
   });
   model.isForward = true;
@@ -136,7 +137,7 @@ export class Graphs {
     if (changes.has("backward")) forward.setBackward(main.backward);
     forward.event = main.event;
     forward.range = main.range;
-    forward.coloring = main.coloring === "slower" ? "kind" : main.coloring;
+    forward.coloring = main.coloring;
     if (changes.has("selection")) this.toForward(false);
     forward.tell(...[...changes].filter((each) => each === "event" || each === "look" || each === "range"));
   }

@@ -1,5 +1,6 @@
 /** All about a forward call: what it was given, what it returned, the node it made, or why it made none. */
 
+import { since } from "./compared.js";
 import { chip, link, listed, made } from "./outline.js";
 import { GradientFacts } from "./gradients.js";
 import { MODULE } from "../core/tree.js";
@@ -18,6 +19,7 @@ export class CallFacts extends GradientFacts {
     title.append(chip(nodes.get("kind")[call], data), ` ${model.title(call)}`);
     element.append(title, made("p", "under", data ? `data · tensor ${nodes.get("id")[call]}` : `forward call · ${model.facts.kinds[nodes.get("kind")[call]]} · call ${nodes.get("id")[call]}`));
     this.facts(this.aboutCall(call));
+    if (!data) element.append(...since(app, { is: "node", node: call }));
     const given = app.edgesOf(call, "gives");
     const used = app.edgesOf(call, "takes");
     if (model.facts.forward.in_order) {

@@ -18,9 +18,10 @@ export function change(before, now) {
 
 /** The list on the left. */
 export class Compared {
-  /** @param {App} app */
-  constructor(app) {
+  /** @param {App} app @param {import("../core/forward.js").Graphs} graphs */
+  constructor(app, graphs) {
     this.app = app;
+    this.graphs = graphs;
     this.changes = /** @type {import("../core/changes.js").Changes} */ (app.changed);
     this.element = /** @type {HTMLElement} */ (document.getElementById("compared-panel"));
     /** @type {HTMLElement} */ (document.getElementById("tab-compared")).hidden = false;
@@ -31,6 +32,7 @@ export class Compared {
     this.differences(0, Math.min(kinds, 1));
     this.fresh();
     this.gone();
+    this.calls();
     this.times();
     this.findings();
     this.differences(1, kinds);
@@ -134,6 +136,20 @@ export class Compared {
     });
   }
 
+  /** Calls that made no node: of the others the nodes are listed. */
+  calls() {
+    const { app, graphs } = this;
+    const { calls, compared_calls: compared, gone_calls: gone } = app.model.tables;
+    if (!compared) return;
+    const [old, fresh] = this.changes.facts.names;
+    const rows = [...calls.get("id").keys()].filter((call) => compared.get("status")[call] === 2 && calls.get("made")[call] < 0);
+    if (rows.length) this.title(`+ ${plural(rows.length, "call")} without a node that only ${fresh} has`);
+    this.list(rows, (call) => [link(calls.text("name", call), () => { graphs.show(true); graphs.forward?.selectNode(call); graphs.forward?.unfold(call); })]);
+    const left = [...gone.get("node").keys()];
+    if (left.length) this.title(`− ${plural(left.length, "call")} that only ${old} has`);
+    this.list(left, (row) => [made("span", "", gone.text("title", row)), made("span", "soft", ` ${gone.text("place", row)}`)]);
+  }
+
   findings() {
     const { findings } = this.app.model.tables;
     const { new_findings: fresh, gone_findings: gone } = this.changes.facts;
@@ -163,14 +179,16 @@ export function since(app, box) {
   if (!changes) return [];
   const [before] = changes.facts.names;
   const group = box.is === "group";
+  const { isForward } = app.model;
+  const [one, many] = isForward ? ["call", "calls"] : ["node or leaf", "nodes and leaves"];
   const said = [];
-  if (!group && changes.isNew(box.node)) said.push(`+ new: ${before} has no such node`);
-  if (group && changes.newIn[box.group]) said.push(`+ ${plural(changes.newIn[box.group], "node or leaf", "nodes and leaves")} that ${before} has not`);
+  if (!group && changes.isNew(box.node)) said.push(`+ new: ${before} has no such ${isForward ? "call" : "node"}`);
+  if (group && changes.newIn[box.group]) said.push(`+ ${plural(changes.newIn[box.group], one, many)} that ${before} has not`);
   const gone = group ? changes.goneIn[box.group] : changes.goneAt.get(box.node)?.length ?? 0;
-  if (gone) said.push(`− ${plural(gone, "node or leaf", "nodes and leaves")} gone ${group ? "from here" : "before it"}`);
+  if (gone) said.push(`− ${plural(gone, one, many)} gone ${group ? "from here" : "before it"}`);
   const ran = group ? changes.beforeIn[box.group] : changes.before[box.node];
   if (changes.facts.timed && ran >= 0 && (group || changes.status[box.node] === 1)) {
-    said.push(`ran ${change(ran, group ? app.tree.ns[box.group] : app.tree.nodeNs[box.node])}`);
+    said.push(`${isForward ? "took" : "ran"} ${change(ran, group ? app.tree.ns[box.group] : app.tree.nodeNs[box.node])}`);
   }
   return [made("h3", "", `Since ${before}`), ...said.map((each) => made("p", "", each))];
 }
