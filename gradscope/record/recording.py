@@ -88,6 +88,7 @@ class Recording:
         self._leaving = ""  # why the step under way is left out, or what is left of it
         self._cut = False  # it was recorded up to the end of a backward
         self._pausing: Pause | None = None
+        self._is_part = options.steps is not None or options.max_events is not None
 
     def start(self) -> Recording:
         """Watch from here on."""
@@ -272,6 +273,8 @@ class Recording:
         if session is None:
             return
         session.flush_if_due()
+        if not self._is_part:
+            return
         if self._leaving:  # only now is it known to have been a step: see analysis.identity.steps
             self._left_out[self._leaving] += 1
         self._leaving, self._cut = "", False
@@ -291,7 +294,7 @@ class Recording:
         if session is None:
             return
         session.flush_if_due()
-        if self._pausing is None and not self._has_room():
+        if self._is_part and self._pausing is None and not self._has_room():
             self._cut = True
             self._pause(session, "dropped")
 

@@ -73,7 +73,8 @@ class Session:
     def backward_ended(self, *, creates: bool) -> None:
         """One that ran in no other is over, recorded or not; whether it was to make a graph."""
         self.steps.ended(sys._getframe(1), creates=creates)
-        self.acts.backward_ended()
+        if self.acts.acts.on:
+            self.acts.backward_ended()
         self.task_ended()
 
     def flush_if_worth_it(self, waiting: int = 0) -> None:

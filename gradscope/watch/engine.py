@@ -14,7 +14,7 @@ import warnings
 from contextlib import suppress
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd.variable import Variable
@@ -25,8 +25,9 @@ from gradscope.watch.unseen import unseen
 from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from gradscope.watch.creation import Creation
     from gradscope.watch.listener import Faults, Listener
     from gradscope.watch.runs import Runs
     from gradscope.watch.walk import Graph
@@ -58,7 +59,7 @@ class Engine:
         graph: Graph,
         runs: Runs | None,
         faults: Faults,
-        anomaly_asked_for: Callable[[], bool],
+        creation: Creation,
         *,
         values: bool,
     ) -> None:
@@ -66,7 +67,7 @@ class Engine:
         self._graph = graph
         self._runs = runs
         self._faults = faults
-        self._anomaly_asked_for = anomaly_asked_for
+        self._creation = creation  # knows whether the program has asked for anomaly mode
         self._values = values  # whether the gradients are wanted that it takes and hands over
         self.left_out: dict[str, int] = {}
         self.looks = True  # at the backwards that come
@@ -96,22 +97,26 @@ class Engine:
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
         """Run it, told before and after. Whatever goes wrong with the telling, it runs."""
         task, failed, creates, left_out = None, None, False, False
+        frame = sys._getframe(1)
         try:
             since = self._listener.attends() if self.looks else 0
             left_out = self.looks and not since
             asked = _asked(*given, **more)
-            creates = bool(asked.create)
+            creates = bool(asked[2])
             if since:
-                task = self._begin(tensors, asked, sys._getframe(1), since)
+                task = self._begin(tensors, asked, frame, since)
         except Exception as error:  # noqa: BLE001  Note [A fault of ours] in listener.py
             self._faults.noted("a backward began", error)
         try:
-            handed = self._caller(sys._getframe(1))(self.own.run_backward, tensors, *given, **more)
+            # A line that is not PyTorch's may be shown the warning.
+            named = frame.f_globals.get("__name__") == CALLS_THE_ENGINE
+            caller = from_the_line_of(frame) if named or self._creation.asked_for else calls
+            handed = caller(self.own.run_backward, tensors, *given, **more)
         except BaseException as error:
             failed = error
             leave_no_frame(error)  # of the two that are ours: this one,
             leave_no_frame(error)  # and the one that stands on the program's line
-            if not self._anomaly_asked_for():
+            if not self._creation.asked_for:
                 _without_hint(error)
             raise
         else:
@@ -136,55 +141,39 @@ class Engine:
         with suppress(TooDeep), unseen():
             self._graph.made_inside(handed or ())
 
-    def _caller(self, frame: FrameType) -> Callable[..., Any]:
-        """What calls it for this frame; a line that is not PyTorch's may be shown the warning."""
-        if self._anomaly_asked_for() or frame.f_globals.get("__name__") == CALLS_THE_ENGINE:
-            return from_the_line_of(frame)
-        return calls
-
     def _end(self, task: Any, failed: BaseException | None) -> None:
         if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
             failed = None
         ran = None if self._runs is None else self._runs.ends(failed=failed is not None)
-        with unseen():
-            self._listener.backward_ends(task, failed, ran)
+        self._listener.backward_ends(task, failed, ran)
 
-    def _begin(self, tensors: Sequence[Any], asked: Asked, frame: FrameType, since: int) -> Any:
-        if self._anomaly_asked_for():
+    def _begin(self, tensors: Sequence[Any], given: Asked, frame: FrameType, since: int) -> Any:
+        if self._creation.asked_for:
             _show_the_warning()
         elif not warnings.filters or warnings.filters[0] is not _HIDDEN:
             _hide_the_warning()
-        with unseen():
-            return self._looked_at(tensors, asked, frame, since)
-
-    def _looked_at(self, tensors: Sequence[Any], given: Asked, frame: FrameType, since: int) -> Any:
         grads, keep, create, inputs, gathers = given
-        if inputs and not all(getattr(each, "requires_grad", True) for each in inputs):
-            return None  # PyTorch is about to refuse it
-        try:
-            roots, above = self._graph.roots(tensors)
-            wanted = self._graph.wanted(inputs) if inputs else ()
-        except NotDifferentiable:
-            return None
-        except TooDeep:
-            text = f"a backward, since paths in its graph have more than {DEEPEST:,} nodes"
-            self.left_out[text] = self.left_out.get(text, 0) + 1
-            return None
-        asked = Backward(
-            roots,
-            wanted,
-            bool(keep),
-            bool(create),
-            bool(gathers),
-            above,
-            torch._C._autograd._get_sequence_nr() if len(roots) > 1 else 0,
-        )
-        found = self._graph.found()
-        if found:
-            self._listener.found(found)
-        task = self._listener.backward_begins(asked, frame, since)
-        if self._values:
-            self._listener.seeded(task, asked, grads or ())
+        with unseen():
+            if inputs and not all(getattr(each, "requires_grad", True) for each in inputs):
+                return None  # PyTorch is about to refuse it
+            try:
+                roots, above = self._graph.roots(tensors)
+                wanted = self._graph.wanted(inputs) if inputs else ()
+            except NotDifferentiable:
+                return None
+            except TooDeep:
+                text = f"a backward, since paths in its graph have more than {DEEPEST:,} nodes"
+                self.left_out[text] = self.left_out.get(text, 0) + 1
+                return None
+            sequence = torch._C._autograd._get_sequence_nr() if len(roots) > 1 else 0
+            asked = Backward(
+                roots, wanted, bool(keep), bool(create), bool(gathers), above, sequence
+            )
+            if self._graph.waiting:
+                self._listener.found(self._graph.found())
+            task = self._listener.backward_begins(asked, frame, since)
+            if self._values:
+                self._listener.seeded(task, asked, grads or ())
         if task is not None and self._runs is not None:
             self._runs.begins()
         return task
@@ -194,14 +183,9 @@ SAID_AFTERWARDS = "The differentiated Tensor at index"
 """How PyTorch begins to say, of a backward that is over, that nothing was found for an input."""
 
 
-class Asked(NamedTuple):
-    """What PyTorch's engine is given besides tensors."""
-
-    grads: Any
-    keep: Any
-    create: Any
-    inputs: Any
-    gathers: Any
+Asked = tuple[Any, Any, Any, Any, Any]
+"""What PyTorch's engine is given besides tensors: gradients, whether it keeps the graph and makes
+one, which inputs' gradients it is asked for, and whether it gathers those of leaves."""
 
 
 def _asked(
@@ -212,7 +196,7 @@ def _asked(
     allow_unreachable: Any = False,  # noqa: ARG001, FBT002
     accumulate_grad: Any = False,  # noqa: FBT002
 ) -> Asked:
-    return Asked(grad_tensors, keep_graph, create_graph, inputs, accumulate_grad)
+    return grad_tensors, keep_graph, create_graph, inputs, accumulate_grad
 
 
 def _hide_the_warning() -> None:

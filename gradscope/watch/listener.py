@@ -301,8 +301,8 @@ class Listener(Protocol):
         """An optimizer is about to write its parameters."""
         ...
 
-    def stepped(self, optimizer: Any) -> None:
-        """An optimizer has written its parameters."""
+    def stepped(self, optimizer: Any, frame: FrameType) -> None:
+        """An optimizer has written its parameters; the frame of its step."""
         ...
 
     def step_is_over(self) -> None:

@@ -7,6 +7,7 @@ ours while we watch. It first asks whether a compiler is looking: to that, it is
 
 from __future__ import annotations
 
+import sys
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -125,24 +126,27 @@ class Modules:
         return __next__
 
     def _watched_span(self, own: Any) -> Any:
-        begins, ends, guarded = (
-            self._listener.loading_begins, self._listener.loading_ends, self._faults.guarded
+        begins, ends, noted = (
+            self._listener.loading_begins, self._listener.loading_ends, self._faults.noted
         )  # fmt: skip
         is_compiling, method = torch.compiler.is_compiling, own.__name__
-        when, after = f"{method} was called", f"{method} returned"
 
         @wraps(own)
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return own(self, *args, **kwargs)
-            token = guarded(when, begins, f"{type(self).__name__}.{method}")
+            try:
+                token = begins(f"{type(self).__name__}.{method}")
+            except Exception as error:  # noqa: BLE001  Note [A fault of ours]
+                noted(f"{method} was called", error)
+                return own(self, *args, **kwargs)
             try:
                 return own(self, *args, **kwargs)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
             finally:
-                guarded(after, ends, token)
+                ends(token)
 
         return called
 
@@ -152,12 +156,21 @@ class Modules:
         if self.writes is not None:
             self._stepping += 1
             self.writes.leave_out()
-        self._faults.guarded("a step began", self._listener.stepping, optimizer)
+        try:
+            self._listener.stepping(optimizer)
+        except Exception as error:  # noqa: BLE001  Note [A fault of ours]
+            self._faults.noted("a step began", error)
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not self._paused:
-            self._faults.guarded("a step ended", self._listener.stepped, optimizer)
+            try:
+                self._listener.stepped(optimizer, sys._getframe(1))
+            except Exception as error:  # noqa: BLE001  likewise
+                self._faults.noted("a step ended", error)
         if self._stepping and self.writes is not None:
             self._stepping -= 1
             self.writes.leave_out(over=True)
-        self._faults.guarded("a step ended", self._listener.step_is_over)
+        try:
+            self._listener.step_is_over()
+        except Exception as error:  # noqa: BLE001  likewise
+            self._faults.noted("a step ended", error)

@@ -78,19 +78,21 @@ class NativeRuns:
         pass
 
     def begins(self) -> None:
-        place, local = self._observer.place, self._local
+        observer, local = self._observer, self._local
         with self._lock:
-            if not self._under_way and place() > ENOUGH:
+            place = observer.place()
+            if not self._under_way and place > ENOUGH:
                 self._read()
-                self._observer.again()
+                observer.again()
+                place = observer.place()
             self._under_way += 1
-            local.stretches.append(Stretch(self._reads, place(), local.thread))
+            local.stretches.append(Stretch(self._reads, place, local.thread))
 
     def ends(self, *, failed: bool) -> Stretch:  # noqa: ARG002 -- only hooks miss the end of a run
         stretches = self._local.stretches
         stretch = stretches.pop()
-        stretch.last = self._observer.place()
-        stretch.many = stretch.last - stretch.since
+        stretch.last = last = self._observer.place()
+        stretch.many = last - stretch.since
         if stretches:
             stretches[-1].inside += ((stretch.since, stretch.last),)
         with self._lock:

@@ -69,7 +69,8 @@ class Graph:
         self._attend = attend  # called with each node that is found
         self._saved = saved
         self._arguments = listener.arguments
-        self._waiting: list[Found] = []
+        self.waiting: list[Found] = []
+        """Nodes that nobody has been told of."""
         self._slots: WeakKeyDictionary[type, list[tuple[str, str]]] = WeakKeyDictionary()
         self._leaves: dict[int, Leaf] = {}  # by address
 
@@ -135,7 +136,7 @@ class Graph:
         made.topological = 0
         self._leaf_of(leaf).node = made.number
         inputs = [(leaf.shape, leaf.dtype, leaf.device)]
-        self._waiting.append(Found(made, ACCUMULATE, -1, 0, (), inputs, (), leaf, made_before=True))
+        self.waiting.append(Found(made, ACCUMULATE, -1, 0, (), inputs, (), leaf, made_before=True))
         return made.number
 
     def number_of_leaf(self, leaf: Any) -> int:
@@ -154,7 +155,7 @@ class Graph:
 
     def found(self) -> list[Found]:
         """Nodes that nobody has been told of."""
-        found, self._waiting = self._waiting, []
+        found, self.waiting = self.waiting, []
         return found
 
     def made_of(self, node: Any) -> Known | None:
@@ -225,7 +226,7 @@ class Graph:
             self._argue(node, made)
         if self._attend is not None:
             self._attend(node, made.number)
-        self._waiting.append(
+        self.waiting.append(
             Found(
                 made,
                 node.name(),

@@ -66,7 +66,7 @@ class Watcher:
             self.graph,
             self.runs,
             self.faults,
-            lambda: self.creation.asked_for,
+            self.creation,
             values=self.ring is not None,
         )
         self.modules = Modules(listener, self.faults)

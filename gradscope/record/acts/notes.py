@@ -8,6 +8,7 @@ from ctypes import string_at
 from itertools import count
 from pathlib import Path
 from threading import Lock
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import finalize, ref
 from zlib import crc32
@@ -121,14 +122,17 @@ class Acts:
 
     def caller(self, frame: FrameType) -> FrameType | None:
         """The frame of the program that called, as this one shows it; None: the engine did."""
-        is_machinery = self.session.sites.is_machinery
+        sites = self.session.sites
         code = frame.f_code
-        if is_machinery(code):
-            above = frame.f_back
-            if not code.co_filename.startswith(WATCHERS) or above is None:
-                return None
-            return None if is_machinery(above.f_code) else above
-        return frame
+        known = sites.known_machinery.get(id(code))
+        if known is False:  # as nearly always
+            return frame
+        if known is None and not sites.is_machinery(code):
+            return frame
+        above = frame.f_back
+        if not code.co_filename.startswith(WATCHERS) or above is None:
+            return None
+        return None if sites.is_machinery(above.f_code) else above
 
     def is_inside(self) -> bool:
         """Whether the forward of a module is running."""
@@ -150,24 +154,38 @@ class Acts:
         `tensors`: or the place of a list of them, from `listed`. `at`: its time and step, if not
         now.
         """
-        session = self.session
         if frame is not None:
-            stack = session.sites.of_several(frame, FRAMES)
+            stack = self.session.sites.of_several(frame, FRAMES)
         if kind in COUNTED and self.is_too_many(kind, stack):
             return NONE
+        return self.put(
+            kind, stack, of, self.facts(kind, facts),
+            tensors if isinstance(tensors, int) else self.listed(tensors),
+            NONE if module is None else self._id_of(module), at,
+        )  # fmt: skip
+
+    def put(
+        self,
+        kind: Deed,
+        stack: int,
+        of: int,
+        facts: int,
+        tensors: int = 0,
+        module: int = NONE,
+        at: tuple[int, int] | None = None,
+    ) -> int:
+        """The same in numbers: `facts` and `tensors` from the functions of these names."""
+        session = self.session
         contexts = session.contexts
-        state = contexts.state()
-        place = contexts.place(state)
+        state, place = contexts.here()
         if session.places is not None:
             session.places.news.add(kind.value)
         number = self.next_id()
-        t, step = at or (contexts.now(), contexts.step)
+        t, step = at or (perf_counter_ns() - session.start, contexts.step)
         self._log.note(
-            number, self._kinds[kind], of,
-            tensors if isinstance(tensors, int) else self.listed(tensors),
-            NONE if module is None else self._id_of(module),
-            place.modules[-1] if place.modules else NONE, self._facts(kind, facts), stack, place.id,
-            contexts.task_of(state), step, t,
+            number, self._kinds[kind], of, tensors, module,
+            place.modules[-1] if place.modules else NONE, facts, stack, place.id,
+            NONE if state.task is None else contexts.task_of(state), step, t,
         )  # fmt: skip
         return number
 
@@ -209,7 +227,8 @@ class Acts:
         if place is not None and number is not None:
             self._ids_of_met[place] = number
 
-    def _facts(self, kind: Deed, facts: dict[str, Any]) -> int:
+    def facts(self, kind: Deed, facts: dict[str, Any]) -> int:
+        """The number of the text that says these facts."""
         key = (kind, *facts.values())
         try:
             found = self._texts.get(key)
@@ -242,7 +261,6 @@ class Acts:
         optimizers[key] = ref(optimizer, lambda _: optimizers.pop(key, None)), number
         return number
 
-    @property
     def has_optimizers(self) -> bool:
         """Whether the program has built any that is alive."""
         return bool(self._optimizers)

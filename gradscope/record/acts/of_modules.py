@@ -77,6 +77,8 @@ class OfModules:
 
     def called(self, module: Any, number: int) -> None:
         """A module of this id is called; how and, of a model, from where, is told if it is new."""
+        if not self._acts.on:
+            return
         how = 2 * self._is_grad_enabled() + bool(module.__dict__.get("training", True))
         if number not in self._ran[how]:
             self._ran[how].add(number)

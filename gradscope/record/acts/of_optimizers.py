@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.record.acts.moved import Moved
-from gradscope.record.acts.notes import leaves_of
+from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.stand_ins import StandIn, Tell, as_if_not_there, asked
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import FrameType
 
     from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.of_tensors import OfTensors
     from gradscope.record.acts.stand_ins import StandIns
 
 TOLD_OF_GROUPS = ("lr", "weight_decay", "momentum")
 
 
+class Said(NamedTuple):
+    """What was told of an optimizer's last step."""
+
+    same: tuple[int, ...]  # what is as it was if it is told in the same words
+    settings: list[Any]  # kept, so that their id() stay their own
+    decay: tuple[float | None, ...]
+    facts: int
+
+
 class OfOptimizers:
     """Stands in for what programs call on them, and is told when one has stepped."""
 
-    def __init__(
-        self, torch: Any, acts: Acts, stand_ins: StandIns, stepped: Callable[[Any], None]
-    ) -> None:
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, tensors: OfTensors) -> None:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
-        self._stepped = stepped
+        self._tensors = tensors
         self._steps = 0
-        self._decays: dict[int, tuple[float | None, ...]] = {}  # by id(): at the last step
+        self._zeroings: dict[bool, int] = {}  # the facts of these
+        self._said: dict[int, Said] = {}  # by the act that made the optimizer
         self._moved = Moved() if acts.session.level in ("values", "full") else None
 
     def start(self) -> None:
@@ -116,25 +125,46 @@ class OfOptimizers:
     def step(self, optimizer: Any, frame: FrameType) -> None:
         """One has stepped, called from this frame."""
         moved = None if self._moved is None else self._moved.stepped(optimizer)
-        far: dict[str, Any] = {} if moved is None else {"moved": moved[0], "size": moved[1]}
         self._steps += 1
-        self._stepped(optimizer)
-        lr = tuple([setting(group.get("lr")) for group in optimizer.param_groups])
-        decay = tuple([setting(group.get("weight_decay")) for group in optimizer.param_groups])
-        if self._decays.setdefault(id(optimizer), decay) != decay:
-            self._decays[id(optimizer)] = far["weight_decay"] = decay
-        leaves = leaves_of(optimizer)
-        none = [leaf for leaf in leaves if leaf.grad is None]
-        self._acts.note(
-            Deed.STEP, frame, none, of=self._of(optimizer), lr=lr, none=len(none),
-            many=len(leaves), **far, **self._acts.random_state(),
-        )  # fmt: skip
+        self._tensors.forget()
+        acts, of = self._acts, self._of(optimizer)
+        settings: list[Any] = []
+        none: list[Any] = []
+        many = 0
+        for group in optimizer.param_groups:
+            settings += group.get("lr"), group.get("weight_decay")
+            for leaf in group["params"]:
+                many += 1
+                if leaf.grad is None:
+                    none.append(leaf)
+        # A setting that is the same object as at the last step is the same number.
+        same = *map(id, settings), many, len(none)
+        said, random = self._said.get(of), acts.random_state()
+        if said is not None and said.same == same and moved is None and not random:
+            facts = said.facts
+        else:
+            far: dict[str, Any] = {} if moved is None else {"moved": moved[0], "size": moved[1]}
+            lr, decay = (tuple(map(setting, settings[place::2])) for place in range(2))
+            if said is not None and said.decay != decay:
+                far["weight_decay"] = decay
+            about = {"lr": lr, "none": len(none), "many": many, **far, **random}
+            facts = acts.facts(Deed.STEP, about)
+            self._said[of] = Said(() if far or random else same, settings, decay, facts)
+        stack = acts.session.sites.of_several(frame, FRAMES)
+        acts.put(Deed.STEP, stack, of, facts, acts.listed(none) if none else 0)
+        if acts.kept is not None:
+            acts.kept.step_ended(frame)
 
     def _zeroed(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
-        to_none = asked(given, more, 1, "set_to_none", True)
-        acts.note(Deed.ZERO_GRAD, frame, of=self._of(given[0]), set_to_none=bool(to_none))
+        to_none = bool(asked(given, more, 1, "set_to_none", True))
+        facts = self._zeroings.get(to_none)
+        if facts is None:
+            facts = acts.facts(Deed.ZERO_GRAD, {"set_to_none": to_none})
+            self._zeroings[to_none] = facts
+        stack = acts.session.sites.of_several(frame, FRAMES)
+        acts.put(Deed.ZERO_GRAD, stack, self._of(given[0]), facts)
 
     def _schedule_built(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any

@@ -92,7 +92,7 @@ class OfTensors:
 
     # -- gradients ------------------------------------------------------------------------------
 
-    def stepped(self, _optimizer: Any) -> None:
+    def forget(self) -> None:
         """Leaves have been written; their gradients are to be looked at again."""
         self._gradients = None
 
@@ -128,7 +128,7 @@ class OfTensors:
             leaf = self._leaf_of(given[0])
             if leaf is not None:
                 acts.note(Deed.GRAD_ZEROED, frame, [leaf], by=name)
-            elif not acts.has_optimizers and is_leaf(given[0]) and not given[0].requires_grad:
+            elif not acts.has_optimizers() and is_leaf(given[0]) and not given[0].requires_grad:
                 address = id(frame.f_code) + frame.f_lasti
                 if address not in self._perhaps:  # one is enough: whose it is, is not known
                     self._perhaps.add(address)

@@ -40,7 +40,9 @@ class WatchedActs:
         self._modules: OfModules | None = None
         self._optimizers: OfOptimizers | None = None
         self._functions: OfFunctions | None = None
-        self._backward_ended: Callable[[Any], None] = _nobody
+        self._backward_ended: Callable[[], None] = _nobody
+        self.called: Callable[[Any, int], None] | None = None
+        """Is told that a module of this id is called, once it has started."""
         self.checks_functions = self.looks_at_steps = session.level in ("values", "full")
 
     def start(self, torch: Any, look: Look) -> None:
@@ -52,9 +54,10 @@ class WatchedActs:
         self._stand_ins = stand_ins = StandIns(acts, torch.compiler.is_compiling)
         tensors, programs = OfTensors(torch, acts, stand_ins), OfPrograms(torch, acts, stand_ins)
         copies = OfCopies(torch, acts, stand_ins)
-        self._backward_ended = tensors.stepped
+        self._backward_ended = tensors.forget
         self._modules = OfModules(torch, acts, stand_ins, copies.loaded)
-        self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors.stepped)
+        self.called = self._modules.called
+        self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors)
         for each in (tensors, self._modules, self._optimizers, programs, copies):
             acts.guarded(each.start)
         if self.checks_functions:
@@ -70,36 +73,29 @@ class WatchedActs:
             self.acts.met(module)
             self.acts.guarded(self._modules.met, module)
 
-    def called(self, module: Any, number: int) -> None:
-        """A module of this id is called."""
-        if self._modules is not None and self.acts.on:
-            self._modules.called(module, number)
-
     def stepping(self, optimizer: Any) -> None:
         """An optimizer is about to write its parameters."""
         if self.looks_at_steps and self._optimizers is not None and self.acts.on:
             self.acts.guarded(self._optimizers.stepping, optimizer)
 
-    def stepped(self, optimizer: Any) -> None:
-        """An optimizer has written its parameters."""
+    def stepped(self, optimizer: Any, frame: FrameType | None = None) -> None:
+        """An optimizer has written its parameters, called from this frame."""
         if self._optimizers is not None and self.acts.on:
-            self.acts.guarded(self._stepped, optimizer, sys._getframe(1))
+            self.acts.guarded(self._stepped, optimizer, frame or sys._getframe(1))
 
     def _stepped(self, optimizer: Any, frame: FrameType) -> None:
         assert self._optimizers is not None
         assert self._modules is not None
         self._modules.looks = LOOKS
         self._optimizers.step(optimizer, frame)
-        if self.acts.kept is not None:
-            self.acts.kept.step_ended(frame)
 
     def backward_ended(self) -> None:
         """One that ran in no other is over: where no optimizer steps, it tells of steps."""
         acts = self.acts
         if self._modules is not None:
             self._modules.looks = LOOKS
-        if acts.on and acts.kept is not None and not acts.has_optimizers:
-            self._backward_ended(None)
+        if acts.on and acts.kept is not None and not acts.has_optimizers():
+            self._backward_ended()
             acts.guarded(acts.kept.backward_ended, sys._getframe(1))
 
     def pause(self) -> None:
@@ -168,5 +164,5 @@ class WatchedActs:
         del self.acts.session
 
 
-def _nobody(_: Any) -> None:
+def _nobody() -> None:
     """Nobody watches."""

@@ -47,8 +47,11 @@ class PyTorchSource:
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
         self._maker: Maker | None = None
         self._contexts, self.local = session.contexts, session.contexts._local
+        self.module_ends = self._contexts.leave_module
+        self.loading_begins, self.loading_ends = self._contexts.begin_span, self._contexts.end_span
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensor, session.sites.is_machinery)
+        self._known_modules, self._called = self.modules.by_id, session.acts.called
         self.calls = Calls()
         self.moves = Moves(session.contexts)
         self.values = Values(session)
@@ -116,6 +119,7 @@ class PyTorchSource:
             self.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
         )  # fmt: skip
         session.acts.start(torch, look)
+        self._called = session.acts.called
         self.watcher.start()
         if session.places is not None:
             self.stops.at(session.places)
@@ -216,15 +220,16 @@ class PyTorchSource:
 
     def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Task:
         """A graph task starts on this thread."""
-        state = self.local.state
-        self.tensors.names.look(frame, self.session.sites.is_machinery, self.modules.named)
+        state, sites, contexts = self.local.state, self.session.sites, self._contexts
+        if self.tensors.names.nameless:
+            self.tensors.names.look(frame, sites.is_machinery, self.modules.named)
         root = asked.roots[0][0]
         if len(asked.roots) > 1:
             root = self._node_numbers()
-        stack = self.session.sites.of_backward(frame, accumulates=asked.accumulate_grad)
-        task = self.tasks.begin(asked, root, stack, state.task)
-        state.task = task
-        self.session.contexts.changed(state)
+        place = contexts.place(state)
+        stack = sites.of_backward(frame, accumulates=asked.accumulate_grad)
+        task = state.task = self.tasks.begin(asked, root, stack, state.task, place.id)
+        contexts.changed(state, place)
         task.own = perf_counter_ns() - since
         return task
 
@@ -233,9 +238,9 @@ class PyTorchSource:
     ) -> None:
         """It ended, or the exception went through it."""
         began = perf_counter_ns()
-        state = self.local.state
+        state, contexts = self.local.state, self._contexts
         state.task = task.parent
-        self.session.contexts.changed(state)
+        contexts.changed(state, contexts.place(state))
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
             if stretch is not None and hooked:
@@ -303,36 +308,30 @@ class PyTorchSource:
     def stepping(self, optimizer: Any) -> None:
         """An optimizer is about to write its parameters."""
         self.session.acts.stepping(optimizer)
-        self.session.contexts.enter_phase("optimizer", f"{type(optimizer).__name__}.step")
+        self._contexts.enter_phase("optimizer", f"{type(optimizer).__name__}.step")
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Any, frame: FrameType) -> None:
         """What an optimizer has made of leaves and their gradients."""
-        self.session.acts.stepped(optimizer)
+        self.session.acts.stepped(optimizer, frame)
         if self.watcher is not None:
             self.watcher.before.optimizer(optimizer)
-        if self.values.on:
+        if self.values.ring is not None:
             self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
 
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
-        contexts, state = self._contexts, self.local.state
-        number = self.modules.known(module)
+        number, state = self._known_modules.get(id(module)), self.local.state
         if number is None:
-            around = contexts.place(state).modules
+            around = self._contexts.place(state).modules
             number = self.modules.id(module, around[-1] if around else NONE)
-        self.session.acts.called(module, number)
-        contexts.enter(state, number)
-
-    def module_ends(self) -> None:
-        """It ended."""
-        self._contexts.leave(self.local.state)
+        if self._called is not None:
+            self._called(module, number)
+        self._contexts.enter(state, number)
 
     def step_is_over(self) -> None:
         """A step of the training ends here, watched or in a pause."""
-        contexts = self.session.contexts
-        if contexts.place().phases:
-            contexts.leave_phase()
-        else:  # it began in a pause
+        contexts = self._contexts
+        if not contexts.leave_phase():  # it began in a pause
             contexts.begin_step(contexts.step_number + 1)
 
     def collective_begins(self, name: str) -> int:
@@ -341,14 +340,6 @@ class PyTorchSource:
 
     def collective_ends(self, token: int) -> None:
         """It goes on by itself."""
-        self.session.contexts.end_span(token)
-
-    def loading_begins(self, name: str) -> int:
-        """The program waits for data."""
-        return self.session.contexts.begin_span(name)
-
-    def loading_ends(self, token: int) -> None:
-        """They are there."""
         self.session.contexts.end_span(token)
 
     # -- rows -----------------------------------------------------------------------------------

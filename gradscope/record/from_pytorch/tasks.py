@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from threading import get_ident
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,18 +86,21 @@ class Tasks:
         self.events = 0
         self.unfinished = 0
 
-    def begin(self, asked: Backward, root: int, stack: int, parent: Task | None) -> Task:
+    def begin(
+        self, asked: Backward, root: int, stack: int, parent: Task | None, thread: int
+    ) -> Task:
         """One starts; the task that runs on this thread until it ends."""
-        session, contexts = self._session, self._session.contexts
+        session = self._session
         self._count += 1
         number, depth = self._count, 0 if parent is None else parent.depth + 1
         task = Task(
-            number, session.base + 2 + 2 * number, asked, root, parent, depth, contexts.thread(),
-            stack, contexts.step, contexts.now(),
+            number, session.base + 2 + 2 * number, asked, root, parent, depth, thread, stack,
+            session.contexts.step, perf_counter_ns() - session.start,
         )  # fmt: skip
         self._under_way[number] = task
         self._begun.append(task)
-        self._calls.drain_if_many()
+        if self._calls.observer is not None:
+            self._calls.drain_if_many(self._calls.observer)
         return task
 
     def end(self, task: Task, error: BaseException | None, ran: Stretch | None) -> None:
@@ -108,7 +112,7 @@ class Tasks:
             task.failed, task.error = 1, intern(text)
             message = intern(text.partition(": ")[2])
             self._single(events.Error, task.id, NONE, intern(type(error).__name__), message)
-        task.end = self._session.contexts.now()
+        task.end = perf_counter_ns() - self._session.start
         self._ended.append(task)
         self._under_way.pop(task.id, None)
 

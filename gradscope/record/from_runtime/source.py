@@ -113,7 +113,8 @@ class RuntimeSource:
         )  # fmt: skip
         acts = session.acts
         self.probe.stepping, self.probe.stepped = acts.stepping, acts.stepped
-        self.probe.called = acts.called
+        if acts.called is not None:
+            self.probe.called = acts.called
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
         if self.ends is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.notes.log import Log, take_all
+from gradscope.record.notes.log import Ints, Log, take_all
 from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
 from gradscope.trace.shorthand.tables import Context
 
@@ -60,6 +60,7 @@ class Contexts:
         self._placing = threading.Lock()
         self._new_threads: list[tuple[int, int, int, int]] = []
         self._spans, self._ended_spans = Log(len(SPAN)), Log(2)
+        self._texts: dict[str, int] = {}  # of what spans are called
         self.span_ids = count()
         self._steps = count()
         self.step = self._named_step = NONE
@@ -70,7 +71,8 @@ class Contexts:
         self.step_is_over = False  # once history is recorded again: see backward_ended
         self.moved: Callable[[ThreadState], None] | None = None
         self.met: Callable[[], object] | None = None  # called in a thread that was not known before
-        self._new_steps, self._ended_steps = Log(3), Log(2)
+        self._new_steps = Log(3)  # each ends when the next begins
+        self._open_step, self._over = NONE, NONE  # the last that was written; when all was over
         self.begin_step(0)
 
     def now(self) -> int:
@@ -140,9 +142,10 @@ class Contexts:
             self._begin_step(self.step_number + 1)
         return state.context or self.of(state)
 
-    def state(self) -> ThreadState:
-        """What the engine knows of the calling thread."""
-        return self._local.state
+    def here(self) -> tuple[ThreadState, ThreadPlace]:
+        """The calling thread, and where it is."""
+        state = self._local.state
+        return state, self._places.get(state) or self._new_place(state)
 
     def task_of(self, state: ThreadState) -> int:
         """The graph task that a thread runs."""
@@ -167,12 +170,8 @@ class Contexts:
         found = self._numbers.get(key)
         return self._add(key) if found is None else found
 
-    def changed(self, state: ThreadState | None = None) -> None:
-        """A thread has moved; the calling thread, if none is named."""
-        state = state or self._local.state
-        self._changed(state, self.place(state))
-
-    def _changed(self, state: ThreadState, place: ThreadPlace) -> None:
+    def changed(self, state: ThreadState, place: ThreadPlace) -> None:
+        """A thread has moved, and is at this place."""
         here = place.step == self._named_step and not self.step_is_over
         if state.task is None and not place.phases and here:
             state.context = place.forwards.get((place.modules or _NOWHERE)[-1], 0)
@@ -181,55 +180,72 @@ class Contexts:
         if self.moved is not None:
             self.moved(state)
 
+    # These two are called for every module, so what `changed` does stands in them.
+
     def enter(self, state: ThreadState, module: int) -> None:
         """A thread has entered a module."""
         place = self._places.get(state) or self._new_place(state)
         place.modules.append(module)
-        self._changed(state, place)
+        here = place.step == self._named_step and not self.step_is_over
+        if state.task is None and not place.phases and here:
+            state.context = place.forwards.get(module, 0)
+        else:
+            state.context = 0
+        if self.moved is not None:
+            self.moved(state)
 
-    def leave(self, state: ThreadState) -> None:
-        """It has left the module that it entered last, if it has not been told that before."""
+    def leave_module(self) -> None:
+        """The calling thread has left the module that it entered last."""
+        state = self._local.state
         place = self._places.get(state) or self._new_place(state)
-        if place.modules:
-            place.modules.pop()
-        self._changed(state, place)
+        modules = place.modules
+        if modules:
+            modules.pop()
+        here = place.step == self._named_step and not self.step_is_over
+        if state.task is None and not place.phases and here:
+            state.context = place.forwards.get(modules[-1] if modules else NONE, 0)
+        else:
+            state.context = 0
+        if self.moved is not None:
+            self.moved(state)
 
     def enter_module(self, module: int) -> None:
         self.enter(self._local.state, module)
 
-    def leave_module(self) -> None:
-        self.leave(self._local.state)
-
     def enter_phase(self, phase: str, name: str) -> None:
         kind, state = PHASES[phase], self._local.state
-        place = self.place(state)
-        place.phases.append((kind, self._begin_span(place, name, kind)))
-        self._changed(state, place)
+        place = self._places.get(state) or self._new_place(state)
+        place.phases.append((kind, self.begin_span(name, kind, state)))
+        self.changed(state, place)
 
-    def leave_phase(self) -> None:
+    def leave_phase(self) -> bool:
+        """The calling thread has left the phase that it entered last; False: it is in none."""
         state = self._local.state
-        place = self.place(state)
+        place = self._places.get(state) or self._new_place(state)
         if not place.phases:
-            return
+            return False
         kind, span = place.phases.pop()
         self._end_span(place, span)
-        self._changed(state, place)
+        self.changed(state, place)
         if kind is Phase.OPTIMIZER:
             self.told_of_steps = True
             self.begin_step(self.step_number + 1)
+        return True
 
     # -- spans and steps ------------------------------------------------------------------------
 
-    def begin_span(self, name: str, phase: Phase = Phase.USER) -> int:
-        return self._begin_span(self.place(), name, phase)
-
-    def _begin_span(self, place: ThreadPlace, name: str, phase: Phase) -> int:
+    def begin_span(
+        self, name: str, phase: Phase = Phase.USER, state: ThreadState | None = None
+    ) -> int:
+        state = state or self._local.state
+        place = self._places.get(state) or self._new_place(state)
         number = next(self.span_ids)
         parent = place.spans[-1] if place.spans else NONE
+        text = self._texts.get(name)
+        if text is None:
+            text = self._texts[name] = self._writer.intern(name)
         now = perf_counter_ns() - self._start
-        self._spans.note(
-            number, self._writer.intern(name), phase, parent, place.id, self.step, now, NONE
-        )
+        self._spans.note(number, text, phase, parent, place.id, self.step, now, NONE)
         place.spans.append(number)
         return number
 
@@ -241,8 +257,11 @@ class Contexts:
         self._end_span(self.place(), number)
 
     def _end_span(self, place: ThreadPlace, number: int) -> None:
-        if number in place.spans:
-            place.spans.remove(number)
+        spans = place.spans
+        if spans and spans[-1] == number:  # as nearly always
+            spans.pop()
+        elif number in spans:
+            spans.remove(number)
         self._ended_spans.note(number, perf_counter_ns() - self._start)
 
     def backward_ended(self) -> None:
@@ -266,9 +285,7 @@ class Contexts:
 
     def _begin_step(self, number: int, at: int | None = None) -> None:
         self.step_is_over = False
-        now = self.now() if at is None else at
-        if self.step != NONE:
-            self._ended_steps.note(self.step, now)
+        now = perf_counter_ns() - self._start if at is None else at
         self.step = next(self._steps)
         self.step_number = number
         self._new_steps.note(self.step, number, now)
@@ -283,8 +300,7 @@ class Contexts:
         """Close what is still open, at the end of the recording."""
         now = self.now()
         if self.step != NONE:
-            self._ended_steps.note(self.step, now)
-            self.step = NONE
+            self._over, self.step = now, NONE
         for place in list(self._places.values()):
             for span in place.spans:
                 self._ended_spans.note(span, now)
@@ -301,13 +317,23 @@ class Contexts:
         threads = take_all(self._new_threads)
         if threads:
             block(Thread, _columns(("id", "name", "native", "rank"), threads))
-        self._put(self._new_steps, Step, STEP)
-        self._put(self._spans, Span, SPAN)
-        self._put(self._ended_steps, Step, ENDED, amend=True)
-        self._put(self._ended_spans, Span, ENDED, amend=True)
+        steps = self._new_steps.take()
+        self._put(steps, Step, STEP)
+        self._put(self._spans.take(), Span, SPAN)
+        self._put(self._ended_steps(steps), Step, ENDED, amend=True)
+        self._put(self._ended_spans.take(), Span, ENDED, amend=True)
 
-    def _put(self, log: Log, row: Any, names: tuple[str, ...], *, amend: bool = False) -> None:
-        table = log.take()
+    def _ended_steps(self, new: Ints) -> Ints:
+        """Steps that have ended, and when: as the next of these began, or all was over."""
+        ids, ends = np.append(self._open_step, new[0]), new[2]
+        if self._over == NONE:
+            self._open_step, ids = int(ids[-1]), ids[:-1]
+        else:
+            self._open_step, ends = NONE, np.append(ends, self._over)
+        ended = ids != NONE
+        return np.stack([ids[ended], ends[ended]])
+
+    def _put(self, table: Ints, row: Any, names: tuple[str, ...], *, amend: bool = False) -> None:
         if table.size:
             self._writer.block(row, dict(zip(names, table, strict=True)), amend=amend)
 

@@ -137,13 +137,14 @@ class LeafNames:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._nameless: list[tuple[ref[Any], int]] = []
+        self.nameless: list[tuple[ref[Any], int]] = []
+        """Leaves that have not been looked for."""
         self._named: list[tuple[int, int]] = []
 
     def met(self, tensor: Any, number: int) -> None:
         """A leaf has been given a number."""
         if tensor.requires_grad and is_leaf(tensor):
-            self._nameless.append((ref(tensor), number))
+            self.nameless.append((ref(tensor), number))
 
     def look(
         self,
@@ -152,9 +153,7 @@ class LeafNames:
         has_one: Container[int],
     ) -> None:
         """A backward is called on this frame; some leaves are named by modules."""
-        if not self._nameless:
-            return
-        waiting = [each for each in take_all(self._nameless) if each[1] not in has_one]
+        waiting = [each for each in take_all(self.nameless) if each[1] not in has_one]
         names = names_around(frame, is_machinery, FRAMES) if waiting else {}
         for weak, number in waiting:
             name = names.get(id(weak()))

@@ -26,7 +26,8 @@ class Modules:
         self._writer = writer
         self._number_of = number_of
         self._lock = RLock()
-        self._known: dict[int, int] = {}  # by id()
+        self.by_id: dict[int, int] = {}
+        """Their ids, by id()."""
         self._refs: dict[int, ref[Any]] = {}
         self.paths: list[str] = []
         """Of all that were met, by their ids."""
@@ -40,28 +41,28 @@ class Modules:
 
     def id(self, module: Any, parent: int) -> int:
         """The id of a module that runs inside `parent`."""
-        found = self._known.get(id(module))
+        found = self.by_id.get(id(module))
         if found is None:
             with self._lock:
                 self._family(module, parent)
-            found = self._known[id(module)]
+            found = self.by_id[id(module)]
         return found
 
     def known(self, module: Any) -> int | None:
         """Its id, if it has been met."""
-        return self._known.get(id(module))
+        return self.by_id.get(id(module))
 
     def _add(self, module: Any, path: str) -> int:
         """Give it its id, until it is gone: then its id() may be another's."""
         key = id(module)
-        known, refs = self._known, self._refs
+        known, refs = self.by_id, self._refs
 
         def gone(_: Any) -> None:
             known.pop(key, None)
             refs.pop(key, None)
 
         self._refs[key] = ref(module, gone)
-        number = self._known[key] = len(self.paths)
+        number = self.by_id[key] = len(self.paths)
         self.paths.append(path)
         return number
 
@@ -70,7 +71,7 @@ class Modules:
         first = len(self.paths)
         while pending:  # in the order of named_parameters(), so that the same name is the first
             module, path, above = pending.pop()
-            known = self._known.get(id(module))
+            known = self.by_id.get(id(module))
             if known is not None:
                 self._aliases.append((self._writer.intern(path), NONE, known, first))
                 continue

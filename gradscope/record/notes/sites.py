@@ -56,7 +56,8 @@ class Sites:
         self._writer = writer
         self._machinery = (*MACHINERY, *machinery)
         self._folder = working_directory()  # the program may go elsewhere, or remove it
-        self._is_machinery: dict[int, bool] = {}  # by id(): to hash code takes long
+        self.known_machinery: dict[int, bool] = {}
+        """By id() of code, as to hash that takes long."""
         self.engines: set[int] = set()  # of these the engine's
         self._several: dict[tuple[int, ...], int] = {}
         self._ours: set[int] = set()  # addresses in gradscope's own code
@@ -101,10 +102,10 @@ class Sites:
     def is_machinery(self, code: CodeType) -> bool:
         """`is_ours`, remembered."""
         key = id(code)
-        found = self._is_machinery.get(key)
+        found = self.known_machinery.get(key)
         if found is None:
             self._codes.append(code)
-            found = self._is_machinery[key] = self.is_ours(code)
+            found = self.known_machinery[key] = self.is_ours(code)
             if found and not code.co_filename.startswith(PACKAGE):
                 self.engines.add(key)
         return found
@@ -117,7 +118,7 @@ class Sites:
         """The stack of so many of the user's frames, from this one outwards."""
         frames: list[FrameType] = []
         key: list[int] = []
-        known = self._is_machinery
+        known = self.known_machinery
         while frame is not None and len(frames) < most:
             code = frame.f_code
             is_machinery = known.get(id(code))

@@ -120,26 +120,27 @@ def text_of(function: int) -> int:
 
 
 def is_gradient(word: int) -> int:
-    """Whether it is a call of GRADIENTS, inside a run of the engine's."""
-    if word == load(A) or word == load(B) or word == load(C) or word == load(D) or word == load(E):
-        return load(INSIDE + 8 * (thread() & LAST_THREAD)) > 0
-    return 0
+    """Whether it is a call of GRADIENTS."""
+    return (
+        word == load(A) or word == load(B) or word == load(C) or word == load(D) or word == load(E)
+    )
 
 
 def call_begins(function: int) -> int:
     """A call begins; its row, if it has one."""
-    word = text_of(function)
+    word, here = text_of(function), 8 * (thread() & LAST_THREAD)
     if word == EVALUATE:
-        increase(INSIDE + 8 * (thread() & LAST_THREAD), 1)
+        increase(INSIDE + here, 1)
         return put_down(function, word)
     may_make_a_node = load(function + load(OFFSET)) >= 0 or load(ALL)
     if word == 0:
-        word = load(function + load(SCHEMA))
-        if load(WATCHES_WRITES) and is_writing(word):
-            write_begins(function, load(INSIDE + 8 * (thread() & LAST_THREAD)))
-        if load(WATCHES_RESULTS):
-            result_begins(function, load(INSIDE + 8 * (thread() & LAST_THREAD)))
-        if may_make_a_node == 0 and is_gradient(word) == 0:
+        word, inside = load(function + load(SCHEMA)), load(INSIDE + here)
+        if inside == load(ALLOWED + here):  # what an engine or an optimizer writes is not told
+            if load(WATCHES_WRITES) and is_writing(word):
+                write_begins(function, inside)
+            if load(WATCHES_RESULTS):
+                result_begins(function, inside)
+        if may_make_a_node == 0 and (inside <= 0 or is_gradient(word) == 0):
             return 0
     elif may_make_a_node == 0:
         return 0
@@ -148,22 +149,21 @@ def call_begins(function: int) -> int:
 
 def call_ends(function: int, row: int) -> int:
     """It ended, whether by itself or by an exception. Another row may be in the place of its."""
-    if load(function + load(VARIANT)) & 255 != NO_SCHEMA:
+    here = 8 * (thread() & LAST_THREAD)
+    inside = load(INSIDE + here)
+    if load(function + load(VARIANT)) & 255 != NO_SCHEMA and inside == load(ALLOWED + here):
         word = load(function + load(SCHEMA))
         if load(WATCHES_WRITES) and is_writing(word):
             write_ends(function, word)
         if load(WATCHES_RESULTS):
-            result_ends(function, word, load(INSIDE + 8 * (thread() & LAST_THREAD)))
+            result_ends(function, word, inside)
     if row != 0:
         if load(row + 56) == pthread_self() and load(row + 24) == 0:
             clock_gettime(MONOTONIC, row + 24)
-        if text_of(function) == EVALUATE:
-            here = INSIDE + 8 * (thread() & LAST_THREAD)
-            if load(here) > 0:
-                increase(here, -1)
-        here = NESTED + 8 * (thread() & LAST_THREAD)
-        if load(here) > 0:
-            increase(here, -1)
+        if text_of(function) == EVALUATE and inside > 0:
+            increase(INSIDE + here, -1)
+        if load(NESTED + here) > 0:
+            increase(NESTED + here, -1)
     return row
 
 
@@ -189,6 +189,8 @@ class CallObserver:
         """Which of GRADIENTS the schema at an address is."""
         self._handle = 0
         self._reader = Reader(_rows, _state, STAMP)
+        self.waiting = self._reader.waiting
+        """How many rows are there to be read; CAPACITY at most are kept."""
         self.why_no_writes = _why_no_writes[0]
         self.writes: Writes | None = None
         self.made: Made | None = None
@@ -218,10 +220,6 @@ class CallObserver:
         if self.writes is not None and self.made is not None:
             self.writes.stop()
             self.made.stop()
-
-    def waiting(self) -> int:
-        """How many rows are there to be read; CAPACITY at most are kept."""
-        return self._reader.waiting()
 
     def read(self) -> Read:
         """What calls have begun since the last reading."""

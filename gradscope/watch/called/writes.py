@@ -192,11 +192,16 @@ class Writes:
 
     def leave_out(self, *, over: bool = False) -> None:
         """An optimizer makes a step on this thread: it is told as a whole; until that is over."""
-        here = self._here()
-        if _allowed[here] != NOBODY and not over:
-            self._local.before, _allowed[here] = _allowed[here], NOBODY
-        elif _allowed[here] == NOBODY and over:
-            _allowed[here] = self._local.before
+        local = self._local
+        try:
+            here = local.here
+        except AttributeError:
+            here = self._here()
+        allowed = _allowed[here]
+        if allowed != NOBODY and not over:
+            local.before, _allowed[here] = allowed, NOBODY
+        elif allowed == NOBODY and over:
+            _allowed[here] = local.before
 
     def hook_begins(self) -> None:
         """A hook of the program's is called, inside a backward or not: it may write."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gradscope.watch.walk import Leaf
 
 Ints = NDArray[np.int64]
+_CUSTOM = torch._C._FunctionBase
 ROOM = 1 << 12
 """Rows of nodes that an array has room for, at least."""
 
@@ -166,17 +167,14 @@ class NativeGraph(Graph):
     # -- walking ----------------------------------------------------------------------------------
 
     def _walk(self, roots: list[Any]) -> list[tuple[int, int]]:
-        words = self._view
+        words, met = self._view, []
         words[places.WALK // 8] = perf_counter_ns()
-        met = [
-            divmod(
-                self._walk_from(_address(root))
-                if isinstance(root, torch._C._FunctionBase)
-                else self._walk_behind(root),
-                places.ABOVE,
-            )
-            for root in roots
-        ]
+        for root in roots:
+            if isinstance(root, _CUSTOM):
+                both = self._walk_from(_address(root))
+            else:
+                both = self._walk_behind(root)
+            met.append((both // places.ABOVE, both % places.ABOVE))
         if self.look is not None:
             self.look(self._at, *self._looked_at)
             self._looked_at = words[places.NODES_USED // 8], words[places.SAVED_USED // 8]
@@ -228,7 +226,7 @@ class NativeGraph(Graph):
             return kind + places.IS_LEAF
         if self._saved and self._arguments.has(type(node)):
             kind += places.HAS_ARGUMENTS
-        if isinstance(node, torch._C._FunctionBase):  # its C++ class is that of all of them
+        if isinstance(node, _CUSTOM):  # its C++ class is that of all of them
             kind += places.IS_CUSTOM
         if self._saved and self._slots_of(type(node)):
             kind += places.HAS_SAVED
@@ -311,7 +309,7 @@ def _nothing(root: Any) -> None:
 
 def _address(node: Any) -> int:
     """Where the node is that an object of Python's stands for."""
-    place = _in_custom() if isinstance(node, torch._C._FunctionBase) else IN_WRAPPER
+    place = _in_custom() if isinstance(node, _CUSTOM) else IN_WRAPPER
     return _word(id(node) + place)
 
 

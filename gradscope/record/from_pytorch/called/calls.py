@@ -103,9 +103,9 @@ class Calls:
                         self.lost += lost
                         self._lost_until = int(rows[0, observed.BEGIN])
 
-    def drain_if_many(self) -> None:
+    def drain_if_many(self, observer: CallObserver) -> None:
         """Take them while there is ample room for what comes until the next occasion."""
-        if self.observer is not None and self.observer.waiting() > MANY:
+        if observer.waiting() > MANY:
             self.drain()
 
     def _prepare(self) -> None:
