@@ -85,7 +85,8 @@ class Evaluating:
             return f"{node.name()} is no operation's node"
         if not task.raw and isinstance(node, AccumulateGrad) and _is_to_run(task, node):
             return "a gradient is gathered with its graph (create_graph=True)"
-        if isinstance(node, OpNode) and node.sequence_nr < self.recording.first_node:
+        older = isinstance(node, OpNode) and node.sequence_nr < self.recording.first_node
+        if older and _is_to_run(task, node):
             return "a backward goes through a graph from before"
         extra = node._extra
         if extra is None:

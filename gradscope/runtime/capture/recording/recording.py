@@ -97,6 +97,10 @@ class Recording:
         """The number of an array that is known."""
         return self._numbers.get(id(array))
 
+    def known(self, array: Any) -> int:
+        """The number of an array that has one."""
+        return self._numbers[id(array)]
+
     def constant(self, array: Any) -> None:
         """Let an array be known that has the same numbers in each replay."""
         if self.listens and self.number(array) is None:

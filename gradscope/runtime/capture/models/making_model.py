@@ -1,0 +1,162 @@
+"""How a model's plan is made. See Note [How a model is captured]."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.autograd import grad as gradients_of
+from gradscope.runtime.capture.making import MORE_CODE, Making
+from gradscope.runtime.capture.models.model_plan import ModelGuards, ModelPlan
+from gradscope.runtime.capture.proving import FAILURES, Moment
+from gradscope.runtime.capture.reach.arguments import Arguments
+from gradscope.runtime.capture.reach.guards import TensorState, version_of
+from gradscope.runtime.capture.reach.reached import Unreadable
+from gradscope.runtime.capture.recording.exchange import exchanged
+from gradscope.runtime.capture.recording.recording import PLAIN
+from gradscope.runtime.capture.recording.watching import Watching
+from gradscope.runtime.capture.told import tensors_in
+from gradscope.runtime.core.tensors.default_generator import default_generator
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.wrapping import wrap
+
+
+class MakingModel(Making):
+    """One call of a model that is recorded, with a backward behind it."""
+
+    model_plan: ModelPlan | None = None
+
+    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the model, and make a plan of what it does, if that can be done."""
+        recording, arguments = self.recording, Arguments(args, kwargs)
+        try:
+            reached = self._reached(arguments)
+        except Unreadable as reason:
+            recording.stop(str(reason), "")
+            return self.function(*args, **kwargs)
+        states = self._states(reached, arguments)
+        for state in states:
+            state.grad = None
+        inputs = self._inputs(states)
+        guards = ModelGuards(reached.holdings, [s for s in states if not s.place], arguments)
+        size = self.program.size()
+        tensors = [state.tensor for state in states]
+        before = Moment(tensors, [default_generator, *guards.generators()])
+        leaves = [s for s in states if s.tensor.requires_grad and s.array.dtype.kind == "f"]
+        with exchanged(recording), Watching(self.program, recording).active():
+            result = self.function(*args, **kwargs)
+            forward_calls, outs = len(recording.calls), self._outs(result)
+            dummies = [_standing_for(each) for each in outs]
+            for nr, each in enumerate(dummies):
+                inputs[recording.new(each._array)] = f"args[1][{nr}]"
+            found: Any = ()
+            if outs and leaves and not recording.stops:
+                wanted = [leaf.tensor for leaf in leaves]
+                found = gradients_of(outs, wanted, dummies, retain_graph=True, allow_unused=True)
+        if self.program.size() != size:
+            recording.stop(MORE_CODE, "")
+        numbers = [None if g is None else recording.number(g._array) for g in found]
+        self._look_over(result, states, arguments, guards, args, kwargs, inputs)
+        if any(g is not None and nr is None for g, nr in zip(found, numbers, strict=True)):
+            recording.stop("a gradient's origin is not seen", "")
+        if recording.stops:
+            return result
+        plan = ModelPlan(
+            recording, guards, inputs, forward_calls, result, leaves if found else (), numbers,
+            self._writes(states),
+        )  # fmt: skip
+        if self._is_proved(plan, before, tensors, (result, dummies, found), args, kwargs):
+            self.model_plan = plan
+        return result
+
+    def _outs(self, result: Any) -> list[Any]:
+        return [each for each in tensors_in(result) if each.requires_grad]
+
+    def _look_over(
+        self, result: Any, states: Any, arguments: Any, guards: Any, args: Any, kwargs: Any,
+        inputs: Any,
+    ) -> None:  # fmt: skip
+        """Stop where a replay would not leave what the call has left."""
+        recording = self.recording
+        arrays = []
+        for each in _leaves_of(result):
+            if isinstance(each, Tensor):
+                nr = recording.number(each._array)
+                base = nr if each._base is None else recording.number(each._base._array)
+                if type(each) is not Tensor or nr is None or base is None or base in inputs:
+                    recording.stop("the model returns what it did not make, or a view of it", "")
+                arrays.append(each._array)
+            elif not isinstance(each, PLAIN):
+                recording.stop(f"the model returns a {type(each).__name__}", "")
+        if any(np.may_share_memory(one, other) for one, other in combinations(arrays, 2)):
+            recording.stop("results of the model share memory", "")
+        for state in states:
+            if state.tensor._array is not state.array:
+                recording.stop(f"the model gives {state.name} other memory", "")
+        changed = self._changed(guards, args, kwargs)
+        if changed:
+            recording.stop(f"the model changes what it reads: {changed}", "")
+
+    def _writes(self, states: list[TensorState]) -> list[tuple[TensorState, int]]:
+        counted, found = set(), []
+        for state in states:
+            count = version_of(state.tensor) - state.version
+            if count and id(state.tensor._versions) not in counted:
+                counted.add(id(state.tensor._versions))
+                found.append((state, count))
+        return found
+
+    def _is_proved(
+        self, plan: ModelPlan, before: Moment, tensors: list[Any], wanted: Any, args: Any,
+        kwargs: Any,
+    ) -> bool:  # fmt: skip
+        """Run both plans on the numbers from before, and compare."""
+        result, dummies, grads = wanted
+        after = Moment(tensors, [default_generator, *plan.guards.generators()])
+        before.put_back()
+        try:
+            made = list(tensors_in(plan.replay(args, kwargs)))
+            edge = next((each._edge for each in made if each._edge is not None), None)
+            again = () if edge is None else edge[0].run_arrays([each._array for each in dummies])
+        except FAILURES as error:
+            reason = f"the replay fails: {error}"
+        else:
+            reason = after.differs([str(nr) for nr in range(len(tensors))], 0.0)
+            for one, other in zip(made, tensors_in(result), strict=True):
+                reason = reason or _differ(one._array, other._array, "a result")
+            for one, other in zip(again, grads, strict=True):
+                if (one is None) is not (other is None):
+                    reason = reason or "a gradient"
+                elif one is not None:
+                    reason = reason or _differ(one, other._array, "a gradient")
+            reason = reason and f"the replay differs in {reason}"
+        after.put_back()
+        plan.replays = 0
+        if reason:
+            self.recording.stop(reason, "")
+        return not reason
+
+
+def _standing_for(out: Any) -> Any:
+    """A gradient that is not the same everywhere."""
+    array = out._array
+    count = max(array.size, 1)
+    return wrap(np.linspace(0.5, 1.5, count).astype(array.dtype)[: array.size].reshape(array.shape))
+
+
+def _differ(found: Any, wanted: Any, what: str) -> str:
+    same = found.shape == wanted.shape and found.dtype == wanted.dtype
+    return "" if same and found.tobytes() == wanted.tobytes() else what
+
+
+def _leaves_of(value: Any) -> Any:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves_of(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves_of(item)
+    else:
+        yield value

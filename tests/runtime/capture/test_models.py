@@ -1,0 +1,199 @@
+"""A compiled model leaves the same bits in a loop that runs as ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradscope.runtime as torch
+from gradscope.record.recorder import record
+from gradscope.runtime.capture.models.optimized_module import OptimizedModule
+from gradscope.trace.schema import Lack, Missed
+from tests.runtime.capture.steps import LAYERS, LOSSES, WRAPPERS, batch
+from tests.runtime.capture.test_replayed_steps import bits, left
+
+nn, F = torch.nn, torch.nn.functional
+CALLS = 6
+
+
+def model_of(layer: str) -> Any:
+    scope: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "__name__": "program"}
+    exec(compile(WRAPPERS, "wrappers", "exec"), scope)
+    torch.manual_seed(3)
+    return eval(LAYERS[layer], scope)
+
+
+def trained(
+    model: Any, called: Any, loss_of: Callable[[Any], Any], calls: int = CALLS
+) -> list[Any]:
+    """What a loop around a model leaves; every third step gathers gradients of two."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    torch.manual_seed(7)
+    found = []
+    for nr in range(CALLS):
+        if nr % 3:
+            optimizer.zero_grad()
+        made = called(batch(torch, nr))
+        loss = loss_of(made)
+        loss.backward()
+        optimizer.step()
+        found.append((made.detach()._array.tobytes(), loss.item(), left(model)))
+    return [*found, torch.rand(1).item()]
+
+
+def compared(layer: str, loss: str) -> str:
+    """How a compiled model differs, or why it is not replayed."""
+    text = LOSSES[loss]
+
+    def loss_of(made: Any) -> Any:
+        return eval(text, {"made": made, "torch": torch, "F": F})
+
+    eager, model = model_of(layer), model_of(layer)
+    run = torch.compile(model)
+    expected, found = trained(eager, eager, loss_of), trained(model, run, loss_of)
+    plans = run.capture.plans
+    if not plans or plans[0].replays < CALLS - 2:
+        return f"not replayed: {run.report()}"
+    return "" if found == expected else "other numbers"
+
+
+def test_each_layer_leaves_the_same_bits() -> None:
+    np.seterr(all="ignore")
+    losses = list(LOSSES)
+    pairs = {layer: losses[nr % len(losses)] for nr, layer in enumerate(LAYERS)}
+    differing = {
+        layer: reason for layer, loss in pairs.items() if (reason := compared(layer, loss))
+    }
+
+    assert differing == {}
+
+
+def replayed(model: Any, *given: Any, calls: int = 4) -> OptimizedModule:
+    """A compiled model that is replayed with such arguments."""
+    run = torch.compile(model)
+    for _ in range(calls):
+        run(*given)
+    assert run.capture.plans, run.report()
+    assert run.capture.plans[0].replays > 0
+    return run  # type: ignore[no-any-return]
+
+
+X = torch.linspace(-1, 1, 24).view(4, 6)
+
+
+def test_it_is_a_module_with_the_model_inside() -> None:
+    model = nn.Linear(6, 3)
+    run = torch.compile(model)
+
+    assert isinstance(run, nn.Module)
+    assert run._orig_mod is model
+    assert [name for name, _ in run.named_parameters()] == ["_orig_mod.weight", "_orig_mod.bias"]
+    assert list(run.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
+    assert run.in_features == 6
+    assert torch.compile(run) is run
+    run.eval()
+    assert not model.training
+
+
+def test_its_result_has_one_node_which_a_second_backward_finds_empty() -> None:
+    run = replayed(nn.Linear(6, 3), X)
+    made = run(X)
+
+    assert made.grad_fn.name() == "CompiledFunctionBackward"
+    made.sum().backward(retain_graph=True)
+    made.sum().backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        made.sum().backward()
+
+
+def test_gradients_are_gathered_asked_for_and_handed_on_as_ever() -> None:
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        first, model = nn.Linear(6, 6), nn.Sequential(nn.Linear(6, 6), nn.Tanh())
+        run = replayed(model, first(X)) if compiled else model
+        model.zero_grad()
+        hidden = first(X)
+        loss = (run(hidden) * run(hidden * 2)).sum()
+        grads = torch.autograd.grad(loss, [hidden, *model.parameters()], retain_graph=True)
+        loss.backward()
+        found.append(([bits(g) for g in grads], left(first), left(model)))
+
+    assert found[0] == found[1]
+
+
+def test_what_was_written_to_after_a_replay_is_not_used() -> None:
+    model = nn.Sequential(nn.Linear(6, 6), nn.Tanh())
+    run = replayed(model, X)
+    made = run(X)
+    with torch.no_grad():
+        made.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        made.sum().backward()
+
+
+def test_another_shape_mode_or_module_makes_another_plan() -> None:
+    model = nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5))
+    run = replayed(model, X)
+    for given in (X[:2], X[:2], X):
+        run(given)
+    run.eval()
+    expected = model(X)
+    assert bits(run(X).detach()) == bits(expected.detach())
+    assert bits(run(X).detach()) == bits(expected.detach())
+
+    assert len(run.capture.plans) == 3
+    assert "training was True, is False" in run.capture.recaptured[-1]
+    assert run.capture.recaptured[0].startswith("args[0] was float32 of 4×6")
+
+
+class Branching(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+
+    def forward(self, x: Any) -> Any:
+        made = self.inner(x)
+        return made * 2 if made.sum() > 0 else made
+
+
+def test_a_model_that_branches_on_numbers_runs_as_ever_and_says_where(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = torch.compile(Branching())
+    for _ in range(4):
+        run(X)
+    line = Branching.forward.__code__.co_firstlineno + 2
+
+    assert run.capture.plans == []
+    said = capsys.readouterr().err
+    assert said.count("gradscope: Branching is not replayed: ") == 1
+    assert said.endswith(f"test_models.py:{line}\n")
+
+
+def test_without_gradients_and_in_a_recording_it_runs_as_ever(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = nn.Linear(6, 3)
+    run = replayed(model, X)
+    before = run.capture.plans[0].replays
+    with torch.no_grad():
+        assert bits(run(X)) == bits(model(X))
+    with record() as recording:
+        run(X).sum().backward()
+    recording.stop()
+
+    assert run.capture.plans[0].replays == before
+    assert [each.kind for each in recording.trace().rows(Missed)] == [Lack.TOLD]
+    assert "Linear runs as ever while it is recorded" in capsys.readouterr().err
+
+
+def test_second_derivatives_are_refused_in_pytorchs_words() -> None:
+    run = replayed(nn.Sequential(nn.Linear(6, 3), nn.Tanh()), X)
+    made = run(X).sum()
+
+    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+        torch.autograd.grad(made, list(run.parameters()), create_graph=True)
