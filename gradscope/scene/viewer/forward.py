@@ -76,7 +76,8 @@ def _call_table(
         (made != NONE) & (scope.of("stack")[made] == graph.stack) if len(scope.ids) else made > 0
     )
     graph_ns = calls.end[places] - calls.begin[places]
-    kinds = [kind_of_call(name) for name in names]
+    kind_of = {name: kind_of_call(name) for name in set(names)}
+    kinds = [kind_of[name] for name in names]
     kinds += [Kind.LEAF if each.parameter else Kind.OTHER for each in given]
     return {
         "id": np.concatenate([calls.id[places], ints(columns.data.values())]),
@@ -183,6 +184,9 @@ def _writes(trace: Trace, calls: ForwardCalls, places: Ids) -> list[str]:
     found = []
     for place in places.tolist():
         writes = calls.written(place)
+        if not writes:
+            found.append("")
+            continue
         named = ((leaf(trace, write.tensor), write) for write in writes)
         found.append(", ".join(versions(known.name if known else "", w) for known, w in named))
     return found

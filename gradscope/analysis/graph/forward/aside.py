@@ -23,7 +23,7 @@ class Aside:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         calls = self._calls = trace.once(ForwardCalls)
-        self._nodes: list[int] = calls.node.tolist()
+        self._alone: list[int] = np.flatnonzero(calls.node == NONE).tolist()
         rows = calls.rows
         self.passing = np.array([*self._passing()], np.int64)
         """It returned what it was given, as it was."""
@@ -52,17 +52,18 @@ class Aside:
         theirs = owned | _parameters(self._trace)
         known: set[int] = set()  # tensors that were read or made
         found: set[int] = set()
-        passing = set(self.passing.tolist())
-        for place, (inputs, outputs) in enumerate(zip(calls.inputs, calls.outputs, strict=True)):
+        alone, passing = set(self._alone), set(self.passing.tolist())
+        for place in range(max(alone, default=-1) + 1):
+            inputs, outputs = calls.inputs[place], calls.outputs[place]
             writes = {write.tensor for write in calls.written(place)}
             if calls.names[place].endswith("_"):
                 writes |= {*inputs} & {*outputs}
             changed = {*outputs, *writes}
             if place in passing:
                 continue
-            alone = changed == writes and (changed <= theirs or changed.issuperset(inputs))
+            fills = changed == writes and (changed <= theirs or changed.issuperset(inputs))
             makes = changed <= owned and not changed.intersection(inputs)
-            if self._nodes[place] == NONE and changed and (alone or makes) and not changed & known:
+            if place in alone and changed and (fills or makes) and not changed & known:
                 found.add(place)
                 known.update(set(inputs) - changed)
             else:
@@ -74,12 +75,12 @@ class Aside:
         calls = self._calls
         users: defaultdict[int, set[int]] = defaultdict(set)
         passing = set(self.passing.tolist())
-        for place, inputs in enumerate(calls.inputs):
-            for tensor in inputs if place not in passing else ():
+        alone = [place for place in self._alone if place not in found and place not in passing]
+        made = {tensor for place in alone for tensor in calls.outputs[place]}
+        for place, inputs in enumerate(calls.inputs) if made else ():
+            for tensor in made.intersection(inputs) if place not in passing else ():
                 users[tensor].add(place)
-        for place in reversed(range(len(calls))):
-            if self._nodes[place] != NONE or place in found:
-                continue
+        for place in reversed(alone):
             takes = [users.get(tensor, set()) - {place} for tensor in calls.outputs[place]]
             workspace = calls.names[place] == "empty" and not any(takes)
             if takes and (workspace or all(each and each <= found for each in takes)):
@@ -88,11 +89,12 @@ class Aside:
 
     def _passing(self) -> Iterable[int]:
         calls = self._calls
-        for place, outputs in enumerate(calls.outputs):
+        for place in self._alone:
+            outputs = calls.outputs[place]
             same = bool(outputs) and {*outputs} <= {*calls.inputs[place]}
             name = calls.names[place]
             written = calls.written(place) or (name.endswith("_") and name not in TOLD)
-            if same and not written and self._nodes[place] == NONE:
+            if same and not written:
                 yield place
 
 

@@ -39,6 +39,7 @@ class ForwardCalls:
         stands, self.within = _standing(trace, set(self.writes))
         self.rows: Ids = stands  # in the table of calls
         self.id: Ids = self.ops["id"][stands]
+        self._ids: list[int] = self.id.tolist()
         self.node: Ids = self.ops["node"][stands]
         self.stack: Ids = self.ops["stack"][stands]
         self.module: Ids = self.ops["module"][stands]
@@ -87,7 +88,7 @@ class ForwardCalls:
 
     def written(self, place: int) -> Sequence[Write]:
         """What a call wrote in place."""
-        return self.writes.get(int(self.id[place]), ())
+        return self.writes.get(self._ids[place], ()) if self.writes else ()
 
 
 def _writes_of(trace: Trace) -> dict[int, list[Write]]:

@@ -56,6 +56,9 @@ class _Following:
         self._laid: dict[int, int] = {}  # by memory: who made the first tensor in it
         self._leaves = {*tensors["id"][tensors["leaf"] & tensors["requires_grad"]].tolist()}
         self._told = _told_by_tensors(calls, tensors)
+        made = {tensor for outputs in calls.outputs for tensor in outputs}
+        given = {tensor for inputs in calls.inputs for tensor in inputs}
+        self._unmade = bool(given - made - self._leaves)  # there are some that nobody made
         self._same = _unpacked(trace, calls)
         inferred = trace.meta.get("inferred", ())
         follows = "op.inputs" in inferred and "op.outputs" not in inferred
@@ -63,25 +66,26 @@ class _Following:
 
     def flows(self) -> Iterator[Flow]:
         calls = self._calls
+        writing = {name: name.rstrip("_") + "_" == name for name in set(calls.names)}
         for place, (inputs, outputs) in enumerate(zip(calls.inputs, calls.outputs, strict=True)):
             writes = calls.written(place)
             given = dict.fromkeys([*inputs, *(write.tensor for write in writes)])
             for tensor in inputs:
                 yield from self._from(place, tensor)
-            for tensor in list(given)[len(dict.fromkeys(inputs)) :]:
+            for tensor in list(given)[len(dict.fromkeys(inputs)) :] if writes else ():
                 yield from self._from(place, tensor)
             for tensor, slot in self._kept.get(int(calls.node[place]), ()):
                 if tensor not in given and tensor not in outputs:
                     for flow in self._from(place, tensor):
                         yield flow._replace(kept=slot)
-            in_place = bool(writes) or calls.names[place].rstrip("_") + "_" == calls.names[place]
-            lies = {self._memory(tensor) for tensor in given}
+            in_place = bool(writes) or writing[calls.names[place]]
+            lies = {self._memory(tensor) for tensor in given} if self._unmade else ()
             for number, tensor in enumerate(outputs):
                 if tensor in given and in_place:
                     self._wrote[self._memory(tensor)] = place, tensor
                 elif tensor not in given:
                     self._made[tensor] = place, number
-                    if self._memory(tensor) not in lies:
+                    if self._unmade and self._memory(tensor) not in lies:
                         self._laid.setdefault(self._memory(tensor), place)
             for write in writes:
                 self._wrote[self._memory(write.tensor)] = place, write.tensor

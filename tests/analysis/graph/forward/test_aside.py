@@ -54,7 +54,7 @@ def test_what_only_leads_to_a_parameter_fills_it() -> None:
         )
     )
 
-    assert aside.fillings.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert aside.fillings.tolist() == [0, 1, 2, 4, 5, 6]
     assert aside.passing.tolist() == [3]
 
 
