@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,15 @@ def in_turn(
         peer()
     pairs = [(seconds(ours), seconds(peer)) for _ in range(rounds)]
     return Comparison(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
+
+
+def each_number_of_threads(*engines: Any) -> Iterator[int]:
+    """One thread and then two, for all engines; what is printed meanwhile stands below."""
+    for count in (1, 2):
+        for engine in engines:
+            engine.set_num_threads(count)
+        print(f" {count} thread{'s' if count > 1 else ''}:")
+        yield count
 
 
 def seconds(run: Callable[[], object]) -> float:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
-from bench.chains import arithmetic_chain, tanh_chain
-from bench.measure import in_turn, report, report_ratio, seconds
+from bench.chains import CHAINS
+from bench.measure import each_number_of_threads, in_turn, report, report_ratio, seconds
 from bench.models import GPT, MODELS, RESNET
 
 LIMITS = {
@@ -26,13 +29,43 @@ def main() -> None:
 
     import gradscope.runtime as ours
 
+    for threads in each_number_of_threads(torch, ours):
+        for name, chain in CHAINS.items():
+            _compare(f"1,000 × {name}, replayed", chain, CHAIN_LIMIT, 31)
+        for name, limit in LIMITS.items():
+            model = MODELS[name]
+            _compare(f"{name}, replayed", model.step, limit, model.rounds)
+            if threads == 1:
+                _compiled(name)
+
+
+def _compiled(name: str) -> None:
+    """PyTorch's own compiler beside it: its step over an eager one, and how long it compiles."""
+    command = [sys.executable, "-m", __name__, name]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    if told.returncode:
+        print(f"  {name}, torch.compile of PyTorch: fails ({_last(told.stderr)})")
+    else:
+        print(f"  {name}, torch.compile of PyTorch: {told.stdout.strip()}", flush=True)
+
+
+def _last(text: str) -> str:
+    return (text.strip().splitlines() or [""])[-1][:100]
+
+
+def _by_pytorch(name: str) -> None:
+    """Print what a step compiled by PyTorch takes over an eager one, and its first calls."""
+    import torch
+
     torch.set_num_threads(1)
-    ours.set_num_threads(1)
-    for name, chain in (("tanh(x @ W) + x", tanh_chain), ("tanh(a*y + x) * 0.5", arithmetic_chain)):
-        _compare(f"1,000 × {name}, replayed", chain, CHAIN_LIMIT, 31)
-    for name, limit in LIMITS.items():
-        model = MODELS[name]
-        _compare(f"{name}, replayed", model.step, limit, model.rounds)
+    model = MODELS[name]
+    compiled = torch.compile(model.step(torch))
+    begin = perf_counter()
+    for _ in range(3):
+        compiled()
+    took = perf_counter() - begin
+    comparison = in_turn(compiled, model.step(torch), rounds=model.rounds, warmups=3)
+    print(f"{comparison.ratio:.2f} × its eager step; the first 3 calls take {took:.1f} s")
 
 
 def _compare(name: str, make: Callable[[Any], Any], limit: float, rounds: int) -> None:
@@ -48,7 +81,11 @@ def _compare(name: str, make: Callable[[Any], Any], limit: float, rounds: int) -
     if not captured.plans:
         print(f"  {name}: {captured.stops[0]}")
         return
-    while limit == CHAIN_LIMIT and not captured.plans[0].fusing_tried:
+    while not captured.plans[0].fusing_tried:
         captured()
     report_ratio(name, "PyTorch", in_turn(captured, make(torch), rounds=rounds), limit)
     report(f"{name}: its first {BEFORE} calls over eager ones", first / BEFORE / eager, 60, "×")
+
+
+if __name__ == "__main__":
+    _by_pytorch(sys.argv[1])
