@@ -57,7 +57,7 @@ def test_a_few_calls_are_not_worth_a_kernel() -> None:
 def test_what_is_not_finite_goes_through_a_fused_kernel_as_through_numpy() -> None:
     lines = ("y0 = x0 * x1", "y1 = y0 + f(0.5)", "y2 = (f(1) - y1 * y1) * -x0")
     for kind in (np.float32, np.float64):
-        kernel = fused_kernel(lines, 2, ("y0", "y2"), np.dtype(kind).str)
+        kernel = fused_kernel(lines, 2, ("y0", "y2"), np.dtype(kind).str, 2)
         values = np.array([[0.0, -0.0, 1e-40, np.inf, -np.inf, 3.7, 1e30, -2.5]], kind).T
         others = np.array([[1.5, -0.0, np.inf, 0.1, 1e-45, 1e10]], kind)
         first, second = (np.ascontiguousarray(a) for a in np.broadcast_arrays(values, others))

@@ -84,7 +84,8 @@ class Text:
 
     def _chain(self, chain: Chain) -> None:
         """A chain of calls: memory for what is needed later, and its kernel."""
-        kernel = fused_kernel(chain.lines, len(chain.given), chain.names, chain.kind.str)
+        kind, dims = chain.kind.str, len(chain.shape)
+        kernel = fused_kernel(chain.lines, len(chain.given), chain.names, kind, dims)
         shape, kind = self._plain(chain.shape), self._plain(chain.kind)
         for nr in chain.made:
             self.lines.append(f"    v{nr} = empty({shape}, {kind})")

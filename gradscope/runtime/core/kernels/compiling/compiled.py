@@ -49,6 +49,16 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return made
 
 
+def compiled_text(function: Callable[..., Any], *, keeps: bool) -> Any:
+    """The same for a function whose text was written by us, and is in a file if it is kept."""
+    made = njit(error_model="numpy", nogil=True)(function)
+    folder = cache_folder()
+    if keeps and folder is not None:
+        with _numba_keeps_in(folder), suppress(RuntimeError, OSError):
+            made._cache = _Cache(function)
+    return made
+
+
 def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """A function that only kernels call: it becomes a part of each of them.
 
