@@ -130,14 +130,12 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
 
 
 def _hands_over(statements: Sequence[ast.stmt]) -> bool:
-    """Whether nothing is left but to return variables, as pieces do."""
+    """Whether nothing is left but to return variables, as pieces do, or nothing."""
     only = statements[0]
-    return (
-        len(statements) == 1
-        and isinstance(only, ast.Return)
-        and isinstance(only.value, ast.Tuple)
-        and all(isinstance(each, ast.Name) for each in only.value.elts)
-    )
+    if len(statements) > 1 or not isinstance(only, ast.Return):
+        return False
+    returned = only.value.elts if isinstance(only.value, ast.Tuple) else [only.value]
+    return all(each is None or isinstance(each, ast.Name | ast.Constant) for each in returned)
 
 
 def _is_docstring(node: ast.stmt) -> bool:

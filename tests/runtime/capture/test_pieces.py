@@ -129,7 +129,7 @@ def test_the_cut_is_told_with_its_line(capsys: pytest.CaptureFixture[str]) -> No
     line = f"{__file__}:{first + 9}"
 
     assert (
-        f"is replayed in pieces: Values.item (tensors.tensor.values) looks at numbers at {line}\n"
+        f"is replayed in pieces: a number is read (.item(), float(), or a branch) at {line}\n"
         in said
     )
     assert f"lines {first + 8} to {first + 9}: as ever" in run.report()
@@ -185,3 +185,26 @@ def test_pieces_of_a_method_take_its_object() -> None:
         (("z",), (), False),
     ]
     assert (pieces.run((4,), {}), pieces.run((4,), {"by": 5})) == (11, 23)
+
+
+def test_a_hook_of_a_leaf_is_no_matter_where_no_backward_runs() -> None:
+    model, optimizer, _ = program()
+    model[0].weight.register_hook(lambda grad: grad * 2)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        scale = torch.ones(())
+        return scale
+
+    run = Captured(step)
+    for nr in range(9):
+        run(torch.linspace(-1, 1, 8).view(2, 4) * nr)
+    assert run.pieces is not None
+    last = run.pieces.parts[-1].function
+
+    assert "a hook of a leaf" in run.report()
+    assert last.recaptured == []
+    assert last.plans[0].replays >= 4

@@ -40,6 +40,7 @@ class TensorState:
     grad: Any = field(init=False)
     version: int = field(init=False)
     grad_version: int = field(init=False)
+    listened: bool = field(init=False)
     place: str = ""  # how the text of a plan calls it, if it is an argument
 
     def __post_init__(self) -> None:
@@ -48,6 +49,7 @@ class TensorState:
         self.needs_grad, self.leaf = tensor.requires_grad, tensor.is_leaf
         self.grad = None if self.meta is None else self.meta.grad
         self.version = version_of(tensor)
+        self.listened = self.meta is not None and listened(self.meta)
         self.grad_version = 0 if self.grad is None else version_of(self.grad)
 
 
@@ -56,6 +58,12 @@ def quiet(accumulator: Any) -> bool:
     node = accumulator()
     extra = None if node is None else node._extra
     return extra is None or not (extra.pre_hooks or extra.post_hooks or extra.tensor_pre_hooks)
+
+
+def listened(meta: Any) -> bool:
+    """Whether somebody listens to a leaf's gradient: a plan with its backward is not made then."""
+    silent = meta.accumulator is None or quiet(meta.accumulator)
+    return bool(meta.hooks or meta.post_accumulate_hooks or not silent)
 
 
 def version_of(tensor: Any) -> int:
@@ -151,13 +159,12 @@ class Guards:
         self.scope[f"m{nr}"] = state.meta
         tests += [f"t{nr}._meta is m{nr}", f"m{nr}.requires_grad is {state.meta.requires_grad}"]
         if state.needs_grad and state.leaf:
-            tests += [
-                f"not m{nr}.hooks",
-                f"not m{nr}.post_accumulate_hooks",
-                f"t{nr}._edge is None",
-            ]
+            self.scope["listened"] = listened
+            heard = f"listened(m{nr})"
+            plain = f"m{nr}.hooks or m{nr}.post_accumulate_hooks"
+            quick = f"not ({plain}) and (m{nr}.accumulator is None or quiet(m{nr}.accumulator))"
             self.scope["quiet"] = quiet
-            tests += [f"(m{nr}.accumulator is None or quiet(m{nr}.accumulator))"]
+            tests += [f"t{nr}._edge is None", heard if state.listened else f"({quick})"]
         return [*tests, *self._grad(nr, state)]
 
     def _grad(self, nr: int, state: TensorState) -> list[str]:
@@ -222,10 +229,8 @@ class Guards:
             return "requires_grad"
         if tensor.requires_grad is not state.needs_grad:
             return "requires_grad"
-        if state.needs_grad and state.leaf:
-            silent = meta.accumulator is None or quiet(meta.accumulator)
-            if meta.hooks or meta.post_accumulate_hooks or not silent:
-                return "a hook"
+        if state.needs_grad and state.leaf and listened(meta) is not state.listened:
+            return "a hook"
         if (meta.grad is None) is not (state.grad is None):
             return "whether there is a gradient"
         if state.grad is not None and layout(meta.grad._array) != layout(state.grad._array):

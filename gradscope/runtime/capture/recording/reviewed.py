@@ -84,6 +84,22 @@ CONTAINERS = (
 )
 
 
+SAID = {
+    "core.tensors.tensor.values:Values.item": "a number is read (.item(), float(), or a branch)",
+    "core.tensors.tensor.values:Values.tolist": "numbers are read (.tolist())",
+    "core.autograd.hooks.hooks:register_hook": "a hook is registered on a tensor",
+    "core.autograd.custom.function:Function.apply": (
+        "a custom Function is applied, or a module has a full backward hook"
+    ),
+}
+"""What programs often do that no replay could."""
+
+
+def why_not(name: str) -> str:
+    """Why a call of a function of the runtime cannot be replayed."""
+    return SAID.get(name) or f"{in_words(name)} looks at numbers"
+
+
 def in_words(name: str) -> str:
     """A function of the runtime as the program would call it."""
     module, _, function = name.rpartition(":")

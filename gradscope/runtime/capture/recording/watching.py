@@ -159,7 +159,7 @@ class Watching:
         """At a function of the runtime that has to do with arrays."""
         found = reviewed.FUNCTIONS.get(name)
         if found is None:
-            self.recording.stop(f"{reviewed.in_words(name)} looks at numbers")
+            self.recording.stop(reviewed.why_not(name))
         elif found is not reviewed.HARMLESS:
             reason = found(self.recording, frame.f_locals)
             if reason is reviewed.CONSTANT or reason is reviewed.DRAWN:
