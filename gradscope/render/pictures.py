@@ -113,6 +113,11 @@ def page_scene(trace: Trace, options: GraphOptions, earlier: Earlier | None = No
 
     Raises UsageError where the options ask for what only a picture has: in a page all is there.
     """
+    if options.graph is GraphOf.PLAN:
+        raise UsageError(
+            "a page has the forward and the backward graph; the plans of captured steps are drawn "
+            "as a picture: gradscope render TRACE --graph plan -o plan.svg"
+        )
     chosen = options.selection
     in_page = Selection(chosen.step, chosen.backward, chosen.around)
     graph = None if options.graph is GraphOf.BOTH else options.graph

@@ -8,8 +8,9 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.analysis.answers.captured import Captured as CapturedFacts, captured
-from gradscope.errors import EmptyTraceError
+from gradscope.errors import EmptyTraceError, UsageError
 from gradscope.record.recorder import record
+from gradscope.render.pictures import page_scene
 from gradscope.runtime.capture.captured import WORTH_FUSING, Captured
 from gradscope.scene.answers.captured import NONE_CAPTURED, captures
 from gradscope.scene.choices import ColorBy, GraphOf
@@ -141,6 +142,11 @@ def test_what_is_not_captured_is_said_with_its_line(capsys: pytest.CaptureFixtur
     assert said.lines[0].startswith(cut.site.place)
     assert [box.title for box in graph_scene(trace, PLAN).boxes].count("runs as ever") == 1
     assert capsys.readouterr().err.count("replayed in pieces") == 1
+
+
+def test_a_page_has_no_plan_and_says_what_has(chained: tuple[Trace, CapturedFacts]) -> None:
+    with pytest.raises(UsageError, match="--graph plan -o plan.svg"):
+        page_scene(chained[0], PLAN)
 
 
 def test_a_trace_without_captured_steps_says_how_to_have_one() -> None:
