@@ -101,8 +101,11 @@ def _writes_of(trace: Trace) -> dict[int, list[Write]]:
 
 
 def _around(threads: Ids, begin: Ids, end: Ids, order: Ids) -> Ids:
-    """By row, the innermost call on the same thread that began before it and ended after it."""
-    found = np.full(len(order), NONE, np.int64)
+    """By row, the innermost call on the same thread that began before it and ended after it.
+
+    `order`: of the rows that may be in one or around one.
+    """
+    found = np.full(len(begin), NONE, np.int64)
     above: list[int] = []
     columns = threads.tolist(), begin.tolist(), end.tolist()
     for row in order.tolist():
@@ -119,6 +122,18 @@ def _around(threads: Ids, begin: Ids, end: Ids, order: Ids) -> Ids:
     return found
 
 
+def _may_touch(threads: Ids, begin: Ids, end: Ids, order: Ids) -> np.ndarray:
+    """In this order, by thread and then by beginning: which calls have another before their end."""
+    apart = max(int(end.max(initial=0)), int(begin.max(initial=0))) + 2
+    offset = apart * np.searchsorted(distinct(threads), threads[order])
+    first, last = begin[order] + offset, np.maximum(begin[order], end[order]) + offset
+    touches = np.zeros(len(order), np.bool_)
+    following, takes = first[1:], first[1:] < last[1:]  # what begins at an end is not before it
+    touches[1:] = following + takes <= np.maximum.accumulate(last)[:-1]
+    touches[:-1] |= following + takes <= last[:-1]
+    return touches
+
+
 def _standing(trace: Trace, writers: set[int]) -> tuple[Ids, dict[int, int]]:
     """The rows of calls that stand by themselves, and by row how many ran inside each of them."""
     ops = trace.table(Op)
@@ -128,6 +143,8 @@ def _standing(trace: Trace, writers: set[int]) -> tuple[Ids, dict[int, int]]:
         known |= ops.ragged(column).lengths > 0
     # Of two calls that began at once, the one that ended later is around the other.
     order = np.lexsort((np.arange(len(ops)), -end, begin, ops["thread"]))
+    touching = _may_touch(ops["thread"], begin, end, order)
+    apart, order = order[~touching], order[touching]
     parent = _around(ops["thread"], begin, end, order)
     made = ops["node"] != NONE
     tells, makes = known.copy(), made.copy()  # of itself, or something inside it does
@@ -148,5 +165,5 @@ def _standing(trace: Trace, writers: set[int]) -> tuple[Ids, dict[int, int]]:
         elif known[row] or not tells[row]:
             stand_in[row] = row
             stands.append(row)
-    rows = np.array(stands, np.int64)
+    rows = np.concatenate([apart, np.array(stands, np.int64)])
     return rows[np.lexsort((rows, begin[rows]))], inside

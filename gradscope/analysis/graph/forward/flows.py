@@ -66,6 +66,7 @@ class _Following:
 
     def flows(self) -> Iterator[Flow]:
         calls = self._calls
+        nodes = calls.node.tolist()
         writing = {name: name.rstrip("_") + "_" == name for name in set(calls.names)}
         for place, (inputs, outputs) in enumerate(zip(calls.inputs, calls.outputs, strict=True)):
             writes = calls.written(place)
@@ -74,7 +75,7 @@ class _Following:
                 yield from self._from(place, tensor)
             for tensor in list(given)[len(dict.fromkeys(inputs)) :] if writes else ():
                 yield from self._from(place, tensor)
-            for tensor, slot in self._kept.get(int(calls.node[place]), ()):
+            for tensor, slot in self._kept.get(nodes[place], ()) if self._kept else ():
                 if tensor not in given and tensor not in outputs:
                     for flow in self._from(place, tensor):
                         yield flow._replace(kept=slot)

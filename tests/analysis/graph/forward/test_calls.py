@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hypothesis import given, strategies as st
+
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, Op
@@ -72,3 +74,25 @@ def test_those_inside_stand_by_themselves_where_they_made_nodes() -> None:
     )
 
     assert calls.id.tolist() == [1, 2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9), st.integers(-1, 4)), max_size=9))
+def test_what_is_inside_of_what_is_as_if_each_pair_were_looked_at(
+    called: list[tuple[int, int, int]],
+) -> None:
+    ops = [
+        Op(n, "mul", begin=begin, end=NONE if took < 0 else begin + took, thread=thread,
+           outputs=(n,))
+        for n, (thread, begin, took) in enumerate(called)
+    ]  # fmt: skip
+    calls = ForwardCalls(trace_of(*ops))
+
+    for each in ops:
+        around = any(
+            other.thread == each.thread
+            and other.begin <= each.begin
+            and NONE != each.end <= other.end
+            and (other.begin, other.end) != (each.begin, each.end)
+            for other in ops
+        )
+        assert (each.id not in calls.id.tolist()) == around
