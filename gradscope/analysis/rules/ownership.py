@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gradscope.analysis.findings import Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at, site_of
@@ -168,7 +168,7 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
     if not lost or not stepping:
         return
-    optimizer = stepping[0]
+    optimizer = _of_the_same_model(training, lost, stepping)
     site = training.acts.site(optimizer.built)
     models = {training.root_of(each) for each in training.held & set(training.parameters)}
     same = {training.root_of(each) for each in lost} & models
@@ -250,10 +250,12 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
     for act in _replacements(training):
         by_line[training.acts.site(act).place].append(act)
     for acts in by_line.values():
-        act, optimizer = acts[0], training.optimizers[0]
+        act = acts[0]
+        lost = set().union(*(each.tensors for each in acts)) & training.reached - training.held
+        built_before = [each for each in training.optimizers if each.built.t < act.t]
+        optimizer = _of_the_same_model(training, lost, built_before)
         site, built = training.acts.site(act), training.acts.site(optimizer.built)
         what = act.facts.get("what", "parameter")
-        lost = set().union(*(each.tensors for each in acts)) & training.reached - training.held
         times = f", {len(acts)} times" if len(acts) > 1 else ""
         yield Found(
             message=f"{what.capitalize()} `{act.facts.get('name')}` was replaced{at(site)}{times}, "
@@ -269,6 +271,18 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
             if what == "module"
             else "write into it: `with torch.no_grad(): parameter.copy_(values)`",
         )
+
+
+def _of_the_same_model(
+    training: Training, lost: Iterable[int], optimizers: list[Optimizer]
+) -> Optimizer:
+    """That which holds others of the model that has the lost ones; else the first."""
+    roots = {training.root_of(each) for each in lost if each in training.parameters}
+    for each in optimizers:
+        known = [tensor for tensor in each.tensors if tensor in training.parameters]
+        if not roots.isdisjoint(map(training.root_of, known)):
+            return each
+    return optimizers[0]
 
 
 def _rebound(training: Training) -> Iterator[Found]:

@@ -222,3 +222,46 @@ w, x = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
     meant = trace.table(Tensor).row(tensor_meant(trace, "x"))
     assert len(named) == 2
     assert meant.requires_grad
+
+
+def test_of_two_models_the_replaced_parameters_are_those_of_the_optimizer_that_held_them(
+    tmp_path: Path,
+) -> None:
+    program = """
+def train(net, optimizer):
+    for _ in range(2):
+        optimizer.zero_grad()
+        net(torch.ones(3, 2)).mean().backward()
+        optimizer.step()
+first = torch.nn.Sequential(torch.nn.Linear(2, 1))
+train(first, torch.optim.SGD(first.parameters(), lr=0.1))
+second = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+optimizer = torch.optim.Adam(second.parameters(), lr=0.1)
+second[1] = torch.nn.Linear(2, 1)
+train(second, optimizer)
+"""
+    found = told(program, tmp_path)["GS405"]
+
+    assert "after Adam was built at " in found.message
+    assert "snippet_0.py:9, which goes on with the old one" in found.message
+
+
+def test_a_mode_that_came_back_too_late_is_told_with_the_line(tmp_path: Path) -> None:
+    program = """
+net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def steps():
+    for _ in range(2):
+        optimizer.zero_grad()
+        net(torch.ones(3, 2)).mean().backward()
+        optimizer.step()
+steps()
+net.eval()
+steps()
+net.train()
+steps()
+"""
+    found = told(program, tmp_path)["GS511"]
+
+    assert "train() is only called again at " in found.message
+    assert found.message.endswith("snippet_0.py:11")

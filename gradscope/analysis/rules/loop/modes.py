@@ -70,7 +70,8 @@ def _trained_under(loop: Loop, modes: Modes, act: Done) -> int:
         for each in parts & modes.two_ways
         if (each, True, False) in modes.ran or (each, False, False) in modes.ran
     }
-    end = _end(modes, act, parts)
+    back = _back(modes, act, parts)
+    end = back.t if back else np.iinfo(np.int64).max
     if not any((each, True, False) in modes.ran for each in such):
         return NONE
     used = _used(loop)
@@ -100,15 +101,15 @@ def _used(loop: Loop) -> frozenset[int]:
     return frozenset(found)
 
 
-def _end(modes: Modes, act: Done, parts: frozenset[int]) -> int:
-    """When train() was called again, on this, around it, or on a part that has two ways."""
+def _back(modes: Modes, act: Done, parts: frozenset[int]) -> Done | None:
+    """The train() after it, on this, around it, or on a part that has two ways."""
     for other in modes.switches():
         if other.t > act.t and other.facts.get("to"):
             around = act.module in modes.inside(other.module) or NONE in (other.module, act.module)
             part = other.module in parts and modes.inside(other.module) & modes.two_ways
             if around or part:
-                return other.t
-    return int(np.iinfo(np.int64).max)
+                return other
+    return None
 
 
 def _left_on(loop: Loop, modes: Modes, act: Done, task: int) -> Found:
@@ -125,11 +126,17 @@ def _left_on(loop: Loop, modes: Modes, act: Done, task: int) -> Found:
     outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
     model = line(site, "model.eval()").strip("`").partition(".eval()")[0]
     name = model if model.replace(".", "").isidentifier() else "model"
+    back = _back(modes, act, modes.inside(act.module))
+    ends = f"only called again{at(loop.acts.site(back))}" if back else "not called again"
     return Found(
         message=f"eval mode is left on: eval(){at(site)}{outer} holds while training goes on with "
-        f"the backward{at(site_of(loop.trace, stack))}; train() is not called again",
+        f"the backward{at(site_of(loop.trace, stack))}; train() is {ends}",
         site=site,
-        evidence=(Evidence("act", act.id), Evidence("graph_task", task)),
+        evidence=(
+            Evidence("act", act.id),
+            Evidence("graph_task", task),
+            *([Evidence("act", back.id)] if back else []),
+        ),
         why=f"{_named(modes, such)} ran in eval mode where gradients were recorded"
         f"{', after running in training mode before' if trained else ''}: dropout drops nothing, "
         "batch norm takes running statistics instead of the batch's",
