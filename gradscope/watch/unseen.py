@@ -13,13 +13,15 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+_modes, _WithoutFunctions = torch._C._len_torch_dispatch_stack, torch._C.DisableTorchFunction
+
 
 def unseen() -> AbstractContextManager[object]:
     """Inside, this thread's looks at tensors are nobody's but ours."""
-    if not torch._C._len_torch_dispatch_stack():
-        return torch._C.DisableTorchFunction()  # type: ignore[no-any-return]
+    if not _modes():
+        return _WithoutFunctions()  # type: ignore[no-any-return]
     both = ExitStack()
-    both.enter_context(torch._C.DisableTorchFunction())
+    both.enter_context(_WithoutFunctions())
     both.enter_context(_disable_current_modes())
     return both
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ELEMENTS = 1 << 23
 """So many are kept from before a step at most."""
 
-FIRST, SHARE = 8, 20
+FIRST, SHARE = 8, 50
 """So many steps are looked at in any case; of the time, looks take one part in so many at most."""
 
 DIGITS = 4
@@ -59,36 +59,37 @@ class Moved:
             return None
         began = perf_counter_ns()
         by, of = list[float | None](), list[float | None]()
-        for leaf, before in zip(leaves, kept, strict=True):
-            now = None if before is None else seen(leaf)
-            if before is None or now is None or now.shape != before.shape:
-                by.append(None)
-                of.append(None)
-            else:
-                by.append(norm(now - before))
-                of.append(norm(before))
+        with np.errstate(all="ignore"):
+            for leaf, before in zip(leaves, kept, strict=True):
+                now = None if before is None else seen(leaf)
+                if before is None or now is None or now.shape != before.shape:
+                    by.append(None)
+                    of.append(None)
+                else:
+                    by.append(norm(now - before))
+                    of.append(norm(before))
         self._spent += perf_counter_ns() - began
         return by, of
 
 
 def seen(tensor: Any) -> NDArray[Any] | None:
     """What is in a tensor's memory, in any order, as long as it is not freed."""
-    kind = KINDS.get(str(tensor.dtype).rpartition(".")[2])
-    if kind is None or tensor.device.type != "cpu" or tensor.is_sparse or not tensor.numel():
+    kind, many = KINDS.get(str(tensor.dtype).rpartition(".")[2]), tensor.numel()
+    if kind is None or tensor.device.type != "cpu" or tensor.is_sparse or not many:
         return None
-    span = 1 + sum((s - 1) * by for s, by in zip(tensor.shape, tensor.stride(), strict=True))
-    if span != tensor.numel():
-        return None
-    there = (ctypes.c_char * (span * np.dtype(kind).itemsize)).from_address(tensor.data_ptr())
+    if not tensor.is_contiguous():
+        span = 1 + sum((s - 1) * by for s, by in zip(tensor.shape, tensor.stride(), strict=True))
+        if span != many:
+            return None
+    there = (ctypes.c_char * (many * kind.itemsize)).from_address(tensor.data_ptr())
     return np.frombuffer(there, kind)
 
 
-KINDS = {"float32": np.float32, "float64": np.float64, "float16": np.float16}
+KINDS = {name: np.dtype(name) for name in ("float32", "float64", "float16")}
 
 
 def norm(array: NDArray[Any]) -> float | None:
     """Rounded; None where it is no finite number."""
     array = array if array.dtype != np.float16 else array.astype(np.float32)
-    with np.errstate(all="ignore"):
-        found = float(np.sqrt(np.dot(array, array)))
+    found = float(np.sqrt(np.dot(array, array)))
     return float(f"{found:.{DIGITS}g}") if np.isfinite(found) else None

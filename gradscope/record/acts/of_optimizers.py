@@ -97,7 +97,7 @@ class OfOptimizers:
     def _methods(self, optimizer: Any, schedules: Any) -> Iterator[StandIn]:
         yield StandIn(optimizer, "__init__", _built, inside=True)
         yield StandIn(optimizer, "add_param_group", _group_added)
-        yield StandIn(optimizer, "zero_grad", self._zeroed)
+        yield StandIn(optimizer, "zero_grad", self._zeroed, looks=False)
         for each in (schedules.LRScheduler, schedules.ReduceLROnPlateau):  # which does not call it
             yield StandIn(each, "__init__", self._schedule_built, inside=True)
         for each in list(vars(schedules).values()):
@@ -114,7 +114,8 @@ class OfOptimizers:
         if number == NONE:
             groups = _groups(optimizer.param_groups)
             facts = {"type": type(optimizer).__name__, "groups": groups, "before": True}
-            number = self._acts.built(optimizer, None, **facts)
+            with self._acts.look.unseen():
+                number = self._acts.built(optimizer, None, **facts)
         return number
 
     def stepping(self, optimizer: Any) -> None:

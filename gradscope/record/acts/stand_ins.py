@@ -45,6 +45,7 @@ class StandIn(NamedTuple):
     before: bool = False  # tell of it before it is done
     inside: bool = False  # the engine's own calls of it count, too
     never: Container[int] = ()  # but from code with these id()s
+    looks: bool = True  # at tensors, when it tells
     look: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
     """What is to be seen before it is done; then `tell` is given that and what came back."""
 
@@ -96,6 +97,7 @@ class StandIns:
         acts, is_compiling, getframe = self._acts, self._is_compiling, sys._getframe
         tell, inside, before = stand_in.tell, stand_in.inside, stand_in.before
         never, look = stand_in.never, stand_in.look
+        guarded = acts.guarded if stand_in.looks else acts.tried
 
         @wraps(own)
         def call(*given: Any, **more: Any) -> Any:
@@ -106,7 +108,7 @@ class StandIns:
             if frame is None or id(calls.f_code) in never:
                 return own(*given, **more)
             if before:
-                acts.guarded(tell, acts, frame, None, given, more)
+                guarded(tell, acts, frame, None, given, more)
                 return own(*given, **more)
             seen = None if look is None else look(given, more)
             try:
@@ -115,7 +117,7 @@ class StandIns:
                 leave_no_frame(error)
                 raise
             told = result if look is None else (seen, result)
-            acts.guarded(tell, acts, frame, told, given, more)
+            guarded(tell, acts, frame, told, given, more)
             return result
 
         call.stands_for = own  # type: ignore[attr-defined]
