@@ -72,7 +72,8 @@ class Session:
 
     def backward_ended(self, *, creates: bool) -> None:
         """One that ran in no other is over, recorded or not; whether it was to make a graph."""
-        self.steps.ended(sys._getframe(1), creates=creates)
+        if not self.contexts.told_of_steps:
+            self.steps.ended(sys._getframe(1), creates=creates)
         if self.acts.acts.on:
             self.acts.backward_ended()
         self.task_ended()

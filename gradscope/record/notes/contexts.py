@@ -48,7 +48,8 @@ class Contexts:
         self._base = base
         self._local = engine.local
         self._names_steps = engine.contexts_name_steps
-        self.begun: list[int] = []  # when each step began, where contexts do not name it
+        self._begun: list[int] = []  # when each step began, where contexts do not name it
+        self._begins = np.zeros(0, np.int64)  # of these, as far as they were asked for
         for state in engine.threads():  # former recordings' numbers
             state.context = 0
         self._lock = threading.RLock()
@@ -157,7 +158,10 @@ class Contexts:
 
     def steps_at(self, t: Any) -> Any:
         """The steps that were under way at these moments, where contexts do not name them."""
-        return np.searchsorted(np.array(self.begun, np.int64), t, side="right") - 1
+        new = self._begun[len(self._begins) :]
+        if new:
+            self._begins = np.append(self._begins, new)
+        return np.searchsorted(self._begins, t, side="right") - 1
 
     def _add(self, key: tuple[int, int, int, int, int]) -> int:
         with self._lock:  # the number is a place among the rows
@@ -294,7 +298,7 @@ class Contexts:
             for state in list(self._places):
                 state.context = 0
         else:
-            self.begun.append(now)
+            self._begun.append(now)
 
     def finish(self) -> None:
         """Close what is still open, at the end of the recording."""
