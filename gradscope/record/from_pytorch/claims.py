@@ -73,6 +73,12 @@ node takes it.
 ENDS = {"observed": ["node.died", "unreached"], "inferred": [], "absent": []}
 """Where nodes keep records of ours, which tell when they go."""
 
+LARGE = 1 << 18
+"""Storages of so many bytes and more are followed, from level `engine` on, where that is so."""
+
+STORAGES = {"observed": [], "inferred": ["storage.freed"], "absent": []}
+"""That one has gone is seen at the next end of a backward or step."""
+
 OPERANDS = {"observed": [], "inferred": ["op.outputs", "tensor.op"], "absent": []}
 """Where it is seen where all lies that calls are given and return (level `full`).
 
@@ -91,11 +97,14 @@ def claims(
     """The parts of `meta` that say so: tables, columns and event kinds by name."""
     parts = [GRAPH] if level == "graph" else [GRAPH, ENGINE]
     parts += [ENDS] if ends else []
+    follows = ends and level != "graph"
+    parts += [STORAGES] if follows else []
     parts += [CALLS] if calls else []
     parts += [VALUES] if values else []
     parts += [OPERANDS] if operands else []
     latest = {name: kind for part in parts for kind, names in part.items() for name in names}
-    return {kind: sorted(name for name, is_ in latest.items() if is_ == kind) for kind in GRAPH}
+    found = {kind: sorted(name for name, is_ in latest.items() if is_ == kind) for kind in GRAPH}
+    return {**found, "follows_from": LARGE} if follows else found
 
 
 def put_claims(writer: Writer, facts: dict[str, Any]) -> None:

@@ -109,6 +109,13 @@ class Graphs:
         """The program is over, and what it has is still there."""
         if self.walked is not None and paused is None:
             self.walked.ends.look(watcher)
+        if self.walked is not None:
+            self.walked.storages.stop()
+
+    def look_for_ends(self) -> None:
+        """See what memory has gone."""
+        if self.walked is not None:
+            self.walked.storages.look()
 
     def named(self, node: str) -> tuple[int, int]:
         """The texts of a node's name, and of its call's."""
@@ -312,6 +319,7 @@ class Graphs:
             write(short.Saved, saved)
         if self.walked is not None and gone is not None:
             self.walked.ends.write(gone)
+            self.walked.storages.flush()
 
     def _all_saved(self) -> dict[str, Ints]:
         """What nodes keep, in columns."""

@@ -251,6 +251,7 @@ class PyTorchSource:
         self.tasks.end(task, error, stretch)
         task.own += perf_counter_ns() - began
         if task.parent is None:
+            self.graphs.look_for_ends()
             self.session.backward_ended(creates=task.asked.create_graph)
 
     def hook_begins(
@@ -313,6 +314,7 @@ class PyTorchSource:
     def stepped(self, optimizer: Any, frame: FrameType) -> None:
         """What an optimizer has made of leaves and their gradients."""
         self.session.acts.stepped(optimizer, frame)
+        self.graphs.look_for_ends()
         if self.watcher is not None:
             self.watcher.before.optimizer(optimizer)
         if self.values.ring is not None:

@@ -57,6 +57,8 @@ class Tensors:
         self._completions: list[tuple[Any, ...]] = []
         self._columns: list[Completed] = []
         self._ready: list[tuple[Any, dict[str, Any]]] = []  # rows that were found in columns
+        self.large_from = 1 << 62  # bytes: memory that is followed
+        self.followed: Callable[[int, int, int], int] = _nobody_follows
         self.walk = 0  # addresses of memory mean the same only while nothing is freed
         self.constants: dict[Any, int] = {}  # tensors without history, by walk and memory
         self._storages: dict[tuple[int, int, int, int], int] = {}
@@ -212,12 +214,18 @@ class Tensors:
         memory = tensor.untyped_storage()
         device = self.device(tensor.device)
         address, size = memory.data_ptr(), memory.nbytes()
+        if size >= self.large_from and address:
+            return self.followed(memory._cdata, device, size)
         key = (self.walk, device, address, size)
         found = self._storages.get(key) if address else None
         if found is None:
             found = self._storages[key] = self.next_number()
             self._storage_rows.append((found, size, device, self._now()))
         return found
+
+    def know(self, number: int, walk: int, device: int, address: int, size: int) -> None:
+        """Memory that has a number is at this address while a walk lasts."""
+        self._storages[walk, device, address, size] = number
 
     def dtype(self, dtype: Any) -> tuple[int, int]:
         known = self._dtypes.get(dtype)
@@ -277,6 +285,10 @@ class Tensors:
             )
             made = Completed(*map(concatenate, zip(made, others, strict=True)))  # type: ignore[arg-type]
         return made
+
+
+def _nobody_follows(storage: int, device: int, size: int) -> int:
+    raise NotImplementedError
 
 
 def _nobody_asks(leaf: Any, number: int, storage: int) -> None:

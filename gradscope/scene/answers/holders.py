@@ -38,11 +38,17 @@ def who_holds(trace: Trace, wanted: str) -> Answer:
 def _ends(trace: Trace, told: Holders) -> Iterator[str]:
     """What is not known of the ends of storages and graphs."""
     sees_nodes = "node.died" not in trace.meta.get("absent", ())
-    if trace.meta.get("producer") == "pytorch":
-        what = "ends of storages are" if sees_nodes else "ends of storages and nodes are"
-        yield f"{what} not recorded on PyTorch, but when a backward let go"
-        return
     least = trace.meta.get("follows_from")
+    if trace.meta.get("producer") == "pytorch":
+        if isinstance(least, int):
+            yield (
+                f"the end of a storage of {byte_count(least)} and more is seen at the next end of "
+                "a backward or step; of a smaller one, when the graph lets go of it"
+            )
+        else:
+            what = "ends of storages are" if sees_nodes else "ends of storages and nodes are"
+            yield f"{what} not recorded here, but when a backward let go"
+        return
     if told.left and not sees_nodes:
         of = f" of {byte_count(least)} and more" if isinstance(least, int) and least else ""
         yield f"a graph that ended without a backward is seen by the ends of its storages{of} only"

@@ -191,7 +191,8 @@ class Mark(Row):
 class Storage(Row):
     """Bytes that one or several tensors share. `freed` arrives later; NONE while alive.
 
-    Only of storages of `meta.follows_from` bytes and more the end is seen.
+    Only of storages of `meta.follows_from` bytes and more the end is seen; on PyTorch at the next
+    end of a backward or step, and such memory has one row as long as it is there.
     """
 
     id: int

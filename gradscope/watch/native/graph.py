@@ -40,6 +40,11 @@ ROOM = 1 << 12
 
 MOST_BYTES = 1 << 14  # of a node
 WORD = 8
+LARGEST = 1 << 62
+"""In place of the size from which on memory is told of: none is."""
+
+_STORAGE = places.SAVED_COLUMNS.index("storage")
+_OF_MEMORY = [places.SAVED_COLUMNS.index(n) for n in ("storage", "walk", "data", "bytes")]
 
 LIBRARIES = {
     "torch_python": {
@@ -106,6 +111,8 @@ class NativeGraph(Graph):
         self.look: Callable[[int, int, int], None] | None = None
         """Is given the address of the words, and from which rows of nodes and of what they keep."""
         self._looked_at = 0, 0
+        self.large: Callable[[int, int, int, int], object] = _nobody_follows
+        """Is told of large memory: where PyTorch keeps it, the walk, its address and its bytes."""
         self.words = self._words(self._layout)
         self.words[: places.ROWS] = first.words
         self._view = memoryview(self.words.data)  # it is quicker to read
@@ -133,7 +140,7 @@ class NativeGraph(Graph):
             places.AT_METADATA: found.metadata,
             places.AT_INPUTS: found.inputs, places.INPUT_BYTES: found.input_bytes,
             places.AT_SHAPE: found.shape, places.AT_VARIABLE: found.variable,
-            places.SLOTS: self._sets_of_slots.ctypes.data,
+            places.SLOTS: self._sets_of_slots.ctypes.data, places.LARGE_FROM: LARGEST,
         }  # fmt: skip
         if self._saved:
             filled |= _in_saved(saved_layout())
@@ -175,6 +182,8 @@ class NativeGraph(Graph):
             else:
                 both = self._walk_behind(root)
             met.append((both // places.ABOVE, both % places.ABOVE))
+        if words[places.LARGE_SEEN // 8]:
+            self._meet_large()
         if self.look is not None:
             self.look(self._at, *self._looked_at)
             self._looked_at = words[places.NODES_USED // 8], words[places.SAVED_USED // 8]
@@ -193,6 +202,17 @@ class NativeGraph(Graph):
 
     def made_inside(self, handed: Iterable[Any]) -> None:
         """Nodes keep none in whose run they were made."""
+
+    def _meet_large(self) -> None:
+        """Tell of large memory that this walk has met, as long as it is there."""
+        words = self._view
+        words[places.LARGE_SEEN // 8] = 0
+        array = self._arrays[words[places.NODES // 8]].saved[: words[places.SAVED_USED // 8]]
+        each = array[array[:, _STORAGE] != 0][:, _OF_MEMORY]
+        large = each[each[:, 3] >= words[places.LARGE_FROM // 8]]
+        for storage, then, data, size in np.unique(large, axis=0).tolist():
+            if then == words[places.WALK // 8]:
+                self.large(storage, then, data, size)
 
     def _look_at_saved(self) -> None:
         nodes = self._saving[:]
@@ -270,6 +290,8 @@ class NativeGraph(Graph):
 
     def _is_full(self) -> None:
         """Put the rows so far aside. The walk goes on in other arrays."""
+        if self._view[places.LARGE_SEEN // 8]:
+            self._meet_large()
         if self.look is not None:
             self.look(self._at, *self._looked_at)
             self._looked_at = 0, 0
@@ -301,6 +323,10 @@ def _in_saved(found: SavedLayout) -> dict[int, int]:
 
 def _shape(node: Any, nr: int) -> tuple[int, ...]:
     return described(node._input_metadata[nr])[0]
+
+
+def _nobody_follows(storage: int, walk: int, data: int, size: int) -> None:
+    """What is told of large memory where nobody asks."""
 
 
 def _nothing(root: Any) -> None:

@@ -29,6 +29,8 @@ from gradscope.watch.native.words import (
     AT_STORAGE,
     AT_TENSOR,
     AT_VERSION,
+    LARGE_FROM,
+    LARGE_SEEN,
     LATER,
     LEAF_TENSOR,
     LEAVES,
@@ -122,6 +124,9 @@ def put_tensor(graph: int, row: int, tensor: int) -> int:
     storage = load(tensor + load(graph + AT_STORAGE))
     store(row + 64, load(storage + load(graph + AT_DATA)))
     store(row + 72, load(storage + load(graph + AT_BYTES)))
+    if load(row + 72) >= load(graph + LARGE_FROM):
+        increase(graph + LARGE_SEEN, 1)
+    store(row + 136, storage)
     store(row + 80, load(tensor + load(graph + AT_OFFSET)))
     counter, version = load(tensor + load(graph + AT_COUNTER)), 0
     if counter != 0:
@@ -156,6 +161,7 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
         if what != 0 or (tensor != 0 and tensor != load(graph + UNDEFINED)):
             store(row + 120, 0)
             store(row + 128, 0)
+            store(row + 136, 0)
             if what != 0:
                 store(row + 16, PACKED)
             else:

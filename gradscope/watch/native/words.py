@@ -29,7 +29,8 @@ AT_KEYS, PLAIN, AT_STORAGE, AT_DATA, AT_BYTES = range(416, 456, 8)
 AT_OFFSET, AT_SIZES, AT_DTYPE, PART_OF_DTYPE = range(456, 488, 8)
 PENDING = 488
 READING, SELDOM = range(496, 512, 8)
-WORDS = 64
+LARGE_FROM, LARGE_SEEN = range(512, 528, 8)
+WORDS = 66
 
 NODE_COLUMNS = (
     "number", "kind", "sequence", "topological", "context", "site", "t", "leaf", "first", "rest",
@@ -38,11 +39,12 @@ NODE_COLUMNS = (
 EDGE_COLUMNS = ("node", "index", "target", "nr", "source")
 SAVED_COLUMNS = (
     "node", "slot", "what", "tensor", "own", "layout", "t", "walk", "data", "bytes", "offset",
-    "version", "dtype", "dims", "nr", "operand", "counter",
+    "version", "dtype", "dims", "nr", "operand", "counter", "storage",
 )  # fmt: skip
 """Behind them INLINE sizes and as many strides.
 
 `operand`: the address of a tensor that no node made, no leaf, and no result of the node's own.
+`storage`: the address of what PyTorch knows of its memory.
 """
 
 PLAIN_VALUE, PACKED, A_LEAF, LATER = range(4)

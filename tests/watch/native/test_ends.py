@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradscope.analysis.graph.unreached import Graphs
-from gradscope.trace.schema import NONE, Node, Saved, Unreached
+from gradscope.trace.schema import NONE, Node, Saved, Storage, Tensor, Unreached
 from tests.record.from_pytorch.watching import recorded
 
 pytestmark = pytest.mark.torch
@@ -84,3 +84,32 @@ def test_what_comes_after_a_recording_is_not_told(torch: Any) -> None:
 
     assert [row.died for row in first.rows(Node)] == [NONE] * 3
     assert len(second.table(Node)) == len(second.table(Unreached)) == 0
+
+
+def test_large_memory_is_one_storage_as_long_as_it_is_there(torch: Any) -> None:
+    def program() -> Any:
+        w = torch.ones(512, 512, requires_grad=True)
+        kept = []
+        for step in range(3):
+            out = (w * w).exp()
+            kept += [out.detach()] * (step == 1)
+            out.sum().backward()
+            del out
+        small = torch.ones(8, requires_grad=True)
+        small.exp().sum().backward()
+        return w, kept
+
+    kept, trace = recorded(program)
+
+    del kept
+    size = 4 * 512 * 512
+    large = {row.id: row.freed != NONE for row in trace.rows(Storage) if row.bytes == size}
+    (weight,) = {row.storage for row in trace.rows(Tensor) if row.name == "w"}
+    results = [
+        trace.table(Tensor).row(row.tensor).storage
+        for row in trace.rows(Saved)
+        if row.slot == "result" and row.bytes == size
+    ]
+    assert large[weight] is False
+    assert [large[storage] for storage in results] == [True, False, True]
+    assert {row.freed for row in trace.rows(Storage) if row.bytes == 32} == {NONE}

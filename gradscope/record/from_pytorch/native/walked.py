@@ -5,19 +5,22 @@ What they say is what `Graphs` makes of nodes that are found one by one.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.record.from_pytorch.called.ops import COLUMNS
+from gradscope.record.from_pytorch.claims import LARGE
 from gradscope.record.from_pytorch.native.ends import NodeEnds
 from gradscope.record.from_pytorch.native.saved import Saved
+from gradscope.record.from_pytorch.native.storages import Storages
 from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, take, within
 from gradscope.trace.schema import NONE
-from gradscope.watch.native.words import EDGE_COLUMNS, NODE_COLUMNS
+from gradscope.watch.native.words import EDGE_COLUMNS, LARGE_FROM, NODE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +48,9 @@ class Walked:
         self._graph = graph
         self._tensors = tensors
         self.ends = NodeEnds(session, graph.maker)
+        self.storages = Storages(session, tensors.next_number)
+        if saved:
+            self._follow(graph, tensors)
         self._saved = Saved(session, graph, tensors) if saved else None
         self._named = named  # the texts of a node's name and of its call's
         self._names = np.zeros((0, 2), np.int64)
@@ -57,6 +63,16 @@ class Walked:
         self.made_before = 0  # nodes, while nobody watched
         self.saved: list[dict[str, Ints]] = []
         """Columns of what nodes keep, until somebody takes them."""
+
+    def _follow(self, graph: NativeGraph, tensors: Tensors) -> None:
+        """See the ends of large memory, of whichever walk or look has met it."""
+        storages, cpu = self.storages, tensors.device(sys.modules["torch"].device("cpu"))
+
+        def large(storage: int, walk: int, data: int, size: int) -> None:
+            tensors.know(storages.number(storage, cpu, size), walk, cpu, data, size)
+
+        graph.large, tensors.followed = large, storages.number
+        graph.words[LARGE_FROM // 8] = tensors.large_from = LARGE
 
     def _learn(self) -> None:
         """What numbers stand for that have come since."""
