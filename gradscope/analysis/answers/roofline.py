@@ -167,15 +167,40 @@ def flops_of(name: str, given: Sequence[int], made: Sequence[int], sizes: _Sizes
     if name == "scaled_dot_product_attention" and len(given) > 1:
         keys = shape.get(given[1], ())
         return 4 * result * (keys[-2] if len(keys) > 1 else 1)
-    if name.startswith("conv") and len(given) > 1:
-        return 2 * result * prod(shape.get(given[1], ())[1:])
+    if name.startswith("conv"):
+        given_shapes = [shape.get(id, ()) for id in given]
+        return 2 * result * _taps(given_shapes, shape.get(made[0], ()) if made else ())
     if name in PRODUCTS:
-        first = given[1] if name in ADDS and len(given) > 1 else given[0]
-        inner = shape.get(first, ())
-        return 2 * result * (inner[-1] if inner else 1)
+        factors = [shape.get(id, ()) for id in given[name in ADDS :]]
+        return 2 * result * _inner(factors, shape.get(made[0], ()) if made else ())
     if name in SUMS:
         return sum(sizes.elements(id) for id in given)
     return result
+
+
+def _inner(factors: Sequence[tuple[int, ...]], made: tuple[int, ...]) -> int:
+    """How many products are added up for each number; 0 where the shapes do not tell.
+
+    Of a call on PyTorch the factor may be missing that needs no gradient.
+    """
+    if len(factors) > 1:
+        return factors[0][-1] if factors[0] else 1
+    matrix = factors[0] if factors else ()
+    if len(matrix) < 2 or len(made) < 2:
+        return 0
+    if matrix[-1] == made[-1] and matrix[-2] != made[-2]:
+        return matrix[-2]
+    if matrix[-2] == made[-2] and matrix[-1] != made[-1]:
+        return matrix[-1]
+    return 0
+
+
+def _taps(given: Sequence[tuple[int, ...]], made: tuple[int, ...]) -> int:
+    """How many products a convolution adds up for each number, by its weight."""
+    for weight in reversed(given):
+        if len(weight) > 2 and len(made) > 1 and weight[0] == made[1]:
+            return prod(weight[1:])
+    return 0
 
 
 def _nodes(trace: Trace, sizes: _Sizes) -> Iterator[tuple[str, int, int, int, int]]:

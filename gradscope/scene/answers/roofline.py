@@ -15,7 +15,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 COUNTED = (
     "counted are the arrays that calls and nodes take and make, each once, and operations that "
     "their shapes tell of (inferred); times were recorded, in fused pieces shared. Above 100 %: "
-    "its arrays stayed in a cache, or the machine was busier when its limits were measured"
+    "its arrays stayed in a cache, or the machine was busier when its limits were measured. What "
+    "was given and not recorded (on PyTorch, of what needs no gradient) is not counted"
 )
 
 

@@ -145,7 +145,7 @@ def test_what_is_not_captured_is_said_with_its_line(capsys: pytest.CaptureFixtur
 
 
 def test_a_page_has_no_plan_and_says_what_has(chained: tuple[Trace, CapturedFacts]) -> None:
-    with pytest.raises(UsageError, match="--graph plan -o plan.svg"):
+    with pytest.raises(UsageError, match=r"--graph plan -o plan\.svg"):
         page_scene(chained[0], PLAN)
 
 

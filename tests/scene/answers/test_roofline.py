@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.analysis.answers.roofline import Cost, Peaks, roofline
+from gradscope.analysis.answers.roofline import Cost, Peaks, _inner, _taps, roofline
 from gradscope.analysis.identity.sites import Site
 from gradscope.record.recorder import record
 from gradscope.render.terminal.cells import PLAIN, UNICODE
@@ -86,3 +86,13 @@ def test_without_times_there_is_nothing_to_draw() -> None:
 
     assert list(roof_lines(empty, 100, UNICODE)) == []
     assert costs(trace_of(), PEAKS).title == "No call and no node was timed."
+
+
+def test_of_a_product_whose_other_factor_was_not_recorded_the_shapes_tell() -> None:
+    assert _inner([(64, 784), (784, 256)], (64, 256)) == 784
+    assert _inner([(784, 256)], (64, 256)) == 784
+    assert _inner([(64, 784)], (64, 256)) == 784
+    assert _inner([(64, 64)], (64, 64)) == 0
+    assert _inner([], (64, 64)) == 0
+    assert _taps([(8, 3, 32, 32), (8, 3, 5, 5), (8,)], (8, 8, 28, 28)) == 75
+    assert _taps([(8,)], (8, 8, 28, 28)) == 0
