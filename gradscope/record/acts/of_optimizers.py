@@ -42,6 +42,7 @@ class OfOptimizers:
         self._steps = 0
         self._zeroings: dict[bool, int] = {}  # the facts of these
         self._said: dict[int, Said] = {}  # by the act that made the optimizer
+        self._held: dict[int, tuple[int, set[int]]] = {}  # likewise: the sum of id()s, and these
         self._moved = Moved() if acts.session.level in ("values", "full") else None
 
     def start(self) -> None:
@@ -95,8 +96,8 @@ class OfOptimizers:
         self._acts.note(Deed.ASSIGNED, frame, of=of, **facts, to=setting(value), there=there)
 
     def _methods(self, optimizer: Any, schedules: Any) -> Iterator[StandIn]:
-        yield StandIn(optimizer, "__init__", _built, inside=True)
-        yield StandIn(optimizer, "add_param_group", _group_added)
+        yield StandIn(optimizer, "__init__", self._built, inside=True)
+        yield StandIn(optimizer, "add_param_group", self._group_added)
         yield StandIn(optimizer, "zero_grad", self._zeroed, looks=False)
         for each in (schedules.LRScheduler, schedules.ReduceLROnPlateau):  # which does not call it
             yield StandIn(each, "__init__", self._schedule_built, inside=True)
@@ -116,7 +117,16 @@ class OfOptimizers:
             facts = {"type": type(optimizer).__name__, "groups": groups, "before": True}
             with self._acts.look.unseen():
                 number = self._acts.built(optimizer, None, **facts)
+            self._hold(number, optimizer)
         return number
+
+    def _hold(self, number: int, optimizer: Any) -> list[Any]:
+        """What it holds now is known; those of them that were not."""
+        leaves = leaves_of(optimizer)
+        ids = set(map(id, leaves))
+        _, before = self._held.get(number, (0, set()))
+        self._held[number] = sum(map(id, leaves)), ids
+        return [leaf for leaf in leaves if id(leaf) not in before]
 
     def stepping(self, optimizer: Any) -> None:
         """One is about to step."""
@@ -131,13 +141,17 @@ class OfOptimizers:
         acts, of = self._acts, self._of(optimizer)
         settings: list[Any] = []
         none: list[Any] = []
-        many = 0
+        many = ids = 0
         for group in optimizer.param_groups:
             settings += group.get("lr"), group.get("weight_decay")
             for leaf in group["params"]:
                 many += 1
+                ids += id(leaf)
                 if leaf.grad is None:
                     none.append(leaf)
+        if self._held[of][0] != ids:  # the list of a group is another, or has others
+            new = self._hold(of, optimizer)
+            acts.note(Deed.PARAM_GROUP, frame, new, of=of, instead=True)
         # A setting that is the same object as at the last step is the same number.
         same = *map(id, settings), many, len(none)
         said, random = self._said.get(of), acts.random_state()
@@ -166,6 +180,22 @@ class OfOptimizers:
             self._zeroings[to_none] = facts
         stack = acts.session.sites.of_several(frame, FRAMES)
         acts.put(Deed.ZERO_GRAD, stack, self._of(given[0]), facts)
+
+    def _built(
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+    ) -> None:
+        optimizer = given[0]
+        facts = {"type": type(optimizer).__name__, "groups": _groups(optimizer.param_groups)}
+        self._hold(acts.built(optimizer, frame, **facts), optimizer)
+
+    def _group_added(
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+    ) -> None:
+        group, of = given[0].param_groups[-1], acts.of(given[0])
+        (said,) = _groups([group])
+        acts.note(Deed.PARAM_GROUP, frame, group["params"], of=of, group=said)
+        if of != NONE:  # else it is being built
+            self._hold(of, given[0])
 
     def _schedule_built(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
@@ -209,18 +239,6 @@ class OfOptimizers:
 def _scaled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     if given[0].is_enabled():
         acts.note(Deed.SCALE, frame)
-
-
-def _built(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
-    optimizer = given[0]
-    facts = {"type": type(optimizer).__name__, "groups": _groups(optimizer.param_groups)}
-    acts.built(optimizer, frame, **facts)
-
-
-def _group_added(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
-    group = given[0].param_groups[-1]
-    (said,) = _groups([group])
-    acts.note(Deed.PARAM_GROUP, frame, group["params"], of=acts.of(given[0]), group=said)
 
 
 def _groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ class Deed(StrEnum):
     ADDED_TO_ITSELF = "added_to_itself"  # a leaf of an optimizer, by a tensor that is its memory;
     # by, alpha; of: the statement that may have stored that tensor
     OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there
-    PARAM_GROUP = "param_group"  # group: as for OPTIMIZER
+    PARAM_GROUP = "param_group"  # group: as for OPTIMIZER; instead: a step finds others in a list
     STEP = "step"  # lr: of each group; weight_decay, where it changed; none: so many parameters
     # without .grad; many; from level values on, moved, size: norms of what was added to each
     # parameter, and of it before, or null; random: a digest of the state that the engine's random

@@ -10,9 +10,10 @@ import pytest
 from gradscope.analysis.answers.meant import tensor_meant, with_finding
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.graph.selection import Selection, select
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
-from gradscope.trace.schema import Node, Tensor
+from gradscope.trace.schema import Deed, Node, Tensor
 from tests.analysis.rules.test_snippets import recorded
 
 GAN = """
@@ -265,3 +266,22 @@ steps()
 
     assert "train() is only called again at " in found.message
     assert found.message.endswith("snippet_0.py:11")
+
+
+def test_what_is_put_into_the_list_of_an_optimizer_is_held(tmp_path: Path) -> None:
+    program = """
+net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(4):
+    if step == 2:
+        net[1] = torch.nn.Linear(2, 1)
+        optimizer.param_groups[0]["params"][2:] = net[1].parameters()
+    optimizer.zero_grad()
+    net(torch.ones(3, 2)).mean().backward()
+    optimizer.step()
+"""
+    trace = recorded(program.lstrip(), tmp_path)
+
+    assert inspect(trace).findings == ()
+    (exchanged,) = trace.once(Acts).of(Deed.PARAM_GROUP)
+    assert (exchanged.step, len(exchanged.tensors), exchanged.facts) == (2, 2, {"instead": True})
