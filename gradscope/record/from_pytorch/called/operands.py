@@ -77,12 +77,17 @@ class Operands:
 
     def _of(self, stamps: Ints) -> list[Ints]:
         """The operands of each of these calls, in order: what it was given, what it returned."""
+        call, rows = self._sorted(stamps)
+        return np.split(rows, np.cumsum(np.bincount(call, minlength=len(stamps)))[:-1])
+
+    def _sorted(self, stamps: Ints) -> tuple[Ints, Ints]:
+        """The same of all, one after the other, each with the place of its call."""
         order = np.argsort(stamps, kind="stable")
         at = np.minimum(np.searchsorted(stamps[order], self._waiting[:, row.CALL]), len(order) - 1)
         own = np.flatnonzero(stamps[order][at] == self._waiting[:, row.CALL])
         call, rows = order[at[own]], self._waiting[own]
-        rows = rows[np.lexsort((np.abs(rows[:, row.AT]), rows[:, row.AT] < 0, call))]
-        return np.split(rows, np.cumsum(np.bincount(call, minlength=len(stamps)))[:-1])
+        sort = np.lexsort((np.abs(rows[:, row.AT]), rows[:, row.AT] < 0, call))
+        return call[sort], rows[sort]
 
     # -- calls that made nodes ------------------------------------------------------------------
 
@@ -106,10 +111,8 @@ class Operands:
             self._know_sources(seen, sources[place])
         others = self._know_kept(ops, saved, of) if saved else {}
         inputs, returned = ops.inputs.tuples(), list(outputs)
-        numbers = ops.column("id")[ops.last].tolist()
-        for stamp, place, number, alone, seen in zip(
-            ops.rows.tolist(), ops.last.tolist(), numbers, ops.is_alone.tolist(), of, strict=True
-        ):
+        self.rows.told(ops.rows, ops.column("id")[ops.last])
+        for place, alone, seen in zip(ops.last.tolist(), ops.is_alone.tolist(), of, strict=True):
             tensors = [self.rows.number(each) for each in seen[:, TENSOR].tolist()]
             many = int(np.count_nonzero(seen[:, row.AT] >= 0))
             if alone:
@@ -117,7 +120,6 @@ class Operands:
             known = {*tensors[:many], *returned[place]}
             more = inputs[place][: len(sources[place])]  # behind them is what nodes keep
             inputs[place] = (*tensors[:many], *(each for each in more if each not in known))
-            self.rows.told(stamp, number)
         ops.inputs, ops.outputs = Ragged.of(inputs), Ragged.of(returned)
         return others
 
@@ -190,33 +192,33 @@ class Operands:
             return Told(none, none, {})
         self._read()
         self._know_leaves()
-        inputs, outputs, writes = [], [], []
-        of = self._of(stamps)
-        for stamp, id, place, seen in zip(
-            stamps.tolist(), ids.tolist(), range(len(of)), of, strict=True
-        ):
-            self.rows.told(stamp, id)
-            numbers = [self.rows.number(each) for each in seen[:, TENSOR].tolist()]
-            many = int(np.count_nonzero(seen[:, row.AT] >= 0))
-            inputs.append(numbers[:many])
-            outputs.append(numbers[many:])
-            if set(numbers[:many]) & set(numbers[many:]):
-                writes += self._written(place, seen[:many], seen[many:])
-        table = np.array(writes, np.int64).reshape(-1, len(WRITTEN)).T
-        return Told(Ragged.of(inputs), Ragged.of(outputs), dict(zip(WRITTEN, table, strict=True)))
+        self.rows.told(stamps, ids)
+        call, seen = self._sorted(stamps)
+        known, which = np.unique(seen[:, TENSOR], return_inverse=True)
+        numbers = np.array([self.rows.number(each) for each in known.tolist()], np.int64)[which]
+        given = seen[:, row.AT] >= 0
+        inputs, outputs = (
+            Ragged.of_lengths(np.bincount(call[own], minlength=len(stamps)), numbers[own])
+            for own in (given, ~given)
+        )
+        return Told(inputs, outputs, self._written(call, seen, numbers, given))
 
-    def _written(self, place: int, given: Ints, returned: Ints) -> list[tuple[int, ...]]:
-        """What a call returned as it was given it, and was written to more often by then."""
-        before = {int(each[TENSOR]): each for each in given}
-        found: list[tuple[int, ...]] = []
-        for after in returned:
-            tensor = int(after[TENSOR])
-            old = before.pop(tensor, after)[row.VERSION]
-            if old < after[row.VERSION]:
-                memory = self.rows.storage(int(after[STORAGE]))
-                new = int(after[row.VERSION])
-                found.append((place, self.rows.number(tensor), memory, int(old), new))
-        return found
+    def _written(self, call: Ints, seen: Ints, numbers: Ints, given: Any) -> dict[str, Ints]:
+        """What calls returned as they were given it, and was written to more often by then."""
+        keys = call * (int(seen[:, TENSOR].max(initial=0)) + 1) + seen[:, TENSOR]
+        _, first = np.unique(keys[given], return_index=True)
+        before = np.flatnonzero(given)[first]
+        _, first = np.unique(keys[~given], return_index=True)
+        after = np.flatnonzero(~given)[first]
+        _, at, then = np.intersect1d(
+            keys[before], keys[after], assume_unique=True, return_indices=True
+        )
+        before, after = before[at], after[then]
+        old, new = seen[before, row.VERSION], seen[after, row.VERSION]
+        more = old < new
+        place, after, old, new = (each[more] for each in (call[after], after, old, new))
+        memory = np.array([self.rows.storage(m) for m in seen[after, STORAGE].tolist()], np.int64)
+        return dict(zip(WRITTEN, (place, numbers[after], memory, old, new), strict=True))
 
     def forget(self, waiting: Ints, until: int) -> None:
         """Only these calls are still to be told, and those that begin later."""

@@ -118,11 +118,12 @@ class TensorRows:
             self._storages.append((known, int(first[row.BYTES]), NONE, self._now()))
         return known
 
-    def told(self, stamp: int, op: int) -> None:
-        """This call has that number."""
-        self._op[stamp] = op
-        for number in self._own.pop(stamp, ()):
-            self._makers.append((number, op))
+    def told(self, stamps: Ints, ops: Ints) -> None:
+        """These calls have these numbers."""
+        new = dict(zip(stamps.tolist(), ops.tolist(), strict=True))
+        self._op |= new
+        for stamp in sorted(self._own.keys() & new.keys()):
+            self._makers += [(number, new[stamp]) for number in self._own.pop(stamp)]
 
     def forget(self, waiting: Ints, last: Ints) -> None:
         """Only these will be asked for again: who is an operand of calls that are not told yet.
