@@ -160,11 +160,11 @@ class PyTorchSource:
 
     def made(self, frame: FrameType | None) -> Made:
         """A node is made on this frame, or was made while nobody watched."""
-        number, now = self._node_numbers(), perf_counter_ns()
+        number = self._node_numbers()
         if frame is None:
-            return Made(self.recording, number, 0, NONE, now)
-        _, context, site = self._place(frame)
-        return Made(self.recording, number, context, site, now)
+            return Made(self.recording, number, 0, NONE, perf_counter_ns())
+        _, context, site = self._place(frame)  # a step may begin with it
+        return Made(self.recording, number, context, site, perf_counter_ns())
 
     def making(self) -> Making:
         """What native code has to know of threads and lines."""
