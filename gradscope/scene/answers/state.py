@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.state.backward import Backward, Buffer, Queued, Waiting
+from gradscope.analysis.state.replayed import Replayed, replayed_at
 from gradscope.analysis.state.state import State
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
 from gradscope.scene.moments import Moments
-from gradscope.scene.readable import byte_count, count, duration, plural
+from gradscope.scene.readable import byte_count, count, duration, ordinal, plural
 from gradscope.trace.schema import NONE, Node
 
 FEW = 3
@@ -65,6 +66,17 @@ def title(state: State, say: Moments) -> str:
     return f"{moment}: {say.said(state.happened)}"
 
 
+def _replayed(found: Replayed) -> str:
+    """Where a plan is, and how the time of what happens is known."""
+    name = found.step.rpartition("<locals>.")[2]
+    where = f"{name}, the {ordinal(found.number)} time"
+    if not found.piece:
+        return f"{where}, outside of its calls on arrays"
+    labels = ", ".join(list(dict.fromkeys(found.labels))[:FEW])
+    how = f" as one kernel ({count(len(found.labels))} calls): times in it are shares"
+    return f"{where}: piece {found.piece} of {found.pieces}, {labels}{how if found.fused else ''}"
+
+
 def _at(place: str) -> str:
     return f" ({place})" if place else ""
 
@@ -83,6 +95,9 @@ def _facts(state: State, say: Moments) -> Iterator[tuple[str, str]]:
         yield "module", named[-1]
     if state.step is not None:
         yield "step", str(state.step.number)
+    replayed = replayed_at(state.trace, state.t, getattr(state.happened, "thread", NONE))
+    if replayed is not None:
+        yield "replayed", _replayed(replayed)
     for backward in state.backwards:
         yield "backward", progress(state, backward)
         running = [

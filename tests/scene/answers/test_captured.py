@@ -8,6 +8,7 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.analysis.answers.captured import Captured as CapturedFacts, captured
+from gradscope.analysis.state.replayed import replayed_at
 from gradscope.errors import EmptyTraceError, UsageError
 from gradscope.record.recorder import record
 from gradscope.render.pictures import page_scene
@@ -142,6 +143,20 @@ def test_what_is_not_captured_is_said_with_its_line(capsys: pytest.CaptureFixtur
     assert said.lines[0].startswith(cut.site.place)
     assert [box.title for box in graph_scene(trace, PLAN).boxes].count("runs as ever") == 1
     assert capsys.readouterr().err.count("replayed in pieces") == 1
+
+
+def test_at_a_moment_of_a_replay_its_piece_is_known(chained: tuple[Trace, CapturedFacts]) -> None:
+    trace, step = chained
+    (plan,) = step.plans
+    last = list(trace.rows(Replay))[-1]
+    found = [replayed_at(trace, last.begin + end - 1) for end in last.ends]
+    after = replayed_at(trace, last.begin + last.ends[-1])
+
+    assert [(each.piece, each.labels, each.fused) for each in found if each is not None] == [
+        (nr, piece.labels, piece.fused) for nr, piece in enumerate(plan.pieces, 1)
+    ]
+    assert after is None or after.piece == 0
+    assert replayed_at(trace, 0) is None
 
 
 def test_a_page_has_no_plan_and_says_what_has(chained: tuple[Trace, CapturedFacts]) -> None:
