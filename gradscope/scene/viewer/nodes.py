@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.columns import Ids, ranks
 from gradscope.analysis.graph.columns import GraphColumns, graph_columns
 from gradscope.analysis.graph.selection import Selected, Selection, leaf_nodes, select
 from gradscope.analysis.graph.took_part import took_part_unseen
@@ -102,10 +102,11 @@ def node_table(scope: Scope, groups: Ids, texts: Texts) -> Table:
     name_texts = {id: trace.text(id) for id in distinct(scope.of("name")).tolist()}
     kinds = {id: KINDS.index(kind_of(text)) for id, text in name_texts.items()}
     leaves, guessed = _leaves(scope)
+    named = texts.column(name_texts[id] for id in scope.of("name").tolist())
     return {
         "id": scope.ids,
-        "name": texts.column(name_texts[id] for id in scope.of("name").tolist()),
-        "ordinal": np.where(counts == 1, 0, ordinals),
+        "name": named,
+        "behind": np.where(counts == 1, 0, ordinals) - ranks(named.places) - 1,
         "kind": ints(kinds[id] for id in scope.of("name").tolist()),
         "group": groups,
         "stack": scope.of("stack"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -58,7 +60,11 @@ def test_nodes_have_the_names_that_they_have_everywhere() -> None:
     names = node_names(trace)
     scene = viewer_scene(trace)
 
-    ordinals = column(scene, "nodes", "ordinal")
+    behind, seen = column(scene, "nodes", "behind"), Counter[str]()
+    ordinals = [
+        seen.update([name]) or seen[name] + ahead
+        for name, ahead in zip(column(scene, "nodes", "name"), behind, strict=True)
+    ]
     shown = [
         f"{name}#{ordinal}" if ordinal else name
         for name, ordinal in zip(column(scene, "nodes", "name"), ordinals, strict=True)

@@ -60,6 +60,7 @@ export class Model {
     this.events = events;
     for (const name of ["pushed", "begun", "ended"]) runs.columns[`${name}_t`] = this.timesOf(runs.get(name));
     tables.queue.columns.t = this.timesOf(tables.queue.get("event"));
+    if (!nodes.columns.ordinal) nodes.columns.ordinal = ordinalsOf(nodes, true);
     const size = nodes.length;
     this.gives = new Index(edges.get("tail"), size);
     this.takes = new Index(edges.get("head"), size);
@@ -235,4 +236,18 @@ function summed(differences, first) {
     found[at] = total;
   }
   return found;
+}
+
+/**
+ * Which of those of its name each is: 0 of those that are alone. What is told is how far that is ahead of how many of the name came before.
+ * @param {Table} table @param {boolean} leaves whether they count, too
+ */
+export function ordinalsOf(table, leaves) {
+  const seen = new Map();
+  const [names, behind, isLeaf] = [table.get("name"), table.get("behind"), table.get("is_leaf")];
+  return Int32Array.from(names, (name, row) => {
+    if (isLeaf[row] && !leaves) return 0;
+    seen.set(name, (seen.get(name) ?? 0) + 1);
+    return seen.get(name) + behind[row];
+  });
 }

@@ -1,7 +1,7 @@
 /** The forward graph: what the program computed, in the same page as its backward, and one selection for both. */
 
 import { App, plain, saidIn } from "./app.js";
-import { Model, Table } from "./data.js";
+import { Model, Table, ordinalsOf } from "./data.js";
 import { DONE, States } from "./state.js";
 import { MODULE } from "./tree.js";
 
@@ -16,7 +16,7 @@ export function forwardModel(main) {
   const rows = Int32Array.from(calls.get("id").keys());
   const none = new Int32Array(rows.length).fill(-1);
   calls.columns.stack = Int32Array.from(calls.get("stack"), (stack, row) => (stack === SAME_STACK ? main.nodes.get("stack")[calls.get("made")[row]] : stack));
-  calls.columns.ordinal = ordinalsOf(calls);
+  calls.columns.ordinal = ordinalsOf(calls, false);
   const runs = new Table({ node: rows, self_ns: took, position: none, thread: none, queue: none, after: none, backward: none, pushed: none, begun: none, ended: none, failed: none }, []);
   const empty = (/** @type {Table} */ table) => new Table(Object.fromEntries(Object.keys(table.columns).map((name) => [name, new Int32Array(0)])), table.texts);
   const { compared } = main.facts;
@@ -30,17 +30,6 @@ export function forwardModel(main) {
   model.readySeen = main.readySeen;
   calls.get("made").forEach((/** @type {number} */ node, /** @type {number} */ call) => { if (node >= 0) model.wrong[call] = main.wrong[node]; });
   return model;
-}
-
-/** Which of the calls of its name each is: 0 of those that are alone. @param {Table} calls */
-function ordinalsOf(calls) {
-  const seen = new Map();
-  const [names, behind] = [calls.get("name"), calls.get("behind")];
-  return Int32Array.from(names, (name, row) => {
-    if (calls.get("is_leaf")[row]) return 0;
-    seen.set(name, (seen.get(name) ?? 0) + 1);
-    return seen.get(name) + behind[row];
-  });
 }
 
 /** Where the nodes that calls made are in the backward. */
