@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -33,7 +34,8 @@ WRITES = ("zero_", "fill_", "mul_", "div_")
 TYPES = frozenset(("long", "int", "bool"))
 """Names that stand for types of numbers in `torch` itself."""
 
-WRITES_DATA = re.compile(r"\.data(\[[^=]*\])?(\.\w+_\(|\s*([-+*/]=|(?<=\])\s*=(?!=)))")
+WRITTEN = re.compile(r"(\[[^=]*\])?(\.\w+_\(|\s*([-+*/]=|(?<=\])\s*=(?!=)))")
+WRITES_DATA = re.compile(rf"\.data{WRITTEN.pattern}")
 """A line that writes into the memory of a parameter: `w.data.mul_(2)`, `w.data[0] = 0`."""
 
 LOOKED_AT = 8
@@ -110,6 +112,17 @@ class OfTensors:
         there = None if leaf is None else leaf.grad
         return leaf if there is not None and there.shape == gradient.shape else None
 
+    def _may_be_a_gradient(self, tensor: Any) -> bool:
+        """Whether it looks at one, or a part of one."""
+        known = (self._gradients or {}).values()
+        held = (leaf.grad for found in known if (leaf := found()) is not None)
+        place = tensor.data_ptr()
+        return any(
+            grad.data_ptr() <= place < grad.data_ptr() + grad.numel() * grad.element_size()
+            for grad in held
+            if grad is not None
+        )
+
     def _sample(self) -> int:
         """Where the gradient of one leaf is: elsewhere after a backward that found it cleared."""
         leaf = self._sample_of()
@@ -130,7 +143,8 @@ class OfTensors:
                 acts.note(Deed.GRAD_ZEROED, frame, [leaf], by=name)
             elif not acts.has_optimizers() and is_leaf(given[0]) and not given[0].requires_grad:
                 address = id(frame.f_code) + frame.f_lasti
-                if address not in self._perhaps:  # one is enough: whose it is, is not known
+                # One is enough: whose it is, is not known.
+                if address not in self._perhaps and self._may_be_a_gradient(given[0]):
                     self._perhaps.add(address)
                     acts.note(Deed.GRAD_ZEROED, frame, by=name)
 
@@ -147,6 +161,8 @@ class OfTensors:
 
     def _data_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         self._acts.note(Deed.DATA_SET, frame, _leaves([tensor]))
+        if value.requires_grad and not is_leaf(value) and self._is_grad_enabled():
+            self._cut(frame, "data", [value])
         other = value if is_leaf(value) and value.requires_grad else self._read()
         two = other is not None and other is not tensor and is_leaf(tensor) and value.numel()
         if two and value.data_ptr() == other.data_ptr() and value.shape == other.shape:
@@ -168,7 +184,9 @@ class OfTensors:
         found = self._writers.get(address)
         if found is None:
             text = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
-            found = self._writers[address] = WRITES_DATA.search(text) is not None
+            behind = _behind_the_read(frame, text)
+            written = WRITES_DATA.search(text) if behind is None else WRITTEN.match(behind)
+            found = self._writers[address] = written is not None
         return found
 
     def _cut_by(self, name: str) -> Tell:
@@ -188,6 +206,15 @@ class OfTensors:
             seen = self._acts.listed(leaves), {} if whole else {"more": True}
         self._seen_cuts[address] = times + 1, seen
         self._acts.note(Deed.CUT, frame, seen[0], by=by, **seen[1])
+
+
+def _behind_the_read(frame: FrameType, line: str) -> str | None:
+    """What stands in a line behind the attribute that is being read; None: that is not known."""
+    places = islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
+    first, last, _, end = next(places, (None, None, None, None))
+    if end is None or first != last or last != frame.f_lineno:
+        return None
+    return line.encode()[end:].decode(errors="replace")
 
 
 def _nobody() -> None:

@@ -129,7 +129,6 @@ assigned to Net {"name":"requires_grad","what":"flag","within":"Net","to":false}
 cut of weight {"by":"argmax"} [53]
 cut of weight {"by":">"} [53]
 data_written of weight [54]
-data_written of weight [54]
 built {"type":"Tanh"} [55]
 assigned of (4,) {"name":"scale","what":"tensor","within":"Net","leaf":true} [16, 57]
 optimizer of (1,), (1, 4) {"type":"SGD","groups":[{"lr":0.1,"weight_decay":0.0,"momentum":0.0,\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -17,6 +18,7 @@ from gradscope.analysis.rules.registry import Found
 from gradscope.trace.schema import NONE, Accumulate, Deed, Tensor, Version
 from gradscope.trace.trace import Trace
 
+GRADIENT_WRITTEN = re.compile(r"\.grad(\.data)?(\[[^\]]*\])?(\.\w+_\(|\s*[-+*/]?=(?!=))")
 MANY = 3
 """So many updates, and backwards onto old gradients."""
 
@@ -54,12 +56,17 @@ def _may_be_cleared(trace: Trace, leaf: int, first: int, of_data: list[Done]) ->
     later = (versions["t"] > first) & (versions["op"] != NONE) & (versions["tensor"] != leaf)
     shape = tensors.row(leaf).shape
     data = {site_of(trace, act.stack).place for act in of_data}
-    stacks = np.unique(versions["stack"][later]).tolist() if data else []
-    updates = [each for each in stacks if site_of(trace, each).place in data]
+    sites = {each: site_of(trace, each) for each in np.unique(versions["stack"][later]).tolist()}
+    updates = [each for each, at in sites.items() if at.place in data or _reads_only(at.text)]
     later &= ~np.isin(versions["stack"], updates)
     others = set(versions["tensor"][later].tolist())
     rows = [tensors.row(each) for each in others if tensors.has(each)]
     return any(row.shape == shape and not (row.leaf and row.requires_grad) for row in rows)
+
+
+def _reads_only(text: str) -> bool:
+    """Whether a line computes with `.grad` in something that it writes, and does not write that."""
+    return ".grad" in text and GRADIENT_WRITTEN.search(text) is None
 
 
 def _found(training: Training, loop: Loop, lost: dict[int, list[int]]) -> Found:
