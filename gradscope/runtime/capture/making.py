@@ -156,6 +156,8 @@ class Making:
         guards = self._without_options(guards, states)
         if not recording.stops:
             self.plan = Plan(recording, guards, inputs, results, effects)
+            for state in states:
+                state.grad = None  # guards know how it lay, and the program may let it go
 
     def _without_options(self, guards: Guards, states: list[TensorState]) -> Guards:
         """Guards that leave alone what steps of optimizers read anew, such as the learning rate."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -100,6 +101,22 @@ def test_a_kernel_that_makes_other_numbers_is_not_used(monkeypatch: pytest.Monke
 
     assert run.not_fused
     assert not run.plans[0].joins
+
+
+def test_a_plan_holds_no_gradient_that_the_program_has_let_go() -> None:
+    layer, gone = torch.nn.Linear(3, 4), []
+
+    def step(x: Any) -> None:
+        layer.zero_grad()
+        layer(x).sum().backward()
+
+    run = Captured(step)
+    for _ in range(6):
+        run(torch.ones(2, 3))
+        gone.append(ref(layer.weight.grad._array))
+
+    assert run.plans
+    assert [each() is None for each in gone] == [True] * 5 + [False]
 
 
 def test_what_others_need_or_what_is_small_is_not_joined() -> None:

@@ -80,6 +80,7 @@ class Guards:
         self.holdings = holdings
         self.states = states
         self.arguments = arguments
+        self._grads = [None if s.grad is None else layout(s.grad._array) for s in states]
         self.scope: Scope = {}
         self._names: dict[int, str] = {}
         self.failed = ""
@@ -168,10 +169,10 @@ class Guards:
         return [*tests, *self._grad(nr, state)]
 
     def _grad(self, nr: int, state: TensorState) -> list[str]:
-        if state.grad is None:
+        if self._grads[nr] is None:
             return [f"m{nr}.grad is None"]
         self.scope["layout"] = layout
-        self.scope[f"l{nr}"] = layout(state.grad._array)
+        self.scope[f"l{nr}"] = self._grads[nr]
         return [f"m{nr}.grad is not None", f"layout(m{nr}.grad._array) == l{nr}"]
 
     # -- what differs ---------------------------------------------------------------------------
@@ -231,9 +232,9 @@ class Guards:
             return "requires_grad"
         if state.needs_grad and state.leaf and listened(meta) is not state.listened:
             return "a hook"
-        if (meta.grad is None) is not (state.grad is None):
+        if (meta.grad is None) is not (self._grads[nr] is None):
             return "whether there is a gradient"
-        if state.grad is not None and layout(meta.grad._array) != layout(state.grad._array):
+        if meta.grad is not None and layout(meta.grad._array) != self._grads[nr]:
             return "the layout of the gradient"
         return ""
 
