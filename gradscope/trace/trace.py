@@ -12,7 +12,17 @@ from gradscope.errors import UnknownNameError
 from gradscope.trace.arrays import distinct
 from gradscope.trace.assemble import in_order
 from gradscope.trace.ragged import Integers, Ragged, same
-from gradscope.trace.schema import MINOR, VERSION, Frame, GraphTask, Meta, Stack, Step, String
+from gradscope.trace.schema import (
+    MINOR,
+    SINCE,
+    VERSION,
+    Frame,
+    GraphTask,
+    Meta,
+    Stack,
+    Step,
+    String,
+)  # fmt: skip
 from gradscope.trace.schema.declare import EVENTS, NONE, Event, Row
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.table import CHUNK, Strings, Table
@@ -72,6 +82,10 @@ class Trace:
             self._made[make] = make(self)
         found: Made = self._made[make]
         return found
+
+    def sees(self, name: str) -> bool:
+        """Whether this part of the format was looked at: not absent, nor of a later version."""
+        return name not in self.meta.get("absent", ()) and self.version >= SINCE.get(name, (1, 0))
 
     # Tables ----------------------------------------------------------------------------------
 

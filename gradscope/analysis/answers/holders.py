@@ -247,7 +247,7 @@ class _Told:
 
     def _there(self, nodes: list[int]) -> int:
         """How many of these were there when the recording ended; leaves' do not count."""
-        if "node.died" in self._trace.meta.get("absent", ()):
+        if not self._trace.sees("node.died"):
             return NONE
         table = self._trace.table(Node)
         places = table.positions(np.array(nodes, np.int64))

@@ -71,7 +71,7 @@ class Graphs:
         ):
             setattr(self, name, getattr(self, name)[order])
         self._leave_out(self._slices(nodes, chosen)[order])
-        self.sees_ends = "node.died" not in trace.meta.get("absent", ())
+        self.sees_ends = trace.sees("node.died")
 
     def _slices(self, nodes: Table[Node], chosen: Flags) -> Flags:
         names = nodes["name"][chosen]

@@ -37,7 +37,7 @@ def who_holds(trace: Trace, wanted: str) -> Answer:
 
 def _ends(trace: Trace, told: Holders) -> Iterator[str]:
     """What is not known of the ends of storages and graphs."""
-    sees_nodes = "node.died" not in trace.meta.get("absent", ())
+    sees_nodes = trace.sees("node.died")
     least = trace.meta.get("follows_from")
     if trace.meta.get("producer") == "pytorch":
         if isinstance(least, int):

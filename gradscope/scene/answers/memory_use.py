@@ -54,7 +54,7 @@ def memory(trace: Trace, _: str = "") -> Answer:
 def _unseen(trace: Trace, use: MemoryUse) -> Iterator[str]:
     if trace.meta.get("producer") != "pytorch":
         return
-    if "unreached" in trace.meta.get("absent", ()):
+    if not trace.sees("unreached"):
         yield from (UNSEEN,) if use.saved else ()
     elif any(each.unknown for each in use.for_nothing):
         yield UNREACHED
@@ -88,7 +88,7 @@ def _facts(trace: Trace, use: MemoryUse) -> Iterator[tuple[str, str]]:
     if use.never:
         many = sum(each.storages for each in use.never)
         what = f"{byte_count(use.never_bytes)} in {plural(many, 'storage')}"
-        seen = "node.died" not in trace.meta.get("absent", ())
+        seen = trace.sees("node.died")
         end = "it was there at the end" if seen else "its end was not seen"
         yield "let go by none", f"{what}: no backward released it, and {end}"
     else:

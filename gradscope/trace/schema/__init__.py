@@ -42,3 +42,6 @@ HISTORY = {
     (1, 10): "node.died, unreached, alias",
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
 }
+
+SINCE = {"node.died": (1, 10), "unreached": (1, 10), "alias": (1, 10)}
+"""What nobody looked at in traces of earlier versions, where empty would mean: none."""

@@ -220,7 +220,7 @@ def _written(training: Training) -> set[int]:
     """What was written after the first backward on other lines."""
     trace, versions = training.trace, training.trace.table(Version)
     its = np.isin(versions["tensor"], [*training.written])
-    stacks = np.unique(versions["stack"][its]).tolist()
+    stacks = distinct(versions["stack"][its]).tolist()
     average = [each for each in stacks if _averages(site_of(trace, each).text)]
     others = its & ~np.isin(versions["stack"], average)
     return set(versions["tensor"][others].tolist())
