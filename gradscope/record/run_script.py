@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import signal
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 from gradscope.errors import ExitCode, GradscopeError, RecordingError, UsageError
 from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import is_ours, working_directory
+from gradscope.record.process.instances import instances
 from gradscope.record.process.ranks import this_process, wanted
 from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
@@ -301,9 +301,8 @@ def _wait_for_threads(before: Collection[threading.Thread]) -> None:
     while left := [t for t in threading.enumerate() if t not in before and not t.daemon]:
         if not asked:
             asked = True
-            for each in gc.get_objects():  # their threads wait for work, until they are told
-                if issubclass(type(each), Executor):
-                    each.shutdown()
+            for each in instances(Executor):  # their threads wait for work, until they are told
+                each.shutdown()
             continue
         for thread in left:
             thread.join()

@@ -74,6 +74,7 @@ MEMBERS: dict[Kind, str] = {
         BatchNorm CudnnBatchNorm Dropout FusedRmsNorm GroupNorm LayerNorm LogSoftmax
         LogSoftmaxBackwardData NativeBatchNorm NativeDropout NativeGroupNorm NativeLayerNorm Renorm
         RmsNorm SafeSoftmax Softmax SoftmaxBackwardData WeightNormInterface""",
+    Kind.CUSTOM: "CompiledFunctionBackward",  # of torch.compile, by a Function of its own
     Kind.LOSS: """
         BinaryCrossEntropy BinaryCrossEntropyWithLogits CrossEntropyLoss CtcLoss HuberLoss KlDiv
         L1Loss MseLoss MultiMarginLoss MultilabelMarginLoss NllLoss NllLoss2D NllLossNd SmoothL1Loss

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.columns import Ids, ranks
 from gradscope.analysis.graph.selection import Selection, select
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import site_of
@@ -162,7 +162,7 @@ def _nodes(scope: Scope) -> tuple[NetworkNode, ...]:
         return _texts(table, name, words)
 
     names = text("name")
-    ordinals = _numbers(table, "ordinal")
+    ordinals = (np.array(_numbers(table, "behind")) + ranks(_named(table).places) + 1).tolist()
     files, lines, code = _places(scope, texts)
     runs, spent = _times(scope)
     columns = (
@@ -206,6 +206,12 @@ def _texts(table: Table, name: str, words: tuple[str, ...]) -> list[str]:
     column = table[name]
     assert isinstance(column, TextColumn)
     return [words[place] for place in column.places.tolist()]
+
+
+def _named(table: Table) -> TextColumn:
+    column = table["name"]
+    assert isinstance(column, TextColumn)
+    return column
 
 
 def _numbers(table: Table, name: str) -> list[int]:

@@ -115,7 +115,11 @@ class Graphs:
         """From where and to where no row is of a node that a backward came to."""
         breaks = self.reached.copy()
         starts = np.flatnonzero(np.append(True, self.thread[1:] != self.thread[:-1]))
-        edges = np.union1d(np.flatnonzero(breaks), starts) if len(breaks) else starts[:0]
+        edges = (
+            distinct(np.concatenate((np.flatnonzero(breaks), starts)))
+            if len(breaks)
+            else starts[:0]
+        )
         ends = np.append(edges[1:], len(breaks))
         firsts = edges + breaks[edges]
         for place in np.flatnonzero(ends > firsts).tolist():

@@ -11,7 +11,7 @@ from itertools import count
 
 import numpy as np
 
-from gradscope.trace.schema import NONE, GraphTask, HookBegin, HookEnd, HookKind, Op
+from gradscope.trace.schema import NONE, GraphTask, HookBegin, HookEnd, HookKind, Op, Stack
 from gradscope.trace.trace import Trace
 
 LOOKED_AT_AS_ONE = (HookKind.TENSOR, HookKind.PRE, HookKind.POST)
@@ -26,10 +26,13 @@ def inner_ops(trace: Trace) -> frozenset[int]:
     alone = frozenset(ops["id"][hooked].tolist())  # PyTorch's, of which no task is told
     if not len(backward):
         return alone
-    tasks = trace.table(GraphTask)
-    called_at = dict(zip(tasks["id"].tolist(), tasks["stack"].tolist(), strict=True))
-    stacks = [called_at.get(task, NONE) for task in ops["task"][backward].tolist()]
-    own = (ops["stack"][backward] == stacks) & (ops["stack"][backward] != NONE)
+    tasks, stacks = trace.table(GraphTask), trace.table(Stack)
+    innermost = dict(zip(stacks["id"].tolist(), stacks["frame"].tolist(), strict=True))
+    called = (innermost.get(stack, NONE) for stack in tasks["stack"].tolist())
+    called_at = dict(zip(tasks["id"].tolist(), called, strict=True))
+    lines = np.array([innermost.get(each, NONE) for each in ops["stack"][backward].tolist()])
+    theirs = [called_at.get(task, NONE) for task in ops["task"][backward].tolist()]
+    own = (lines == theirs) & (lines != NONE)
     inside = own | _in_hook(trace, ops["thread"][backward], ops["begin"][backward])
     return alone | frozenset(ops["id"][backward][inside].tolist())
 

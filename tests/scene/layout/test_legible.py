@@ -27,7 +27,7 @@ def test_titles_in_every_picture_of_the_gallery_can_be_read(name: str) -> None:
     (path,) = GALLERY.glob(f"{name}.json*")
     trace = load(path)
 
-    for graph in GraphOf:
+    for graph in (GraphOf.BACKWARD, GraphOf.FORWARD, GraphOf.BOTH):
         scene = legible_scene(trace, GraphOptions(graph=graph))
 
         assert title_height(scene) >= LEAST

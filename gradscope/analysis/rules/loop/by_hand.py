@@ -15,6 +15,7 @@ from gradscope.analysis.program.loop import ADDED, CLEARING, Loop
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Accumulate, Deed, Tensor, Version
 from gradscope.trace.trace import Trace
 
@@ -56,7 +57,7 @@ def _may_be_cleared(trace: Trace, leaf: int, first: int, of_data: list[Done]) ->
     later = (versions["t"] > first) & (versions["op"] != NONE) & (versions["tensor"] != leaf)
     shape = tensors.row(leaf).shape
     data = {site_of(trace, act.stack).place for act in of_data}
-    sites = {each: site_of(trace, each) for each in np.unique(versions["stack"][later]).tolist()}
+    sites = {each: site_of(trace, each) for each in distinct(versions["stack"][later]).tolist()}
     updates = [each for each, at in sites.items() if at.place in data or _reads_only(at.text)]
     later &= ~np.isin(versions["stack"], updates)
     others = set(versions["tensor"][later].tolist())

@@ -9,6 +9,7 @@ import numpy as np
 from gradscope.analysis.answers.hooks import Hook, hooks_of
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import Edge, HookKind, Place, Value
 from gradscope.trace.trace import Trace
 
@@ -51,8 +52,8 @@ def _given_something(trace: Trace) -> frozenset[int]:
     left = (values["place"] == Place.HOOK) & (values["count"] == values["zero"])
     taken = (values["place"] == Place.NODE_INPUT) & (values["norm"] > 0)
     before = np.isin(edges["node"], values["node"][taken])
-    fed = np.unique(edges["next"][before])
-    return frozenset(np.intersect1d(values["node"][left], fed).tolist())
+    fed = distinct(edges["next"][before])
+    return frozenset(values["node"][left].tolist()).intersection(fed.tolist())
 
 
 def _found(hook: Hook, nodes: list[int]) -> Found:

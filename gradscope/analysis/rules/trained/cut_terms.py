@@ -216,7 +216,7 @@ def _derivatives(trace: Trace) -> list[int]:
     """Lines that take a gradient without making its graph, by their stacks."""
     tasks = trace.table(GraphTask)
     its = ~tasks["accumulate_grad"] & ~tasks["create_graph"] & (tasks["parent"] == NONE)
-    found: list[int] = np.unique(tasks["stack"][its]).tolist()
+    found: list[int] = distinct(tasks["stack"][its]).tolist()
     return found
 
 

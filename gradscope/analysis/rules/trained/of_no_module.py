@@ -14,6 +14,7 @@ from gradscope.analysis.program.loop import ADDED
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found
 from gradscope.analysis.rules.trained.unused import touched
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Accumulate, Deed, Edge, GraphTask, Node, Tensor
 
 MANY = 3
@@ -57,7 +58,7 @@ def _is_given_to_a_module(training: Training, leaf: int) -> bool:
     """Whether a module computes with it, of which it is no parameter: then it is an input."""
     nodes, edges = training.trace.table(Node), training.trace.table(Edge)
     inputs = nodes.ragged("inputs")
-    own = nodes["id"][np.unique(inputs.owners[inputs.values == leaf])]
+    own = nodes["id"][distinct(inputs.owners[inputs.values == leaf])]
     users = nodes.positions(edges["node"][np.isin(edges["next"], own)])
     return bool((nodes["module"][users[users != NONE]] != NONE).any())
 
@@ -65,7 +66,7 @@ def _is_given_to_a_module(training: Training, leaf: int) -> bool:
 def _asked_for(training: Training) -> set[int]:
     """Leaves by which the program took derivatives itself."""
     nodes = training.trace.table(Node)
-    asked = np.unique(training.trace.table(GraphTask).ragged("inputs").values).tolist()
+    asked = distinct(training.trace.table(GraphTask).ragged("inputs").values).tolist()
     return {each for node in asked if nodes.has(node) for each in nodes.row(node).inputs}
 
 

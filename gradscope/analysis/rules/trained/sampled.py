@@ -16,6 +16,7 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.training import explained, never_reached
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import Deed, Frame
 from gradscope.trace.trace import Trace
 
@@ -70,7 +71,7 @@ def sample_cuts(trace: Trace) -> Iterator[Found]:
 def _is_taken(trace: Trace, place: str) -> bool:
     """Whether a call that is trained takes what one on this line has made."""
     calls = trace.once(Calls)
-    stacks = np.unique(calls.ops["stack"]).tolist()
+    stacks = distinct(calls.ops["stack"]).tolist()
     its = [each for each in stacks if site_of(trace, each).place == place]
     found = np.flatnonzero(np.isin(calls.ops["stack"], its) & calls.is_forward)
     return any(calls.trained_users(out) for each in found.tolist() for out in calls.outputs(each))

@@ -219,8 +219,8 @@ def _averages(text: str) -> bool:
 def _written(training: Training) -> set[int]:
     """What was written after the first backward on other lines."""
     trace, versions = training.trace, training.trace.table(Version)
-    its = np.isin(versions["tensor"], [*training.written])
+    its = np.isin(versions["tensor"], np.array([*training.written], np.int64))
     stacks = distinct(versions["stack"][its]).tolist()
     average = [each for each in stacks if _averages(site_of(trace, each).text)]
-    others = its & ~np.isin(versions["stack"], average)
+    others = its & ~np.isin(versions["stack"], np.array(average, np.int64))
     return set(versions["tensor"][others].tolist())

@@ -14,6 +14,7 @@ from gradscope.analysis.program.numbers import Numbers
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import FLAT, following_nodes, reach
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import Node, Place, Value
 from gradscope.trace.trace import Trace
 
@@ -137,8 +138,8 @@ def _makers_of_zeros(trace: Trace) -> list[int]:
     given = values["place"] == Place.NODE_INPUT
     made = values["place"] == Place.NODE_OUTPUT
     some = values["zero"] < values["count"]
-    came = np.unique(values["node"][given & some])
-    some_out = np.unique(values["node"][made & some])
-    out = np.unique(values["node"][made & ~some])
-    found: list[int] = np.setdiff1d(np.intersect1d(came, out), some_out).tolist()
+    came = distinct(values["node"][given & some])
+    some_out = distinct(values["node"][made & some])
+    out = distinct(values["node"][made & ~some])
+    found: list[int] = came[np.isin(came, out) & ~np.isin(came, some_out)].tolist()
     return [each for each in found if trace.table(Node).has(each)]

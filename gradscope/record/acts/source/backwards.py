@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dis
-import gc
 import sys
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
+
+from gradscope.record.process.instances import instances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,8 +104,7 @@ class StepsByBackward:
 def has_optimizers() -> bool:
     """Whether any is alive."""
     modules = [sys.modules[name] for name in OPTIMIZERS if name in sys.modules]
-    classes = tuple(each.Optimizer for each in modules)
-    return bool(classes) and any(issubclass(type(each), classes) for each in gc.get_objects())
+    return any(instances(each.Optimizer) for each in modules)
 
 
 def _of_a_transform(frame: FrameType | None) -> bool:

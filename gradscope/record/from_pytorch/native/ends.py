@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from gradscope.record.from_pytorch.tensors import put
 from gradscope.record.notes.local_names import node_of
+from gradscope.record.process.instances import instances
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE
 from gradscope.watch.native import ends, records
@@ -100,13 +100,5 @@ class NodeEnds:
 
 def _newest_with_history(tensor: type) -> list[Any]:
     """Tensors of Python's that lead to a graph: those that its collector learned of last, first."""
-    is_one: dict[type, bool] = {}
-    found = []
-    for each in gc.get_objects():
-        kind = type(each)
-        known = is_one.get(kind)
-        if known is None:
-            known = is_one[kind] = tensor in kind.__mro__
-        if known and node_of(each) is not None:
-            found.append(each)
+    found = [each for each in instances(tensor) if node_of(each) is not None]
     return found[: -MOST - 1 : -1]

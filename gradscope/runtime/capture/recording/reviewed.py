@@ -154,6 +154,9 @@ FUNCTIONS: dict[str, Any] = {
     **_names("core.autograd.engine.evaluate", "evaluate_function", HARMLESS),
     **_names("core.probe", "_nobody", HARMLESS),
     **_names("compiler", "is_compiling", HARMLESS),
+    **_names("core.dispatch.overrides.gates", "Gate.__call__ Gate.wanted", HARMLESS),
+    **_names("core.tensors.tensor.overriding", "overriders overrides", HARMLESS),
+    **_names("core.dispatch.modes.factories_for_modes", "outlying.<locals>.dispatched", HARMLESS),
     **_names(
         "core.calls.long_way", "_cast _floating connect down take_road arrays_of _operand", HARMLESS
     ),

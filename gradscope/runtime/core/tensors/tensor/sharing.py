@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any
 
@@ -165,8 +165,16 @@ def _others(root: Any, tensor: Any, held: int = HELD) -> list[Any]:
     """The other tensors on this memory, if anybody else holds it at all."""
     if sys.getrefcount(root) <= held:
         return []
+    # Not a list of all objects: it would hold tuples that other threads are still filling.
     return [
         each
-        for each in gc.get_objects()
+        for each in gc.get_referrers(*_derived(Sharing))
         if issubclass(type(each), Sharing) and each is not tensor and root_of(each._array) is root
     ]
+
+
+def _derived(base: type) -> Iterator[type]:
+    yield base
+    below: list[type] = type.__subclasses__(base)
+    for each in below:
+        yield from _derived(each)
