@@ -65,7 +65,7 @@ class Contexts:
         self.span_ids = count()
         self._steps = count()
         self.step = self._named_step = NONE
-        self.step_number = 0
+        self.step_number = self._step_began = 0
         self.on_step: Callable[[int], None] | None = None
         self.told_of_steps = False  # by an optimizer, or by the program
         self.limited = False  # some steps may be left out
@@ -289,10 +289,12 @@ class Contexts:
 
     def _begin_step(self, number: int, at: int | None = None) -> None:
         self.step_is_over = False
-        now = perf_counter_ns() - self._start if at is None else at
-        self.step = next(self._steps)
-        self.step_number = number
-        self._new_steps.note(self.step, number, now)
+        with self._lock:  # of two threads, one comes first, and its step begins first
+            now = perf_counter_ns() - self._start if at is None else at
+            now = self._step_began = max(now, self._step_began)
+            self.step = next(self._steps)
+            self.step_number = number
+            self._new_steps.note(self.step, number, now)
         if self._names_steps:
             self._named_step = self.step
             for state in list(self._places):
