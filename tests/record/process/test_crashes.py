@@ -354,7 +354,7 @@ def test_a_daemon_that_never_ends(house: House) -> None:
 
 def test_recordings_begin_pause_and_end_while_threads_compute(house: House) -> None:
     house.write("""
-import threading, gradscope, gradscope.runtime as torch
+import threading, time, gradscope, gradscope.runtime as torch
 from gradscope.trace.spec import check
 with gradscope.record() as recording:  # two busy threads would slow down every import
     torch.ones(2, requires_grad=True).exp().sum().backward()
@@ -365,6 +365,7 @@ def work():
     while go:
         y = (x * 2 + 1).tanh().reshape(3)
         y.sum().backward()
+        time.sleep(0.0002)  # else they leave the others 5 ms in 15, and that asks for it often
 threads = [threading.Thread(target=work) for _ in range(2)]
 for each in threads: each.start()
 recordings = []
