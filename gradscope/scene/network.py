@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, ranks
+from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.selection import Selection, select
 from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.errors import EmptyTraceError
@@ -162,13 +163,18 @@ def _nodes(scope: Scope) -> tuple[NetworkNode, ...]:
         return _texts(table, name, words)
 
     names = text("name")
-    ordinals = (np.array(_numbers(table, "behind")) + ranks(_named(table).places) + 1).tolist()
+    numbers = node_names(trace)
+    several = (numbers.counts[scope.positions] > 1).tolist()
+    ordinals = numbers.ordinals[scope.positions].tolist()
     files, lines, code = _places(scope, texts)
     runs, spent = _times(scope)
     columns = (
         scope.ids.tolist(),
         names,
-        [f"{name}#{nr}" if nr else name for name, nr in zip(names, ordinals, strict=True)],
+        [
+            f"{name}#{nr}" if numbered else name
+            for name, nr, numbered in zip(names, ordinals, several, strict=True)
+        ],
         [str(KINDS[kind]) for kind in _numbers(table, "kind")],
         text("leaf"),
         text("module"),
@@ -206,12 +212,6 @@ def _texts(table: Table, name: str, words: tuple[str, ...]) -> list[str]:
     column = table[name]
     assert isinstance(column, TextColumn)
     return [words[place] for place in column.places.tolist()]
-
-
-def _named(table: Table) -> TextColumn:
-    column = table["name"]
-    assert isinstance(column, TextColumn)
-    return column
 
 
 def _numbers(table: Table, name: str) -> list[int]:

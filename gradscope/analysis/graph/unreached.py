@@ -58,17 +58,7 @@ class Graphs:
             for name in ("t", "died", "stack", "module", "thread")
         )
         order = np.lexsort((self.t, self.thread))
-        for name in (
-            "reached",
-            "is_told",
-            "many",
-            "until",
-            "t",
-            "died",
-            "stack",
-            "module",
-            "thread",
-        ):
+        for name in COLUMNS:
             setattr(self, name, getattr(self, name)[order])
         self._leave_out(self._slices(nodes, chosen)[order])
         self.sees_ends = trace.sees("node.died")
@@ -113,13 +103,9 @@ class Graphs:
 
     def _between(self) -> Iterator[tuple[int, int]]:
         """From where and to where no row is of a node that a backward came to."""
-        breaks = self.reached.copy()
+        breaks = self.reached
         starts = np.flatnonzero(np.append(True, self.thread[1:] != self.thread[:-1]))
-        edges = (
-            distinct(np.concatenate((np.flatnonzero(breaks), starts)))
-            if len(breaks)
-            else starts[:0]
-        )
+        edges = distinct(np.concatenate((np.flatnonzero(breaks), starts[: len(breaks)])))
         ends = np.append(edges[1:], len(breaks))
         firsts = edges + breaks[edges]
         for place in np.flatnonzero(ends > firsts).tolist():

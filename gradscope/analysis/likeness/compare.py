@@ -116,4 +116,4 @@ def _has(trace: Trace, name: str) -> bool:
     table = trace.table(EVENTS[kind])
     if kind == HookBegin.KIND and column in HookKind.__members__:
         return bool(np.any(table["hook"] == HookKind[column]))
-    return len(table) > 0 and name not in trace.meta.get("absent", ())
+    return len(table) > 0 and trace.sees(name)

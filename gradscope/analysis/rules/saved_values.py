@@ -190,7 +190,7 @@ def _likely_writes(trace: Trace) -> list[Done]:
 
 
 def _not_seen(trace: Trace) -> str:
-    if "version.OPTIMIZER" in trace.meta.get("absent", ()):
+    if not trace.sees("version.OPTIMIZER"):
         return "writes by what is no call of PyTorch's, and those of optimizers, are not seen"
     return "writes under no_grad(), and those whose results no backward came to, are not seen"
 

@@ -171,7 +171,7 @@ def _marks(calls: ForwardCalls, selected: SelectedCalls, ids: Ids) -> Ids:
 
 def _reasons(trace: Trace, calls: ForwardCalls, places: Ids) -> list[str]:
     """Why a call made no node; "" of those that made one."""
-    observed = "op.why" not in trace.meta.get("absent", ())
+    observed = trace.sees("op.why")
     whys = calls.ops["why"][calls.rows[places]].tolist()
     words = {
         why: WHY.get(member(Why, why) if observed else None, NO_NODE) for why in dict.fromkeys(whys)

@@ -72,7 +72,7 @@ def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
     saved = saved_of(trace, nodes.tolist(), metas)
     written = _overwritten(trace, nodes)
     names, modules = node_names(trace), module_names(trace)
-    observed = "op.why" not in trace.meta.get("absent", ())
+    observed = trace.sees("op.why")
     found = {}
     for place, node in zip(known.tolist(), nodes.tolist(), strict=True):
         end, row = int(calls.end[place]), int(calls.rows[place])
