@@ -13,7 +13,7 @@ from typing import Any
 
 
 def instances(base: type) -> list[Any]:
-    """All of a class and of those derived from it that Python's collector knows, oldest first."""
+    """All of a class and of those derived from it that Python's collector knows, in its order."""
     classes = tuple(_derived(base))
     return [each for each in gc.get_referrers(*classes) if issubclass(type(each), classes)]
 
