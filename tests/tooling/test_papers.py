@@ -68,7 +68,9 @@ def test_ci_runs_the_readmes_test_command_and_all_of_check() -> None:
     test, *rest = check[1].split()
     assert test == "test"
     assert re.search(r"^HOME=.* steadily make test\b", run, re.MULTILINE), "as a newcomer"
-    assert re.search(r"^    steadily make test\b.*-m torch", run, re.MULTILINE), "what compares with PyTorch"
+    assert re.search(r"^    steadily make test\b.*-m torch", run, re.MULTILINE), (
+        "what compares with PyTorch"
+    )
     assert f"make {' '.join(rest)}\n" in run
 
 
