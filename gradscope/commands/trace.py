@@ -29,7 +29,7 @@ ChecksFunctions = Annotated[
     bool,
     typer.Option(
         "--check-functions/--no-check-functions",
-        help="From level values on: when the script has ended, run forwards of custom Functions "
+        help="From level engine on: when the script has ended, run forwards of custom Functions "
         "again, and compare their derivatives with what backward returned.",
     ),
 ]

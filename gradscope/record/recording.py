@@ -45,9 +45,9 @@ class Options:
 
     `steps` are the first and last step to keep; others are run unwatched and counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
-    leaves out. Not `native`: nothing of the engine's own memory is read (of PyTorch's). At levels
-    `values` and `full` the backwards of custom Functions are compared with what their forwards say,
-    which run once more on copies when the recording ends; not `check_functions`: they are not.
+    leaves out. Not `native`: nothing of the engine's own memory is read (of PyTorch's). From level
+    `engine` on the backwards of custom Functions are compared with what their forwards say, which
+    run once more on copies when the recording ends; not `check_functions`: they are not.
     """
 
     level: str = "engine"

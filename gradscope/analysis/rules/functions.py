@@ -12,7 +12,7 @@ from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
 
 
-@rule("GS901", "wrong-backward", Severity.WARNING, needs="values")
+@rule("GS901", "wrong-backward", Severity.WARNING, needs="engine")
 def wrong_backward(trace: Trace) -> Iterator[Found]:
     """The backward of a custom Function returns another gradient than its forward has.
 

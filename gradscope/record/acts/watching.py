@@ -43,7 +43,8 @@ class WatchedActs:
         self._backward_ended: Callable[[], None] = _nobody
         self.called: Callable[[Any, int], None] | None = None
         """Is told that a module of this id is called, once it has started."""
-        self.checks_functions = self.looks_at_steps = session.level in ("values", "full")
+        self.checks_functions = self._wanted
+        self.looks_at_steps = session.level in ("values", "full")
 
     def start(self, torch: Any, look: Look) -> None:
         """Stand in for functions of this `torch`, or its like."""

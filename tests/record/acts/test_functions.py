@@ -119,7 +119,7 @@ def test_a_backward_is_compared_with_the_derivative_of_its_forward(
 ) -> None:
     house.write(SCRIPT)
 
-    ran = house.trace("--on", engine, "--level", "values", "script.py")
+    ran = house.trace("--on", engine, "script.py")
 
     trace = house.recorded()
     assert house.violations() == []
