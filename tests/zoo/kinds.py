@@ -41,6 +41,7 @@ KINDS = {
     ),
     "unregistered": Kind(("unregistered-parameter",)),
     "not-in-optimizer": Kind(("not-in-optimizer", "nothing-to-step", "gradients-unused")),
+    "matches-no-name": Kind(("matches-no-name",)),
     "frozen": Kind(("frozen",)),
     "replaced": Kind(
         ("replaced-parameter",), ("does not require grad and does not have a grad_fn",)
@@ -56,6 +57,7 @@ KINDS = {
     "gradients-add-up": Kind(("gradients-add-up",)),
     "cleared-too-early": Kind(("cleared-too-early",)),
     "stepped-too-early": Kind(("stepped-too-early",)),
+    "changed-after-the-step": Kind(("changed-after-the-step",)),
     "clipped-at-the-wrong-time": Kind(("clipped-at-the-wrong-time",)),
     "scheduled-at-the-wrong-time": Kind(("scheduled-at-the-wrong-time",)),
     "not-unscaled": Kind(("not-unscaled",)),

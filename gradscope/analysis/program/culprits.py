@@ -17,6 +17,7 @@ from gradscope.trace.schema import (
     Op,
     Phase,
     Saved,
+    SavedReleased,
     Span,
     Tensor,
     Version,
@@ -150,7 +151,8 @@ def release(trace: Trace, node: int, task: int) -> Release | None:
     """Which earlier backward released a node that this one came to again."""
     saved = trace.table(Saved)
     tasks = saved.array("task")[saved.array("node") == node]
-    earlier = [each for each in tasks.tolist() if each not in {NONE, task}]
+    let_go = (each.task for each in trace.events(SavedReleased, node=node))
+    earlier = [each for each in (*tasks.tolist(), *let_go) if each not in {NONE, task}]
     if not earlier:
         return None
     return Release(earlier[0], _through(trace, node, task, earlier[0]))

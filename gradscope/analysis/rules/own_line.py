@@ -166,6 +166,16 @@ def carried_detached(line: str) -> str:
     return ""
 
 
+def kept_detached(line: str) -> str:
+    """`self.target = gram(x).detach()` for a line that gives something it calls a name."""
+    statement = _statement(code_of(line))
+    match statement:
+        case ast.Assign(targets=[ast.Name() | ast.Attribute()], value=ast.Call(func=called)):
+            detached = isinstance(called, ast.Attribute) and called.attr == "detach"
+            return "" if detached else f"{code_of(line)}.detach()"
+    return ""
+
+
 def _is_name(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and node.id == name
 

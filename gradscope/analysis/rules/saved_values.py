@@ -17,6 +17,7 @@ from gradscope.analysis.rules.own_line import (
     carried_detached,
     code_of,
     instead,
+    kept_detached,
     out_of_place,
     partly_detached,
 )
@@ -234,6 +235,11 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         new = carried_detached(site.text)
         fix = "detach() what is carried on from the earlier graph, at that line"
         fix += f": `{code_of(new)}`" if new else ""
+        kept = _kept_at(trace, site, first)
+        if kept.place and not new:
+            why += f"; it reads what was kept{at(kept)}, with its graph"
+            better = kept_detached(kept.text)
+            fix = instead(better, kept.text) if better else f"detach() what is kept{at(kept)}"
     return Found(
         message=f"What {_node(trace, error.node)} had saved was freed by the backward called"
         f"{at(_called(trace, first))}, and a second backward needed it",
@@ -242,6 +248,17 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         why=why,
         fix=fix,
     )
+
+
+def _kept_at(trace: Trace, site: Site, first: int) -> Site:
+    """The line that set the attribute which a line reads, before that backward."""
+    acts, tasks = trace.once(Acts), trace.table(GraphTask)
+    end = tasks.row(first).end if tasks.has(first) else 0
+    for act in acts.of(Deed.ASSIGNED)[::-1]:
+        kept = act.facts.get("what") == "tensor" and act.facts.get("leaf") is False and act.t < end
+        if kept and re.search(rf"\.{re.escape(str(act.facts.get('name')))}\b", site.text):
+            return acts.site(act) if acts.site(act) != site else Site()
+    return Site()
 
 
 def _detached_between(trace: Trace, first: int, t: int) -> Site:

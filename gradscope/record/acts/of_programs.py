@@ -7,7 +7,9 @@ import os
 import random
 import sys
 import warnings
+from ctypes import string_at
 from typing import TYPE_CHECKING, Any, TypeGuard
+from zlib import crc32
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
 
     from gradscope.record.acts.notes import Acts
@@ -56,7 +58,8 @@ class OfPrograms:
             where = "__init__" if name == "set_grad_enabled" else "__enter__"
             home, never = getattr(torch, name), set[int]()
             yield StandIn(home, where, _off_by(torch, name, never), inside=True, never=never)
-        yield StandIn(torch.utils.checkpoint, "checkpoint", _checkpointed, before=True)
+        drawn = _generators(torch)
+        yield StandIn(torch.utils.checkpoint, "checkpoint", _checkpointed(drawn), look=drawn)
         yield StandIn(torch, "manual_seed", _seeded)
         yield StandIn(random, "seed", _seeded_of("random"))
         yield StandIn(np.random, "seed", _seeded_of("numpy"))
@@ -173,13 +176,34 @@ def _has_a_path(distribution: Any) -> bool:
     return any(getattr(each, "requires_grad", False) for each in vars(distribution).values())
 
 
-def _checkpointed(
-    acts: Acts, frame: FrameType, _: Any, _given: tuple[Any, ...], more: dict[str, Any]
-) -> None:
-    keeps = bool(more.get("preserve_rng_state", True))
-    reentrant = more.get("use_reentrant")
-    state = acts.random_state()
-    acts.note(Deed.CHECKPOINT, frame, reentrant=reentrant, keeps_random=keeps, **state)
+def _generators(torch: Any) -> Callable[..., dict[str, Any]]:
+    """Asks for the states from which random numbers follow, by who gives them."""
+
+    def states(*_: Any) -> dict[str, Any]:
+        own = torch.default_generator.get_state()
+        keys, place = np.random.get_state()[1:3]  # type: ignore[index]  # noqa: NPY002
+        return {
+            "torch": string_at(own.data_ptr(), own.numel()),
+            "random": random.getstate(),
+            "numpy": (keys.tobytes(), place),
+        }
+
+    return states
+
+
+def _checkpointed(states: Callable[..., dict[str, Any]]) -> Tell:
+    def tell(
+        acts: Acts, frame: FrameType, told: Any, _given: tuple[Any, ...], more: dict[str, Any]
+    ) -> None:
+        before, after = told[0], states()
+        facts: dict[str, Any] = {} if acts.generator is None else {"random": crc32(before["torch"])}
+        drew = [whose for whose, state in before.items() if state != after[whose]]
+        if drew:
+            facts["drew"] = drew
+        keeps, reentrant = more.get("preserve_rng_state", True), more.get("use_reentrant")
+        acts.note(Deed.CHECKPOINT, frame, reentrant=reentrant, keeps_random=bool(keeps), **facts)
+
+    return tell
 
 
 def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:

@@ -14,6 +14,7 @@ from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
 from gradscope.record.acts.source.crossings import crossings
+from gradscope.record.acts.source.filters import filters, reads
 from gradscope.record.acts.source.misspelt import misspelt
 from gradscope.record.acts.source.statements import idle_statements, trees_of
 from gradscope.record.acts.source.sums import sums
@@ -136,6 +137,13 @@ class WatchedActs:
             for line, function, name in writes(tree):
                 stack = sites.of_line(file, line, function)
                 note(Deed.STATEMENT, None, stack=stack, what="written-unseen", name=name)
+            for line, function, words, how, freezes in filters(tree):
+                stack = sites.of_line(file, line, function)
+                facts: dict[str, Any] = {"words": [*words], "how": how, "freezes": freezes}
+                note(Deed.STATEMENT, None, stack=stack, what="filter", **facts)
+            for line, function, apart in reads(tree):
+                stack = sites.of_line(file, line, function)
+                note(Deed.STATEMENT, None, stack=stack, what="reads-grad", apart=apart)
 
     def _tell_of_sums(self, file: str, tree: ast.Module) -> None:
         sites, note = self.acts.session.sites, self.acts.note

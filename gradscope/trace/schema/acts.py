@@ -73,7 +73,8 @@ class Deed(StrEnum):
     SCALE = "scale"
     UNSCALE = "unscale"
     SCALED_STEP = "scaled_step"  # skipped
-    CHECKPOINT = "checkpoint"  # reentrant, keeps_random; random: as of STEP, before it
+    CHECKPOINT = "checkpoint"  # reentrant, keeps_random; random: as of STEP, before it; drew: whose
+    # random numbers its forward took (torch, random, numpy)
     SEED = "seed"  # seed; of_: whose generator, if not the engine's: random, numpy, or generator
     # (one that the program made); by: what brings back, or keeps, the state of before
     COPIED = "copied"  # what: the type of what was copied
@@ -83,7 +84,9 @@ class Deed(StrEnum):
     # not-entered, rebound, loop-variable, defaults, misspelt (meant)); stored; equated (of a load:
     # two names of one module); sum (signs); term (name, of that sum, its place and side, off: the
     # line of a no_grad around it); crossing (by), which makes a tensor of numbers; written-unseen
-    # (in place, under no_grad); name: the method's, variable's, or attribute's
+    # (in place, under no_grad), filter (words that are sought in names: how; freezes: it decides
+    # what asks for gradients), reads-grad (apart: in a function without a backward); name: the
+    # method's, variable's, or attribute's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's

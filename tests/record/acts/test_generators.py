@@ -74,3 +74,38 @@ def test_the_state_random_numbers_follow_from_is_told_after_each_step(house: Hou
     assert later[0] == one[0]
     assert later[1] != one[1]
     assert said == unwatched
+
+
+RECOMPUTED = """import random
+import torch
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+net = torch.nn.Linear(2, 2)
+
+def by_python(x):
+    return net(x) * random.random()
+
+def by_torch(x):
+    return net(x) * torch.rand(())
+
+x = torch.ones(3, 2, requires_grad=True)
+checkpoint(by_python, x, use_reentrant=False).sum().backward()
+checkpoint(by_torch, x, use_reentrant=False).sum().backward()
+checkpoint(by_torch, x, use_reentrant=False, preserve_rng_state=False).sum().backward()
+checkpoint(net, x, use_reentrant=False, preserve_rng_state=False).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_random_numbers_that_a_recompute_does_not_get_again_are_named(
+    house: House, engine: str
+) -> None:
+    house.write(RECOMPUTED)
+
+    house.trace("--on", engine, "script.py")
+
+    found = inspect(house.recorded()).findings
+    assert [(each.slug, each.site.line) for each in found] == [
+        ("recompute-differs", 14),
+        ("recompute-differs", 16),
+    ]

@@ -9,6 +9,7 @@ from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line, left_over
 from gradscope.analysis.rules.loop.by_hand import never_cleared
+from gradscope.analysis.rules.loop.lost import thrown_away
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed, GraphTask
@@ -180,6 +181,8 @@ def _mixed(
 def cleared_too_early(trace: Trace) -> Iterator[Found]:
     """Gradients are cleared after the backward and before the step, which then does nothing.
 
+    Told, too, is a zero_grad between two backwards of one step, which throws the first away.
+
     Bad:
         model = torch.nn.Linear(2, 1)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -198,6 +201,7 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     for optimizer in loop.trained:
+        yield from thrown_away(loop, optimizer)
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
         found = [last for each in rounds if (last := _cleared_last(each)) is not None]
         found = [each for each in found if not _of_another_round(loop, optimizer, *each)]

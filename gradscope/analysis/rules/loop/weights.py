@@ -12,7 +12,6 @@ from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop
-from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.own_line import code_of
@@ -273,66 +272,3 @@ def _several(text: str) -> str:
 def _is_meant(text: str) -> bool:
     """Whether it is taken from where it is used, too, or is called shared."""
     return "shared" in text.lower() or bool(re.search(r"\[\s*self\.", text))
-
-
-@rule("GS916", "recompute-differs", Severity.WARNING, needs="engine", reads=("act",))
-def recompute_differs(trace: Trace) -> Iterator[Found]:
-    """A checkpoint with preserve_rng_state=False recomputes dropout with another mask.
-
-    Bad:
-        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
-        x = torch.ones(3, 2, requires_grad=True)
-        y = torch.utils.checkpoint.checkpoint(
-            model, x, use_reentrant=False, preserve_rng_state=False
-        )
-        y.sum().backward()
-
-    Good:
-        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
-        x = torch.ones(3, 2, requires_grad=True)
-        y = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
-        y.sum().backward()
-    """
-    loop = trace.once(Loop)
-    modes = trace.once(Modes)
-    told: set[int] = set()
-    for act in loop.acts.of(Deed.CHECKPOINT):
-        if act.facts.get("keeps_random") is not False or act.stack in told:
-            continue
-        told.add(act.stack)
-        inside = _dropouts_inside(loop, modes, act)
-        if not inside:
-            continue
-        site = loop.acts.site(act)
-        row = modes.modules[inside[0]]
-        named = f"{row.type} ({row.path})" if row.path else row.type
-        yield Found(
-            message=f"a recompute differs from the forward: checkpoint{at(site)} with "
-            f"preserve_rng_state=False runs {named} again with other random numbers",
-            site=site,
-            evidence=(Evidence("act", act.id),),
-            why="the backward then has the gradient of another forward than that of the loss: "
-            f"{len(inside)} in it drop at random",
-            fix="leave out `preserve_rng_state=False`",
-        )
-
-
-def _dropouts_inside(loop: Loop, modes: Modes, checkpoint: Done) -> list[int]:
-    """Modules that drop at random, and were called by a checkpoint."""
-    place = loop.acts.site(checkpoint).place
-    called = [
-        act for (_, _, training), act in ((key, act) for key, act in modes.ran.items()) if training
-    ]
-    below = {
-        each
-        for act in called
-        if any(site.place == place for site in loop.acts.sites(act))
-        for each in modes.inside(act.module)
-        if act.module != modes.root(act.module) or act.stack == checkpoint.stack
-    }
-    functional = {call.module for call in modes.dropouts}
-    return sorted(
-        each
-        for each in below & modes.two_ways
-        if "Drop" in modes.modules[each].type or each in functional
-    )

@@ -8,6 +8,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import LINEAR, READS
+from gradscope.analysis.rules.structure.rows import one_number_per_row
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -31,7 +32,8 @@ def accidental_broadcast(trace: Trace) -> Iterator[Found]:
 
     A model whose last layer has one output returns (N, 1); targets are often (N,). Their
     difference is (N, N): every prediction is compared with every target, and the model learns the
-    mean.
+    mean. Told, too, is one number for each row that lines up with the columns, where there are as
+    many of both: (N,) times (N, N).
 
     Bad:
         pred = torch.nn.Linear(3, 1)(torch.arange(12.0).reshape(4, 3))
@@ -49,6 +51,7 @@ def accidental_broadcast(trace: Trace) -> Iterator[Found]:
             if column != NONE and calls.stack(at) not in seen and _is_of_a_loss(calls, at):
                 seen.add(calls.stack(at))
                 yield _found(calls, at, column)
+    yield from one_number_per_row(trace, calls, seen)
 
 
 def _column(calls: Calls, at: int) -> int:

@@ -11,15 +11,19 @@ import numpy as np
 from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
-from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.identity.sites import at, own_site, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
 from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, Module, Node, Tensor, Version
+from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Node, Tensor, Version
 from gradscope.trace.trace import Trace
+
+MOST_LOSSES = 3
+"""So many lines are told of that make what backwards begin from."""
 
 
 @rule("GS411", "unused", Severity.WARNING, needs="engine", reads=("act",))
@@ -88,14 +92,24 @@ def _found(training: Training, act: Done, lost: set[int]) -> Found:
     them = "them" if len(lost) > 1 else "it"
     return Found(
         message=f"{training.named(lost)} {'are' if len(lost) > 1 else 'is'} computed with{at(site)}"
-        f"{called} for nothing: no loss is made of what comes out",
+        f"{called} for nothing: no loss that a backward begins from is made of what comes out",
         site=site,
         evidence=(Evidence("act", act.id), *few_tensors(training.trace, lost)),
         why=f"the optimizer holds {them}, gradients were on, nothing cut the graph there, and none "
-        f"of {training.backwards} backwards came to {them}",
+        f"of {training.backwards} backwards came to {them}{_begun(training.trace)}",
         fix="let what it returns take part in the loss; or take the layer away",
         certainty=Certainty.INFERRED,
     )
+
+
+def _begun(trace: Trace) -> str:
+    """Where what backwards begin from is made, in lines of the program."""
+    nodes, roots = trace.table(Node), trace.table(GraphTask).ragged("roots").values
+    known = [each for each in distinct(roots).tolist() if nodes.has(each)]
+    stacks = distinct(nodes["stack"][nodes.positions(np.array(known, np.int64))]).tolist()
+    sites = dict.fromkeys(own_site(trace, each) for each in stacks)
+    said = [f"`{code_of(each.text)}`{at(each)}" for each in sites if each.place]
+    return f", which begin from {' and '.join(said)}" if 0 < len(said) <= MOST_LOSSES else ""
 
 
 @rule("GS412", "gradients-unused", Severity.WARNING, needs="engine", reads=("act", "accumulate"))

@@ -1,0 +1,111 @@
+"""Rules about forwards that are computed again: what differs the second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.loop import Loop
+from gradscope.analysis.program.modes import Modes
+from gradscope.analysis.rules.own_line import code_of, instead
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed
+from gradscope.trace.trace import Trace
+
+NOT_KEPT = "preserve_rng_state=False"
+OTHERS = {"random": "Python's random", "numpy": "numpy.random"}
+"""Whose random numbers a checkpoint never puts back."""
+
+
+@rule("GS916", "recompute-differs", Severity.WARNING, needs="engine", reads=("act",))
+def recompute_differs(trace: Trace) -> Iterator[Found]:
+    """What a checkpoint computes again draws other random numbers than the first time.
+
+    So it is with preserve_rng_state=False, and always with numbers of Python's or NumPy's own
+    generators, which a checkpoint does not put back.
+
+    Bad:
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+        x = torch.ones(3, 2, requires_grad=True)
+        y = torch.utils.checkpoint.checkpoint(
+            model, x, use_reentrant=False, preserve_rng_state=False
+        )
+        y.sum().backward()
+
+    Good:
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+        x = torch.ones(3, 2, requires_grad=True)
+        y = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+        y.sum().backward()
+    """
+    loop = trace.once(Loop)
+    modes = trace.once(Modes)
+    told: set[int] = set()
+    for act in loop.acts.of(Deed.CHECKPOINT):
+        if act.stack in told:
+            continue
+        drew = [each for each in act.facts.get("drew", ()) if isinstance(each, str)]
+        others = [OTHERS[each] for each in drew if each in OTHERS]
+        if act.facts.get("keeps_random") is False:
+            inside = _dropouts_inside(loop, modes, act)
+            if inside or "torch" in drew:
+                told.add(act.stack)
+                yield _not_kept(loop, modes, act, inside)
+        elif others:
+            told.add(act.stack)
+            yield _of_others(loop, act, others)
+
+
+def _not_kept(loop: Loop, modes: Modes, act: Done, inside: list[int]) -> Found:
+    site, what = loop.acts.site(act), "what draws random numbers"
+    if inside:
+        row = modes.modules[inside[0]]
+        what = f"{row.type} ({row.path})" if row.path else row.type
+    plain = code_of(site.text)
+    better = plain.replace(f", {NOT_KEPT}", "")
+    return Found(
+        message=f"a recompute differs from the forward: checkpoint{at(site)} with {NOT_KEPT} runs "
+        f"{what} again with other random numbers",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why="the backward then has the gradient of another forward than that of the loss: "
+        + (f"{len(inside)} in it drop at random" if inside else "its forward took random numbers"),
+        fix=instead(better, plain) if better != plain else f"leave out `{NOT_KEPT}`",
+    )
+
+
+def _of_others(loop: Loop, act: Done, others: list[str]) -> Found:
+    site = loop.acts.site(act)
+    return Found(
+        message=f"a recompute differs from the forward: what checkpoint{at(site)} runs again draws "
+        f"random numbers of {' and '.join(others)}, and gets others the second time",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why="a checkpoint puts back the state of torch's generator alone, so that the backward may "
+        "have the gradient of another forward than that of the loss",
+        fix="draw them with torch (`torch.rand(())`), or before the checkpoint",
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _dropouts_inside(loop: Loop, modes: Modes, checkpoint: Done) -> list[int]:
+    """Modules that drop at random, and were called by a checkpoint."""
+    place = loop.acts.site(checkpoint).place
+    called = [
+        act for (_, _, training), act in ((key, act) for key, act in modes.ran.items()) if training
+    ]
+    below = {
+        each
+        for act in called
+        if any(site.place == place for site in loop.acts.sites(act))
+        for each in modes.inside(act.module)
+        if act.module != modes.root(act.module) or act.stack == checkpoint.stack
+    }
+    functional = {call.module for call in modes.dropouts}
+    return sorted(
+        each
+        for each in below & modes.two_ways
+        if "Drop" in modes.modules[each].type or each in functional
+    )

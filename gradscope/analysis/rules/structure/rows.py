@@ -1,0 +1,122 @@
+"""One number for each row of a square, which lines up with its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.acts import Origins
+from gradscope.analysis.program.calls import Calls
+from gradscope.analysis.program.dims import ELEMENTWISE, SUMS
+from gradscope.analysis.rules.registry import Found
+from gradscope.analysis.rules.structure.losses import LINEAR
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+BINARY = ("sub", "mul", "add", "div")
+CHOSEN = frozenset(("index", "index_select", "gather", "take", "stack"))
+"""Calls that take one number for each of a batch's samples: what a loader, or an index, gives."""
+
+DROPS = frozenset(("squeeze", "select", "view", "reshape", "_unsafe_view"))
+FAR = 24
+
+
+def one_number_per_row(trace: Trace, calls: Calls, seen: set[int]) -> Iterator[Found]:
+    """What of shape (N,) holds a number for each row, and met (N, N) elementwise.
+
+    Of the square it is known that its rows are samples and its columns features: a layer made it.
+    """
+    origins = trace.once(Origins)
+    for several in calls.each_line(calls.with_tensors(*BINARY)):
+        met = [(at, *_square_and_row(calls, at)) for at in several[:FAR]]
+        met = [each for each in met if each[2] != NONE]
+        rows = {row for _, _, row in met}
+        if not met or calls.stack(met[0][0]) in seen:
+            continue
+        at, square, row = met[0]
+        how = _reduced(calls, square, row)
+        if not how and len(rows) == len(met) > 1 and _is_of_features(calls, square):
+            how = _chosen(calls, origins, row)
+        if how:
+            seen.add(calls.stack(at))
+            yield _found(calls, at, row, how)
+
+
+def _square_and_row(calls: Calls, at: int) -> tuple[int, int]:
+    """The operands of shapes (N, N) and (N,) of a call; NONE, NONE: there are none."""
+    inputs = calls.inputs(at)
+    if len(inputs) != 2:
+        return NONE, NONE
+    for square, row in (inputs, inputs[::-1]):
+        shape = calls.shape(square)
+        if len(shape) == 2 and shape[0] == shape[1] > 1 and calls.shape(row) == shape[:1]:
+            return square, row
+    return NONE, NONE
+
+
+def _is_of_features(calls: Calls, square: int) -> bool:
+    """Whether a layer with a bias made a square, number by number: its columns are outputs."""
+    pending, seen = [square], {square}
+    while pending and len(seen) < FAR:
+        at = calls.maker(pending.pop())
+        if at == NONE:
+            continue
+        name = calls.name(at)
+        if name in LINEAR:
+            return name in {"addmm", "linear", "convolution"}
+        if name in ELEMENTWISE:
+            new = {each for each in calls.inputs(at) if len(calls.shape(each)) == 2} - seen
+            seen |= new
+            pending += new
+    return False
+
+
+def _chosen(calls: Calls, origins: Origins, row: int) -> str:
+    """How numbers of samples came, as far as that is known; each time others."""
+    if calls.needs_grad(row):
+        return ""
+    at, came = calls.maker(row), origins.of(row)
+    name = calls.name(at) if at != NONE else came.by if came is not None else ""
+    if name not in CHOSEN:
+        return ""
+    site = calls.site(at) if at != NONE else came.site if came is not None else Site()
+    return f"{name} at {site} gives a number for each sample, others each time"
+
+
+def _reduced(calls: Calls, square: int, row: int) -> str:
+    """How a row was made of the same square's rows, or by a layer with one output."""
+    at = calls.maker(row)
+    while at != NONE and calls.name(at) in ELEMENTWISE | DROPS and calls.inputs(at):
+        before = calls.inputs(at)[0]
+        if calls.shape(before) == (*calls.shape(row), 1) and _is_one_output(calls, before):
+            return f"it is made of one output for each row, at {calls.site(at)}"
+        if len(calls.shape(before)) != 1:
+            return ""
+        at = calls.maker(before)
+    over = calls.dims(at) if at != NONE and calls.name(at) in SUMS else None
+    if over != (1,) or not _is_of_features(calls, square):
+        return ""
+    of = calls.inputs(at)[0]
+    same = of == square or calls.origin(of, ELEMENTWISE) == calls.origin(square, ELEMENTWISE)
+    return f"{calls.name(at)} at {calls.site(at)} made a number of each row of it" if same else ""
+
+
+def _is_one_output(calls: Calls, column: int) -> bool:
+    at = calls.origin(column, ELEMENTWISE)
+    return at != NONE and calls.name(at) in LINEAR
+
+
+def _found(calls: Calls, at: int, row: int, how: str) -> Found:
+    many, site = calls.shape(row)[0], calls.site(at)
+    return Found(
+        message=f"A broadcast at {site} lines up ({many},), a number for each row, with the "
+        f"columns of ({many}, {many}): there are as many of both, and nothing says so",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)), Evidence("tensor", row)),
+        why=f"{how}; shapes are lined up from the right, so that column k is taken with number k, "
+        "in place of row k",
+        fix="give it a dim to the right: `[:, None]`, `.unsqueeze(1)`, or `keepdim=True` where it "
+        "was reduced",
+        certainty=Certainty.INFERRED,
+    )

@@ -1,0 +1,162 @@
+"""Which names a program looks for among those of its parameters, and where it reads gradients."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gradscope.record.acts.source.statements import functions, own_statements
+
+MOST = 20
+"""So many of each are told of a file."""
+
+NAMED = frozenset(("named_parameters", "named_modules"))
+METHODS = frozenset(("startswith", "endswith"))
+Loop = ast.For | ast.comprehension
+
+
+class Filter(NamedTuple):
+    """What is looked for in names: `"lora_" in name`."""
+
+    line: int
+    function: str
+    words: tuple[str, ...]
+    how: str  # in, startswith, endswith, equal
+    freezes: bool  # it decides what asks for gradients
+
+
+class Read(NamedTuple):
+    """A statement that reads `.grad`, and does more than to clear it."""
+
+    line: int
+    function: str
+    apart: bool  # in a function that calls no backward itself
+
+
+def filters(tree: ast.Module) -> Iterator[Filter]:
+    """Those of a file, in loops over what named_parameters or named_modules gives."""
+    lists = _lists(tree)
+    found = (
+        each
+        for function, body in functions(tree)
+        for statement in own_statements(body)
+        for loop, scope in _loops(statement)
+        for each in _tests(loop, scope, function, lists)
+    )
+    for _, each in zip(range(MOST), found, strict=False):
+        yield each
+
+
+def _lists(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    """Names that stand for lists of words, in the whole file."""
+    return {
+        target.id: words
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Assign) and (words := _words(each.value, {}))
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _loops(statement: ast.stmt) -> Iterator[tuple[Loop, list[ast.AST]]]:
+    """A loop over names, with what is computed for each of them."""
+    if isinstance(statement, ast.For) and _goes_over_names(statement.iter):
+        yield statement, list(statement.body)
+    if isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.Try):
+        return  # what is inside has its turn
+    for each in ast.walk(statement):
+        for loop in getattr(each, "generators", ()):
+            if _goes_over_names(loop.iter):
+                yield loop, list(loop.ifs)
+
+
+def _goes_over_names(expression: ast.expr) -> bool:
+    return any(
+        isinstance(each, ast.Attribute) and each.attr in NAMED for each in ast.walk(expression)
+    )
+
+
+def _tests(
+    loop: Loop, scope: list[ast.AST], function: str, lists: dict[str, tuple[str, ...]]
+) -> Iterator[Filter]:
+    target = loop.target
+    if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
+        return
+    name = target.elts[0].id
+    every = [each for part in scope for each in ast.walk(part)]
+    freezes = any(
+        isinstance(each, ast.Attribute) and each.attr.startswith("requires_grad") for each in every
+    ) and isinstance(loop, ast.For)  # fmt: skip
+    bound = dict(lists)
+    for each in every:
+        for inner in getattr(each, "generators", ()):  # any(word in name for word in words)
+            if isinstance(inner.target, ast.Name):
+                bound[inner.target.id] = _words(inner.iter, lists)
+    for each in every:
+        how, words = _sought(each, name, bound)
+        if words:
+            yield Filter(each.lineno, function, words, how, freezes)  # type: ignore[attr-defined]
+
+
+def _sought(
+    test: ast.AST, name: str, bound: dict[str, tuple[str, ...]]
+) -> tuple[str, tuple[str, ...]]:
+    """How a test looks for words in a name, and for which."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        left, right = test.left, test.comparators[0]
+        if isinstance(test.ops[0], ast.In | ast.NotIn):
+            if _is(right, name):
+                return "in", _words(left, bound)
+            return "equal", _words(right, bound) if _is(left, name) else ()
+        if isinstance(test.ops[0], ast.Eq | ast.NotEq) and _is(left, name):
+            return "equal", _words(right, bound)
+    called = test.func if isinstance(test, ast.Call) and test.args else None
+    if isinstance(called, ast.Attribute) and called.attr in METHODS and _is(called.value, name):
+        return called.attr, _words(test.args[0], bound)  # type: ignore[attr-defined]
+    return "", ()
+
+
+def _words(expression: ast.expr, bound: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    if isinstance(expression, ast.Name):
+        return bound.get(expression.id, ())
+    if isinstance(expression, ast.Constant):
+        return (expression.value,) if isinstance(expression.value, str) else ()
+    if isinstance(expression, ast.List | ast.Tuple | ast.Set):
+        parts = [_words(each, {}) for each in expression.elts]
+        return tuple(word for part in parts for word in part) if all(parts) else ()
+    return ()
+
+
+def _is(expression: ast.expr, name: str) -> bool:
+    return isinstance(expression, ast.Name) and expression.id == name
+
+
+def reads(tree: ast.Module) -> Iterator[Read]:
+    """Where a file reads gradients; not where it clears or asks for them."""
+    found = (
+        Read(each.lineno, function, apart)
+        for function, body in functions(tree)
+        for apart in (not any(_calls_backward(each) for each in body),)
+        for each in own_statements(body)
+        if not isinstance(each, ast.FunctionDef | ast.ClassDef | ast.For | ast.If | ast.With)
+        and _reads(each)
+    )
+    for _, each in zip(range(MOST), found, strict=False):
+        yield each
+
+
+def _calls_backward(statement: ast.stmt) -> bool:
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(statement)
+    )
+
+
+def _reads(statement: ast.stmt) -> bool:
+    text = ast.unparse(statement)
+    if "grad.zero_()" in text:
+        return False
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "grad" and isinstance(each.ctx, ast.Load)
+        for each in ast.walk(statement)
+    )
