@@ -10,7 +10,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from gradscope.machine_code.language import Address, External, Function, increase, load, store
+from gradscope.machine_code.language import (
+    Address,
+    External,
+    Function,
+    increase,
+    invoke,
+    load,
+    store,
+)
 
 WORD, HALF, BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
 RETURNED = {"word": WORD, "half": HALF, "nothing": ir.VoidType()}
@@ -194,6 +202,10 @@ class _Body:
         if called is increase:
             place = self.code.inttoptr(given[0], WORD.as_pointer())
             return self.code.atomic_rmw("add", place, given[1], "acq_rel")
+        if called is invoke:
+            kind = ir.FunctionType(ir.VoidType(), [WORD] * (len(given) - 1))
+            self.code.call(self.code.inttoptr(given[0], kind.as_pointer()), given[1:])
+            return WORD(0)
         last = isinstance(called, External) and called.last
         made = self.code.call(
             self.compiled.function(called), given, tail="musttail" if last else False

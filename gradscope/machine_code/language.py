@@ -61,6 +61,11 @@ def increase(address: int, by: int) -> int:
     raise NotImplementedError("only compiled code can do this")
 
 
+def invoke(address: int, *words: int) -> int:
+    """Call the C function at an address, which takes these words and returns nothing."""
+    raise NotImplementedError("only compiled code can do this")
+
+
 class Address(int):
     """Where something is in this process: a symbol, and how many bytes behind it."""
 
@@ -121,7 +126,7 @@ def _described(functions: Sequence[Function]) -> tuple[str, dict[str, int]]:
                 )
             elif callable(value):
                 said = "function"
-                if value not in known and value not in {load, store, increase}:
+                if value not in known and value not in {load, store, increase, invoke}:
                     known.add(value)
                     pending.append(value)
             parts.append(f"{name} {said}")

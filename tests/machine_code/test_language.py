@@ -7,7 +7,7 @@ import ctypes
 from hypothesis import given, strategies as st
 
 from gradscope.machine_code.build import Module
-from gradscope.machine_code.language import Compiled, External
+from gradscope.machine_code.language import Compiled, External, invoke
 
 labs = External(ctypes.CDLL(None), "labs", 1, last=True)
 
@@ -33,6 +33,22 @@ def handed_on(x: int) -> int:
     return labs(2 * x)  # type: ignore[no-any-return]
 
 
+def hands_over(address: int, first: int, second: int) -> int:
+    """What is at an address is called."""
+    invoke(address, first, 2 * second)
+    return first + second
+
+
+def test_what_is_at_an_address_is_called_with_words() -> None:
+    heard: list[tuple[int, int]] = []
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
+    listener = kind(lambda *words: heard.append(words))
+    address = ctypes.cast(listener, ctypes.c_void_p).value
+
+    assert COMPILED_HANDS_OVER(address, -3, 1 << 40) == (1 << 40) - 3
+    assert heard == [(-3, 1 << 41)]
+
+
 def test_what_is_called_last_is_jumped_to() -> None:
     text = Module([handed_on]).text()
 
@@ -45,8 +61,11 @@ def test_the_language_means_what_python_means(n: int, step: int) -> None:
     assert COMPILED_SUMS(n, step) == sums(n, step)
 
 
-LANGUAGE = Compiled([sums, handed_on])
+LANGUAGE = Compiled([sums, handed_on, hands_over])
 COMPILED_HANDED_ON = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(LANGUAGE.address(handed_on))
 COMPILED_SUMS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(
     LANGUAGE.address(sums)
+)
+COMPILED_HANDS_OVER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)(
+    LANGUAGE.address(hands_over)
 )

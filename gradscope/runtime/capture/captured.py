@@ -128,6 +128,9 @@ class Captured:
             fused = sum(chain.count for chain in plan.chains)
             if fused:
                 lines.append(f"{fused} of these calls are fused into {len(plan.chains)}")
+            if plan.played:
+                loops = sum(played.count for played in plan.played)
+                lines.append(f"{loops} are loops of NumPy's, called by {len(plan.played)} calls")
             if plan.joins:
                 one_pass = sum(join.count for join in plan.joins)
                 close = f", within {plan.tolerance:g}" if plan.tolerance else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from gradscope.runtime.core.kernels.compiling.fused import fused_kernel
 from tests.runtime.capture.test_replayed_steps import bits
 
 TURNS = 40
+SHAPE = (47, 48)
+"""Of more elements than NumPy's loops are taken for."""
 
 
-def chain(kind: Any, turns: int = TURNS) -> tuple[Any, Any]:
-    """A step of many small calls, and its leaf."""
+def chain(kind: Any, turns: int = TURNS, shape: tuple[int, ...] = SHAPE) -> tuple[Any, Any]:
+    """A step of many calls on arrays of one shape, and its leaf."""
     torch.manual_seed(0)
-    x, y = torch.randn(3, 5, dtype=kind, requires_grad=True), torch.randn(3, 5, dtype=kind)
+    x, y = torch.randn(shape, dtype=kind, requires_grad=True), torch.randn(shape, dtype=kind)
 
     def step(scale: Any) -> Any:
         a = x
@@ -35,7 +38,7 @@ def test_a_fused_chain_leaves_the_same_bits() -> None:
     captured, other = chain(torch.float32)
     run = Captured(captured)
     for nr in range(WORTH_FUSING + 6):
-        scale = torch.linspace(-1, 1, 15).view(3, 5) * nr
+        scale = torch.linspace(-1, 1, prod(SHAPE)).view(SHAPE) * nr
         assert (bits(run(scale)), bits(other.grad)) == (bits(eager(scale)), bits(leaf.grad))
 
     fused = run.plans[0].chains
@@ -48,7 +51,7 @@ def test_a_few_calls_are_not_worth_a_kernel() -> None:
     step, _ = chain(torch.float32, turns=2)
     run = Captured(step)
     for _ in range(WORTH_FUSING + 4):
-        run(torch.ones(3, 5))
+        run(torch.ones(SHAPE))
 
     assert run.plans[0].chains == []
     assert run.plans[0].replays > WORTH_FUSING

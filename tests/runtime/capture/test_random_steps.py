@@ -15,14 +15,14 @@ from tests.shared.searching import searching
 CALLS = 5
 
 
-def outcome(seed: int, *, captured: bool) -> tuple[list[Any], Any]:
+def outcome(seed: int, *, captured: bool, calls: int = CALLS) -> tuple[list[Any], Any]:
     """What each call returns and leaves, or how it fails."""
     scope = scope_of(seed, torch)
     step = scope["step"]
     run = Captured(step) if captured else step
     found: list[Any] = []
     torch.manual_seed(seed % 101)
-    for nr in range(CALLS):
+    for nr in range(calls):
         x = torch.linspace(-1, 1, 16).view(4, 4) * (nr - 2)
         try:
             found.append(bits(run(x)))

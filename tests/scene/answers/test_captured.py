@@ -21,7 +21,7 @@ from gradscope.scene.graph.picture import Form
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, Lack, Op, Phase, PlanCall, Replay
 from gradscope.trace.trace import Trace
-from tests.runtime.capture.test_fusing import chain
+from tests.runtime.capture.test_fusing import SHAPE, chain
 
 PLAN = GraphOptions(graph=GraphOf.PLAN)
 
@@ -37,7 +37,7 @@ def recorded(step: Any, *calls: tuple[Any, ...]) -> Trace:
 @pytest.fixture(scope="module")
 def chained() -> tuple[Trace, CapturedFacts]:
     step, _ = chain(torch.float32, 12)
-    given = (torch.ones(3, 5),)
+    given = (torch.ones(SHAPE),)
     trace = recorded(Captured(step), *[given] * (WORTH_FUSING + 12))
     (found,) = captured(trace)
     return trace, found
@@ -57,7 +57,7 @@ def test_a_plan_tells_its_calls_its_arrays_and_how_long_they_took(
     assert all("test_fusing.py:" in piece.site.place for piece in plan.pieces)
     assert all(piece.ns >= 0 for piece in plan.pieces)
     assert 0 < plan.calls_ns <= plan.replay_ns
-    assert [a.shape for a in plan.arrays.values() if a.role == "argument"] == [(3, 5)]
+    assert [a.shape for a in plan.arrays.values() if a.role == "argument"] == [SHAPE]
     assert {a.name for a in plan.arrays.values() if a.role == "state"} == {"x", "y"}
     assert "x: memory, requires_grad, hooks, .grad" in plan.guards
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ LEAST, MOST = 3, 24
 """As few calls are worth a kernel; so many are in one: long chains repeat, and compile once."""
 SAVED = 10
 """How many calls a kernel has to save in each replay."""
+SMALL = 1 << 11
+"""Elements of arrays up to which the loops that NumPy has do as well; see playing.py."""
 KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -43,7 +46,7 @@ def worth_compiling(chains: dict[int, Chain]) -> dict[int, Chain]:
 
 
 @cache
-def _arithmetic() -> dict[Any, str]:
+def arithmetic() -> dict[Any, str]:
     """What a function computes of each element, by its arguments; the same bits as NumPy's."""
     mul, neg, sub, tanh = (REGISTRY[n] for n in ("mul", "neg", "sub", "tanh"))
     found: dict[Any, str] = {
@@ -96,19 +99,24 @@ class Fusing:
 
     def _facts_of(self, call: Call) -> Facts | None:
         """The one layout of all arrays of a call, if it is arithmetic on such."""
-        if call.function not in _arithmetic() or call.named or not isinstance(call.made, int):
+        if call.function not in arithmetic() or call.named or not isinstance(call.made, int):
             return None
-        if len(call.given) != (2 if "{1}" in _arithmetic()[call.function] else 1):
+        if len(call.given) != (2 if "{1}" in arithmetic()[call.function] else 1):
             return None  # one more is what the result is written into
         facts = self.facts[call.made]
-        whole = facts.shape and facts.dtype in KINDS and facts.contiguous and not call.whole
+        whole = (
+            prod(facts.shape) > SMALL
+            and facts.dtype in KINDS
+            and facts.contiguous
+            and not call.whole
+        )
         if not whole or not any(isinstance(value, Ref) for value in call.given):
             return None
         for value in call.given:
             if isinstance(value, Ref):
                 if self.facts[value.nr] != facts:
                     return None
-            elif _number(value, facts.dtype) is None:
+            elif number(value, facts.dtype) is None:
                 return None
         return facts
 
@@ -122,14 +130,14 @@ class Fusing:
             values = []
             for value in call.given:
                 if not isinstance(value, Ref):
-                    values.append(f"f({_number(value, facts.dtype)!r})")
+                    values.append(f"f({number(value, facts.dtype)!r})")
                     continue
                 if value.nr not in names:
                     names[value.nr] = f"x{len(given)}"
                     given.append(value.nr)
                 values.append(names[value.nr])
             names[call.made] = f"y{nr}"
-            lines.append(f"y{nr} = {_arithmetic()[call.function].format(*values)}")
+            lines.append(f"y{nr} = {arithmetic()[call.function].format(*values)}")
         made = [call.made for call in calls if self.last.get(call.made, -1) >= end]
         kept = tuple([names[nr] for nr in made])
         return Chain(
@@ -144,7 +152,7 @@ class Fusing:
         )
 
 
-def _number(value: Any, kind: Any) -> float | None:
+def number(value: Any, kind: Any) -> float | None:
     """The number a constant is, if it is one of this kind."""
     if not isinstance(value, Constant):
         return None

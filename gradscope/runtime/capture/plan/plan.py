@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from gradscope.runtime.capture.plan.fusing import Chain
 from gradscope.runtime.capture.plan.joining import Join
+from gradscope.runtime.capture.plan.playing import Played
 from gradscope.runtime.capture.plan.results import Results
 from gradscope.runtime.capture.plan.text import Text
 from gradscope.runtime.capture.plan.timed import Timed
@@ -58,6 +59,7 @@ class Plan:
         self.inputs = inputs
         self.chains: list[Chain] = []
         self.joins: list[Join] = []
+        self.played: list[Played] = []
         self.fusing_tried = False
         self._templates: WeakKeyDictionary[Told, Any] = WeakKeyDictionary()
         self._shown: WeakKeyDictionary[Told, int] = WeakKeyDictionary()
@@ -76,6 +78,7 @@ class Plan:
         self.call_of_line = writer.call_of_line
         self.chains = list(writer.chains.values())
         self.joins = list(writer.joins.values())
+        self.played = list(writer.played.values())
         code = code_of("replay", self.text, "a captured step")
         self._run = FunctionType(code, self.guards.scope, "replay")
         self._timed: Timed | None = None
@@ -85,7 +88,7 @@ class Plan:
         self.fusing_tried = True
         inputs, wanted, scope = dict(self.inputs), self.results.wanted, self.guards.scope
         writer = Text(self.calls, inputs, self._places(), wanted, scope, self.facts, mark="_")
-        found = bool(writer.chains or writer.joins)
+        found = bool(writer.chains or writer.joins or writer.played)
         if found:
             self._write(writer)
         return found
@@ -152,7 +155,7 @@ class Plan:
         if self._timed is None:
             count = {chain.first: chain.count for chain in self.chains}
             count.update((join.first, join.count) for join in self.joins)
-            count |= {join.first: join.count for join in self.joins}
+            count.update((played.first, played.count) for played in self.played)
             self._timed = Timed(self.text, self.call_of_line, self.guards.scope, count)
         timed = self._timed
         tensors = [state.tensor for state in self.guards.states]

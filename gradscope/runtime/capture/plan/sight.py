@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gradscope.runtime.capture.recording.trees import made_by, refs
 
 if TYPE_CHECKING:
+    from gradscope.runtime.capture.plan.fusing import Chain
     from gradscope.runtime.capture.plan.plan import Plan
+    from gradscope.runtime.capture.plan.playing import Played
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,13 @@ def sight_of(plan: Plan) -> Sight:
 
 
 def _calls(plan: Plan) -> Iterator[CallSeen]:
+    in_one_call: list[Chain | Played] = [*plan.chains, *plan.played]
     kernels = {
-        chain.first + nr: (number, line)
-        for number, chain in enumerate(plan.chains)
-        for nr, line in enumerate(chain.lines)
+        several.first + nr: (number, line)
+        for number, several in enumerate(in_one_call)
+        for nr, line in enumerate(several.lines)
     }
-    for number, join in enumerate(plan.joins, len(plan.chains)):
+    for number, join in enumerate(plan.joins, len(in_one_call)):
         for nr in range(join.count):
             kernels[join.first + nr] = (number, join.call.label)
     for place, call in enumerate(plan.calls):

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradscope.runtime.capture.plan.fusing import Chain, Fusing, worth_compiling
 from gradscope.runtime.capture.plan.joining import Join, Joining, nothing, with_joins
+from gradscope.runtime.capture.plan.playing import Played, Playing
 from gradscope.runtime.capture.recording.recording import Facts
 from gradscope.runtime.capture.recording.trees import (
     Call,
@@ -54,8 +55,12 @@ class Text:
             self.joins = Joining(self.calls, self.facts, self.wanted).joins()
             self.calls = with_joins(self.calls, self.joins)
         self._last = self._last_uses()
+        self.played: dict[int, Played] = {}
+        self._playing: Playing | None = None
         if self.facts is not None:
             self.chains = worth_compiling(Fusing(self.calls, self.facts, self._last).chains())
+            self._playing = Playing(self.calls, self.facts, self._last)
+            self.played = self._playing.played
             self.scope["empty"] = np.empty
         self._sums: set[int] = set()
         self._names: dict[int, str] = {}
@@ -64,9 +69,14 @@ class Text:
         """The text of the function."""
         self.lines = ["def replay(args, kwargs):"]
         self.lines += [f"    {line}" for line in self._fetched()]
+        if self._playing is not None and self.played:
+            self.lines.append(f"    room = empty({self._playing.room}, 'u1')")
         fused_until = 0
         for place, call in enumerate(self.calls):
-            if place in self.chains:
+            if place in self.played:
+                fused_until = place + self.played[place].count
+                self._play(self.played[place])
+            elif place in self.chains:
                 fused_until = place + self.chains[place].count
                 self._chain(self.chains[place])
             elif place >= fused_until and call.function is not nothing:
@@ -83,16 +93,27 @@ class Text:
             self.lines.append(f"    del {', '.join(f'v{nr}' for nr in left)}")
 
     def _chain(self, chain: Chain) -> None:
-        """A chain of calls: memory for what is needed later, and its kernel."""
+        """A chain of calls as a loop that is compiled for it."""
         kind, dims = chain.kind.str, len(chain.shape)
         kernel = fused_kernel(chain.lines, len(chain.given), chain.names, kind, dims)
-        shape, kind = self._plain(chain.shape), self._plain(chain.kind)
-        for nr in chain.made:
-            self.lines.append(f"    v{nr} = empty({shape}, {kind})")
-        arrays = ", ".join(self._array(nr) for nr in (*chain.given, *chain.made))
-        end = chain.first + chain.count
-        gone = [nr for nr in chain.given if self._last[nr] < end]
-        self._add(chain.first, f"{self._function(kernel)}({arrays})", gone)
+        self._several(chain, kernel, [])
+
+    def _play(self, played: Played) -> None:
+        """Several calls as loops of NumPy's."""
+        assert self._playing is not None
+        numbers = self._named("numbers", self._playing.values)
+        self._several(played, played.run, ["room", numbers])
+
+    def _several(self, calls: Chain | Played, function: Any, first: Sequence[str]) -> None:
+        """Several calls as one: memory for what is needed later, and a function that fills it."""
+        assert self.facts is not None
+        for nr in calls.made:
+            shape, kind = self.facts[nr].shape, self.facts[nr].dtype
+            self.lines.append(f"    v{nr} = empty({self._plain(shape)}, {self._plain(kind)})")
+        arrays = ", ".join([*first, *(self._array(nr) for nr in (*calls.given, *calls.made))])
+        end = calls.first + calls.count
+        gone = [nr for nr in calls.given if self._last[nr] < end]
+        self._add(calls.first, f"{self._function(function)}({arrays})", gone)
 
     def _fetched(self) -> Iterator[str]:
         """Arrays that other tensors may have each time."""

@@ -25,7 +25,7 @@ from gradscope.trace.trace import Trace
 from tests.runtime.capture.loops import run
 from tests.runtime.capture.random_steps import program
 from tests.runtime.capture.steps import STEPS
-from tests.runtime.capture.test_fusing import chain
+from tests.runtime.capture.test_fusing import SHAPE, chain
 from tests.runtime.capture.test_random_steps import outcome
 from tests.runtime.capture.test_replayed_steps import bits, left
 from tests.shared.searching import searching
@@ -216,19 +216,21 @@ def test_a_rate_that_changes_is_told() -> None:
     assert steps == [[0.1 * (nr + 1)] for nr in range(CALLS)]
 
 
-def test_a_fused_chain_shares_its_time() -> None:
-    eager, _ = chain(torch.float32)
-    captured, _ = chain(torch.float32)
+@pytest.mark.parametrize("shape", [SHAPE, (3, 5)])
+def test_calls_that_are_made_as_one_share_its_time(shape: tuple[int, ...]) -> None:
+    eager, _ = chain(torch.float32, shape=shape)
+    captured, _ = chain(torch.float32, shape=shape)
     run = Captured(captured)
     for nr in range(WORTH_FUSING + 5):
-        run(torch.ones(3, 5) * nr)
+        run(torch.ones(shape) * nr)
     for nr in range(WORTH_FUSING + 5):
-        eager(torch.ones(3, 5) * nr)
-    given = torch.ones(3, 5)
+        eager(torch.ones(shape) * nr)
+    given = torch.ones(shape)
     _, expected = traced(lambda: [eager(given) for _ in range(8)])
     _, found = traced(lambda: [run(given) for _ in range(8)])
+    (plan,) = run.plans
 
-    assert run.plans[0].chains
+    assert plan.chains if shape == SHAPE else plan.played
     assert differences(expected, found) == []
 
 
