@@ -9,7 +9,7 @@ from os import PathLike
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.identity.known import known_ids
 from gradscope.analysis.program.modules import ModuleFacts, modules
-from gradscope.analysis.program.summary import Summary, summary
+from gradscope.analysis.program.summary import Summary, recorded_again, summary
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
@@ -27,6 +27,7 @@ class Unchecked:
     slug: str
     needs: str  # the level at which it could tell
     lacks: tuple[str, ...] = ()  # what it reads and nobody could see; else the level was too low
+    command: str = ""  # that records the program at that level
 
     @property
     def reason(self) -> str:
@@ -81,13 +82,7 @@ def inspect(
     return Report(
         findings=tuple(each for each in found if each.id not in before),
         checked=tuple(rule.id for rule in able),
-        unchecked=tuple(
-            Unchecked(
-                rule.id, rule.slug, rule.needs, () if rule.is_above(trace) else rule.lacks(trace)
-            )
-            for rule in chosen
-            if rule not in able
-        ),
+        unchecked=tuple(_unchecked(trace, rule) for rule in chosen if rule not in able),
         summary=summary(trace),
         nodes=timing_by_node_name(trace),
         ops=timing_by_op(trace, Part.FORWARD),
@@ -97,6 +92,13 @@ def inspect(
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
     )
+
+
+def _unchecked(trace: Trace, rule: Rule) -> Unchecked:
+    if not rule.is_above(trace):
+        return Unchecked(rule.id, rule.slug, rule.needs, rule.lacks(trace))
+    command = recorded_again(trace, "--level", rule.needs)
+    return Unchecked(rule.id, rule.slug, rule.needs, (), command)
 
 
 def _worst_first(trace: Trace, rules: Sequence[Rule]) -> tuple[Finding, ...]:

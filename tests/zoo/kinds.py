@@ -15,7 +15,7 @@ class Kind:
 
 KINDS = {
     # numbers
-    "non-finite": Kind(("non-finite-birth",)),
+    "non-finite": Kind(("non-finite-birth", "non-finite-seen")),
     # what nodes saved
     "written-in-place": Kind(("modified-in-place",), ("a leaf Variable that requires grad",)),
     "written-unseen": Kind(("written-unseen",)),

@@ -43,6 +43,17 @@ def test_on_pytorch_as_well(family: str, tmp_path: Path) -> None:
     assert asked(family, "torch", tmp_path) == ([], [])
 
 
+AT_ENGINE = {"hook_divides_by_the_norm", "two_penalties_meet"}
+"""Of these only level `values` has the line."""
+
+
+def test_at_level_engine_the_lines_are_named_that_may_have_made_a_nan(tmp_path: Path) -> None:
+    births = [case for case in cases("births_backward") if case.kind == "non-finite"]
+    found = [verdict(case, tmp_path, on="gradscope", level="engine") for case in births]
+    assert {each.case.name for each in found if each.named is not Named.BOTH} == AT_ENGINE
+    assert [alarm for each in found for alarm in each.false_alarms] == []
+
+
 HERE = Path(__file__).parents[2]
 SOUND = [
     *(HERE / "tests/programs/ordinary").glob("*.py"),

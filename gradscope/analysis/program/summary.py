@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,14 @@ def summary(trace: Trace) -> Summary:
         optimizer_ns=_covered_by_ops(trace, Part.OPTIMIZER, own),
         own_ns=sum(each.end - each.begin for each in own.stretches),
     )
+
+
+def recorded_again(trace: Trace, *options: str) -> str:
+    """What to type to record the program of a trace in another way."""
+    arguments = trace.meta.get("arguments")
+    words = [str(trace.meta.get("script") or "SCRIPT")]
+    words += [str(each) for each in arguments] if isinstance(arguments, list) else []
+    return shlex.join(["gradscope", "trace", *options, *words])
 
 
 def leaves(trace: Trace) -> tuple[Leaf, ...]:

@@ -34,7 +34,7 @@ from gradscope.analysis.rules.loop import (
     weights,
 )
 from gradscope.analysis.rules.registry import Rule, registered
-from gradscope.analysis.rules.signal import activations, gradients, hooks, updates
+from gradscope.analysis.rules.signal import activations, gradients, hooks, not_finite, updates
 from gradscope.analysis.rules.structure import (
     broadcasts,
     dtypes,
@@ -108,6 +108,7 @@ TOPICS = (
     gradients,
     updates,
     hooks,
+    not_finite,
 )
 """The modules that declare rules; a new one is added here."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradscope.record.acts.moved import Moved
 from gradscope.record.acts.notes import FRAMES, leaves_of
+from gradscope.record.acts.numbers.moved import Moved
+from gradscope.record.acts.numbers.not_finite import NotFinite
 from gradscope.record.acts.stand_ins import StandIn, Tell, as_if_not_there, asked
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -34,7 +35,14 @@ class Said(NamedTuple):
 class OfOptimizers:
     """Stands in for what programs call on them, and is told when one has stepped."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, tensors: OfTensors) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        acts: Acts,
+        stand_ins: StandIns,
+        tensors: OfTensors,
+        not_finite: NotFinite,
+    ) -> None:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
@@ -43,7 +51,9 @@ class OfOptimizers:
         self._zeroings: dict[bool, int] = {}  # the facts of these
         self._said: dict[int, Said] = {}  # by the act that made the optimizer
         self._held: dict[int, tuple[int, set[int]]] = {}  # likewise: the sum of id()s, and these
-        self._moved = Moved() if acts.session.level in ("values", "full") else None
+        self._moved = Moved(each=acts.session.level in ("values", "full"))
+        self.is_due = self._moved.is_due
+        self._not_finite = not_finite
 
     def start(self) -> None:
         optim = self._torch.optim
@@ -129,13 +139,13 @@ class OfOptimizers:
         return [leaf for leaf in leaves if id(leaf) not in before]
 
     def stepping(self, optimizer: Any) -> None:
-        """One is about to step."""
-        if self._moved is not None:
-            self._moved.stepping(optimizer)
+        """One is about to step, which is looked at."""
+        self._moved.stepping(optimizer)
+        self._not_finite.stepping(optimizer, self._of(optimizer))
 
     def step(self, optimizer: Any, frame: FrameType) -> None:
         """One has stepped, called from this frame."""
-        moved = None if self._moved is None else self._moved.stepped(optimizer)
+        moved = self._moved.stepped(optimizer)
         self._steps += 1
         self._tensors.forget()
         acts, of = self._acts, self._of(optimizer)
@@ -158,7 +168,7 @@ class OfOptimizers:
         if said is not None and said.same == same and moved is None and not random:
             facts = said.facts
         else:
-            far: dict[str, Any] = {} if moved is None else {"moved": moved[0], "size": moved[1]}
+            far: dict[str, Any] = moved or {}
             lr, decay = (tuple(map(setting, settings[place::2])) for place in range(2))
             if said is not None and said.decay != decay:
                 far["weight_decay"] = decay
@@ -167,6 +177,7 @@ class OfOptimizers:
             self._said[of] = Said(() if far or random else same, settings, decay, facts)
         stack = acts.session.sites.of_several(frame, FRAMES)
         acts.put(Deed.STEP, stack, of, facts, acts.listed(none) if none else 0)
+        self._not_finite.stepped(optimizer, of, frame, closely=moved is not None)
         if acts.kept is not None:
             acts.kept.step_ended(frame)
 

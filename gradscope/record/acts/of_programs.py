@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
     from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.numbers.not_finite import NotFinite
     from gradscope.record.acts.stand_ins import StandIns
 
 CLIPS = {"clip_grad_norm_": "max_norm", "clip_grad_value_": "clip_value"}
@@ -36,7 +37,8 @@ LONGEST = 400
 class OfPrograms:
     """Stands in for functions by which they do it."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, not_finite: NotFinite) -> None:
+        self._not_finite = not_finite
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
@@ -52,7 +54,7 @@ class OfPrograms:
     def _functions(self) -> Iterator[StandIn]:
         torch = self._torch
         for name, most in CLIPS.items():
-            clipped = _clipped_by(name, most)
+            clipped = _clipped_by(name, most, self._not_finite)
             yield StandIn(torch.nn.utils, name, clipped, inside=True, look=_module_clipped)
         for name in ("no_grad", "inference_mode", "set_grad_enabled"):
             where = "__init__" if name == "set_grad_enabled" else "__enter__"
@@ -103,7 +105,7 @@ def _module_clipped(given: tuple[Any, ...], more: dict[str, Any]) -> Any:
     return found if hasattr(found, "_parameters") else None
 
 
-def _clipped_by(name: str, limit: str) -> Tell:
+def _clipped_by(name: str, limit: str, not_finite: NotFinite) -> Tell:
     def tell(
         acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
@@ -111,7 +113,9 @@ def _clipped_by(name: str, limit: str) -> Tell:
         leaves, most = asked(given, more, 0, "parameters"), asked(given, more, 1, limit)
         facts: dict[str, Any] = {"max": float(most) if isinstance(most, int | float) else None}
         if norm is not None and norm.device.type == "cpu":
-            facts["norm"] = float(norm.detach())
+            found = facts["norm"] = float(norm.detach())
+            if found - found != 0:
+                not_finite.read(frame, name, found, history=False)
         if module is not None:
             leaves = list(module.parameters())
         elif hasattr(leaves, "requires_grad"):

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.numbers.not_finite import NotFinite
 
-CUTS = ("detach", "detach_", "item", "tolist", "numpy")
+CUTS = ("detach", "detach_")
 """What comes back of them has no history."""
+
+TAKEN_OUT = ("tolist", "numpy")
+SHOWN = ("__repr__", "__format__")
 
 CHOICES = (
     "argmax", "argmin", "multinomial", "bernoulli", "gt", "lt", "ge", "le", "long", "int", "bool",
@@ -48,7 +52,8 @@ FAR = 2000
 class OfTensors:
     """Stands in for what programs call on tensors, and assign to them."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, not_finite: NotFinite) -> None:
+        self._not_finite = not_finite
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
@@ -72,6 +77,11 @@ class OfTensors:
     def _methods(self, tensor: Any) -> Iterator[StandIn]:
         yield StandIn(tensor, "requires_grad_", self._requires_grad)
         yield from (StandIn(tensor, name, self._cut_by(name), before=True) for name in CUTS)
+        yield StandIn(tensor, "item", self._read_out)
+        for name in TAKEN_OUT:
+            yield StandIn(tensor, name, self._taken_out_by(name), before=True)
+        for name in SHOWN:
+            yield StandIn(tensor, name, self._shown_by(name), before=True)
         for name in CHOICES:
             yield StandIn(tensor, name, self._cut_by(name), before=True)
             if hasattr(self._torch, name) and name not in TYPES:
@@ -195,6 +205,29 @@ class OfTensors:
         ) -> None:
             if given and given[0].requires_grad and self._is_grad_enabled():
                 self._cut(frame, name.strip("_"), [given[0]])
+
+        return tell
+
+    def _read_out(
+        self, _acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
+    ) -> None:
+        if result - result != 0:
+            self._not_finite.read(frame, "item", result, history=given[0].requires_grad)
+        if given[0].requires_grad and self._is_grad_enabled():
+            self._cut(frame, "item", [given[0]])
+
+    def _taken_out_by(self, name: str) -> Tell:
+        cut = self._cut_by(name)
+
+        def tell(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
+            self._not_finite.looked(frame, name, given[0])
+            cut(acts, frame, None, given, more)
+
+        return tell
+
+    def _shown_by(self, name: str) -> Tell:
+        def tell(_acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _m: Any) -> None:
+            self._not_finite.looked(frame, name.strip("_"), given[0])
 
         return tell
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.acts.kept_graphs import KeptGraphs
 from gradscope.record.acts.notes import NOBODY, Acts
+from gradscope.record.acts.numbers.not_finite import NotFinite
 from gradscope.record.acts.of_copies import OfCopies
 from gradscope.record.acts.of_functions import OfFunctions
 from gradscope.record.acts.of_modules import LOOKS, OfModules
@@ -41,11 +42,12 @@ class WatchedActs:
         self._modules: OfModules | None = None
         self._optimizers: OfOptimizers | None = None
         self._functions: OfFunctions | None = None
+        self._not_finite: NotFinite | None = None
         self._backward_ended: Callable[[], None] = _nobody
         self.called: Callable[[Any, int], None] | None = None
         """Is told that a module of this id is called, once it has started."""
         self.checks_functions = self._wanted
-        self.looks_at_steps = session.level in ("values", "full")
+        self.says_random = session.level in ("values", "full")
 
     def start(self, torch: Any, look: Look) -> None:
         """Stand in for functions of this `torch`, or its like."""
@@ -54,19 +56,21 @@ class WatchedActs:
         acts = self.acts
         acts.look = look
         self._stand_ins = stand_ins = StandIns(acts, torch.compiler.is_compiling)
-        tensors, programs = OfTensors(torch, acts, stand_ins), OfPrograms(torch, acts, stand_ins)
+        self._not_finite = not_finite = NotFinite(acts)
+        tensors = OfTensors(torch, acts, stand_ins, not_finite)
+        programs = OfPrograms(torch, acts, stand_ins, not_finite)
         copies = OfCopies(torch, acts, stand_ins)
         self._backward_ended = tensors.forget
         self._modules = OfModules(torch, acts, stand_ins, copies.loaded)
         self.called = self._modules.called
-        self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors)
+        self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors, not_finite)
         for each in (tensors, self._modules, self._optimizers, programs, copies):
             acts.guarded(each.start)
         if self.checks_functions:
             self._functions = OfFunctions(torch, acts, stand_ins)
             acts.guarded(self._functions.start)
         acts.kept = KeptGraphs(torch, acts)
-        acts.generator = torch.default_generator if self.looks_at_steps else None
+        acts.generator = torch.default_generator if self.says_random else None
         acts.on = True
 
     def met(self, module: Any) -> None:
@@ -77,8 +81,9 @@ class WatchedActs:
 
     def stepping(self, optimizer: Any) -> None:
         """An optimizer is about to write its parameters."""
-        if self.looks_at_steps and self._optimizers is not None and self.acts.on:
-            self.acts.guarded(self._optimizers.stepping, optimizer)
+        optimizers = self._optimizers
+        if optimizers is not None and self.acts.on and optimizers.is_due(optimizer):
+            self.acts.guarded(optimizers.stepping, optimizer)
 
     def stepped(self, optimizer: Any, frame: FrameType | None = None) -> None:
         """An optimizer has written its parameters, called from this frame."""
@@ -116,6 +121,8 @@ class WatchedActs:
         """The program is over, and what it has is still there."""
         if self.acts.kept is not None and self.acts.on:
             self.acts.guarded(self.acts.kept.ended)
+            if self._not_finite is not None:
+                self.acts.guarded(self._not_finite.ended)
             if self._modules is not None:
                 self.acts.guarded(self._modules.ending)
             self.acts.guarded(self._tell_of_statements)
@@ -169,6 +176,7 @@ class WatchedActs:
         """Hold nobody who holds this."""
         self.acts.look, self.acts.kept, self.acts.generator = NOBODY, None, None
         self._stand_ins = self._modules = self._optimizers = self._functions = None
+        self._not_finite = None
         self._backward_ended = _nobody
         del self.acts.session
 

@@ -14,7 +14,7 @@ from gradscope.analysis.report import Report, inspect
 from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
 from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset
-from gradscope.render.views.report import findings_lines
+from gradscope.render.views.report import NUMBERS, findings_lines
 from gradscope.scene.readable import byte_count, duration, plural
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Finding, Meta, Node
@@ -118,8 +118,7 @@ def _not_looked_at(trace: Trace, report: Report) -> str:
         parts.append(f"what the program did was not looked at: --level engine ({rules})")
     if above.get("values"):
         parts.append(
-            "numbers were not looked at, and a NaN or Inf not seen: --level values "
-            f"({plural(above['values'], 'rule')})"
+            f"{NUMBERS}, was not looked at: --level values ({plural(above['values'], 'rule')})"
         )
     return f"; {'; '.join(parts)}" if parts else ""
 

@@ -20,6 +20,8 @@ from gradscope.scene.report import headline, report_tables
 
 INDENT = "    "
 FEW = 3
+NUMBERS = "what results and gradients held, and so where a NaN or Inf is born"
+"""What is looked at from level `values` on."""
 TIMES = "where the time went: --rows N, or --all"
 BAD, GOOD_CODE = "Found in:", "Not in, so write:"
 
@@ -64,9 +66,10 @@ def _unchecked(report: Report) -> Iterator[str]:
     """Rules that could not look, those of one reason together."""
     reasons: dict[str, list[str]] = {}
     for each in report.unchecked:
-        reasons.setdefault(each.reason, []).append(f"{each.rule} {each.slug}")
+        reason = f"record with `{each.command}`" if each.command else each.reason
+        reasons.setdefault(reason, []).append(f"{each.rule} {each.slug}")
     for reason, rules in reasons.items():
-        numbers = "numbers, and so NaN and Inf: " if "--level values" in reason else ""
+        numbers = f"{NUMBERS}: " if "--level values" in reason else ""
         more = f" and {count(len(rules) - FEW)} more" if len(rules) > FEW else ""
         yield f"not checked: {numbers}{reason} ({', '.join(rules[:FEW])}{more})"
 

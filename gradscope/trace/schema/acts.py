@@ -63,9 +63,10 @@ class Deed(StrEnum):
     OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there
     PARAM_GROUP = "param_group"  # group: as for OPTIMIZER; instead: a step finds others in a list
     STEP = "step"  # lr: of each group; weight_decay, where it changed; none: so many parameters
-    # without .grad; many; from level values on, moved, size: norms of what was added to each
-    # parameter, and of it before, or null; random: a digest of the state that the engine's random
-    # numbers follow from, after it
+    # without .grad; many; of steps that were looked at, moved, size: norms of what was added to
+    # each parameter, and of it before, or null; at level engine also grad: the norms of gradients;
+    # alike: places of matrices that held one number; from level values on, random: a digest of the
+    # state that the engine's random numbers follow from, after it
     ZERO_GRAD = "zero_grad"  # of an optimizer or module: set_to_none
     SCHEDULE = "schedule"  # type; of: its optimizer; mode: which way what it watches gets better
     SCHEDULE_STEP = "schedule_step"  # lr: afterwards; metric: what it was given to watch
@@ -88,6 +89,9 @@ class Deed(StrEnum):
     # what asks for gradients), reads-grad (apart: in a function without a backward); name: the
     # method's, variable's, or attribute's
     WARNING = "warning"  # category, text
+    NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one), the first of
+    # each line; parameters, gradients (of an optimizer, or at the end of those that none holds:
+    # tensors, of so many; when: before its first step, behind the step of this act, at the end)
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,6 +11,7 @@ from gradscope.analysis.graph.forward.flows import Flows
 from gradscope.analysis.graph.forward.select import SelectedCalls
 from gradscope.analysis.graph.selection import adjacency, reach
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
+from gradscope.analysis.program.summary import recorded_again
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.readable import ordinal, plural
@@ -47,10 +47,7 @@ def _how(trace: Trace) -> str:
 
 def command(trace: Trace, *options: str) -> str:
     """What to type to record the program of a trace in another way."""
-    arguments = trace.meta.get("arguments")
-    words = [str(trace.meta.get("script") or "SCRIPT")]
-    words += [str(each) for each in arguments] if isinstance(arguments, list) else []
-    return f"`{visible(shlex.join(['gradscope', 'trace', *options, *words]), LONGEST)}`"
+    return f"`{visible(recorded_again(trace, *options), LONGEST)}`"
 
 
 def during(trace: Trace) -> dict[int, str]:

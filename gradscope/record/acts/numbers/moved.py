@@ -1,12 +1,14 @@
 """How far an optimizer's steps move its parameters, looked at before and after.
 
 Of parameters elsewhere than in the CPU's memory, of numbers that NumPy has not, and of what comes
-after so many elements it is not told; nor of each step, once looking takes too long.
+after so many elements it is not told. From level `values` on each step is looked at, unless looking
+takes too long; at level `engine` the first of each optimizer, and then ever fewer.
 """
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -17,50 +19,72 @@ from gradscope.record.acts.notes import leaves_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ELEMENTS = 1 << 23
-"""So many are kept from before a step at most."""
+ELEMENTS, FEWER = 1 << 23, 1 << 21
+"""So many are kept from before a step at most; where few steps are looked at, so many."""
 
 FIRST, SHARE = 8, 50
 """So many steps are looked at in any case; of the time, looks take one part in so many at most."""
 
+FEW = 4
+"""So many first steps of each optimizer are looked at at level `engine`; then the 8th, 16th, …"""
+
 DIGITS = 4
 
-Moves = tuple[list[float | None], list[float | None]]
+
+@dataclass(eq=False)
+class Before:
+    """What was there before a step."""
+
+    arrays: list[NDArray[Any] | None]
+    gradients: list[float | None]
+    alike: list[int]  # places of matrices that hold one number
 
 
 class Moved:
-    """Looks at parameters around steps."""
+    """Looks at parameters around steps; at those of `each` step, if that is wanted."""
 
-    def __init__(self) -> None:
-        self._before: dict[int, list[NDArray[Any] | None]] = {}
+    def __init__(self, *, each: bool) -> None:
+        self._each = each
+        self._steps: dict[int, int] = {}  # of each optimizer
+        self._before: dict[int, Before] = {}
         self._looks = 0
         self._spent = 0
         self._began = perf_counter_ns()
 
+    def is_due(self, optimizer: Any) -> bool:
+        """Whether the step that an optimizer is about to make is looked at."""
+        if self._each:
+            passed = perf_counter_ns() - self._began
+            return self._looks < FIRST or self._spent * SHARE <= passed
+        number = self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
+        return number <= FEW or number & (number - 1) == 0
+
     def stepping(self, optimizer: Any) -> None:
-        """An optimizer is about to step."""
+        """It is about to."""
         began = perf_counter_ns()
-        if self._looks >= FIRST and self._spent * SHARE > began - self._began:
-            return
-        left, kept = ELEMENTS, list[Any]()
-        for leaf in leaves_of(optimizer):
+        left, kept = ELEMENTS if self._each else FEWER, Before([], [], [])
+        for place, leaf in enumerate(leaves_of(optimizer)):
             array = None if leaf.grad is None or leaf.numel() > left else seen(leaf)
             left -= 0 if array is None else array.size
-            kept.append(None if array is None else array.copy())
+            kept.arrays.append(None if array is None else array.copy())
+            if not self._each:
+                kept.gradients.append(None if array is None else _norm_of(leaf.grad))
+                if array is not None and leaf.ndim > 1 and array.size > 1 and _is_alike(array):
+                    kept.alike.append(place)
         self._before[id(optimizer)] = kept
         self._looks += 1
         self._spent += perf_counter_ns() - began
 
-    def stepped(self, optimizer: Any) -> Moves | None:
-        """The norms of what was added to each parameter, and of what it was before."""
+    def stepped(self, optimizer: Any) -> dict[str, Any] | None:
+        """The facts `moved` and `size` of its step, and those that stand beside them."""
         kept = self._before.pop(id(optimizer), None)
         leaves = leaves_of(optimizer)
-        if kept is None or len(kept) != len(leaves):
+        if kept is None or len(kept.arrays) != len(leaves):
             return None
         began = perf_counter_ns()
         by, of = list[float | None](), list[float | None]()
         with np.errstate(all="ignore"):
-            for leaf, before in zip(leaves, kept, strict=True):
+            for leaf, before in zip(leaves, kept.arrays, strict=True):
                 now = None if before is None else seen(leaf)
                 if before is None or now is None or now.shape != before.shape:
                     by.append(None)
@@ -69,7 +93,8 @@ class Moved:
                     by.append(norm(now - before))
                     of.append(norm(before))
         self._spent += perf_counter_ns() - began
-        return by, of
+        more = {"grad": kept.gradients, "alike": kept.alike}
+        return {"moved": by, "size": of, **({} if self._each else more)}
 
 
 def seen(tensor: Any) -> NDArray[Any] | None:
@@ -93,3 +118,13 @@ def norm(array: NDArray[Any]) -> float | None:
     array = array if array.dtype != np.float16 else array.astype(np.float32)
     found = float(np.sqrt(np.dot(array, array)))
     return float(f"{found:.{DIGITS}g}") if np.isfinite(found) else None
+
+
+def _norm_of(gradient: Any) -> float | None:
+    array = None if gradient is None else seen(gradient)
+    with np.errstate(all="ignore"):
+        return None if array is None else norm(array)
+
+
+def _is_alike(array: NDArray[Any]) -> bool:
+    return bool((array == array[0]).all())

@@ -1,0 +1,227 @@
+"""Which calls of a step could have made a NaN or an Inf, where their numbers were not looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.arguments import Given
+from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.trace.schema import NONE, Deed, Edge, Node, Phase
+from gradscope.trace.trace import Trace
+
+NEVER = 9
+MOST, DEEP, SOME = 400, 2000, 4
+"""So many calls of a step are looked at, in graphs that are no deeper, made in so many steps."""
+
+Bools = NDArray[np.bool_]
+
+RISKS = {
+    "log": (0, 2, "of 0 or less"),
+    "log2": (0, 2, "of 0 or less"),
+    "log10": (0, 2, "of 0 or less"),
+    "log1p": (2, 3, "of -1 or less"),
+    "logit": (0, 2, "of 0 or 1"),
+    "reciprocal": (0, 1, "of 0"),
+    "rsqrt": (0, 1, "of 0"),
+    "div": (1, 2, "by 0"),
+    "true_divide": (1, 2, "by 0"),
+    "pow": (2, 0, "of 0 or a negative number"),
+    "float_power": (2, 0, "of 0 or a negative number"),
+    "sqrt": (2, 0, "of a negative number; its derivative is infinite at 0"),
+    "acos": (2, 0, "of what is beyond 1; its derivative is infinite there"),
+    "asin": (2, 0, "of what is beyond 1; its derivative is infinite there"),
+    "acosh": (2, 0, "of 1 or less"),
+    "atanh": (1, 0, "of 1 or -1"),
+    "std": (2, 0, "of one number; its derivative where all are equal"),
+    "std_mean": (2, 0, "of one number; its derivative where all are equal"),
+    "var": (3, NEVER, "of one number"),
+    "linalg_inv": (2, 2, "of a singular matrix"),
+    "linalg_inv_ex": (2, 2, "of a singular matrix"),
+    "linalg_solve_ex": (2, 2, "of a singular matrix"),
+    "linalg_cholesky_ex": (2, 2, "of a matrix that is not positive definite"),
+    "linalg_eigh": (NEVER, 1, "whose derivative needs different eigenvalues"),
+    "linalg_svd": (NEVER, 1, "whose derivative needs different singular values"),
+    **dict.fromkeys(
+        ("softmax", "_softmax", "log_softmax", "_log_softmax", "logsumexp"),
+        (2, 2, "of a row that is -inf throughout"),
+    ),
+    **dict.fromkeys(("exp", "expm1", "sinh", "cosh"), (4, 4, "of more than 88")),
+    **dict.fromkeys(
+        ("nll_loss", "nll_loss_forward", "nll_loss_nd", "nll_loss2d", "nll_loss2d_forward"),
+        (5, NEVER, "where all targets are ignored"),
+    ),
+}
+"""By name: how near at hand it is in a forward, and in a backward whose loss is finite; what of."""
+
+EMPTY = ("mean", "std", "std_mean", "var")
+MASKED = frozenset(("masked_fill", "masked_fill_", "where", "add", "log"))
+SOFTMAX = frozenset(("softmax", "_softmax", "log_softmax", "_log_softmax", "logsumexp"))
+HUGE = 1e18
+"""A factor by which usual numbers, or their squares, become too large."""
+HALF, HALF_RISK = "float16", (3, 3, "of more than 65504, the largest float16")
+OF_HALF = frozenset(("mul", "pow", "exp", "mm", "addmm", "bmm", "sum", "add", "_to_copy", "square"))
+OFF_THE_EDGE = frozenset(
+    ("clamp", "clamp_min", "clamp_", "maximum", "softplus", "exp", "log_sigmoid_forward", "cosh")
+)
+"""Calls whose result is kept away from 0, or from what is too large."""
+
+UNKNOWN = frozenset(("pow", "div", "exp", *SOFTMAX))
+"""Calls of which more than the name has to be known."""
+
+GUARDED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A call that makes a NaN or Inf of some numbers."""
+
+    name: str  # "log"
+    what: str  # "of 0 or less"
+    site: Site
+    op: int
+    rank: int
+
+    @property
+    def words(self) -> str:
+        return f"{self.name.strip('_')} at {self.site} ({self.what})"
+
+
+class Suspects:
+    """Those of one step, the likeliest first; of a line one."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace, self._calls = trace, trace.once(Calls)
+
+    def of_step(
+        self, step: int, *, backward: bool | None, bad: Collection[int], good: Collection[int]
+    ) -> list[Suspect]:
+        """`backward`: whether the loss was finite; `bad`, `good`: leaves whose gradients were."""
+        calls = self._calls
+        ops = calls.ops
+        mine = np.flatnonzero((ops["step"] == step) & (ops["phase"] != Phase.OPTIMIZER))
+        mine = mine[calls.is_forward[mine]]
+        leads = np.ones(len(self._trace.table(Node)), np.bool_)
+        if backward and bad:  # what is born in a forward goes on to leaves that are used later
+            leads = self._leads(step, bad)
+            leads &= ~self._leads(step, good) if good else leads
+        found: dict[str, Suspect] = {}
+        for at in mine[-MOST:].tolist():
+            suspect = self._suspect(at, backward=backward)
+            if suspect is None or not self._is_on_a_way(at, leads):
+                continue
+            before = found.get(suspect.site.place)
+            if before is None or suspect.rank < before.rank:
+                found[suspect.site.place] = suspect
+        for suspect in self._brought_in(step, backward=backward):
+            found.setdefault(suspect.site.place, suspect)
+        several = sorted(found.values(), key=lambda each: each.rank)
+        likely = [each for each in several if each.rank < GUARDED]
+        return likely or several
+
+    @cached_property
+    def _read(self) -> dict[tuple[int, int], int]:
+        """By line and name: a call whose arguments were read, as of some of each line they are."""
+        nodes, ops = self._trace.table(Node), self._calls.ops
+        at = nodes.positions(ops["node"])
+        read = np.flatnonzero((at != NONE) & (nodes["arguments"][at] != 0))[::-1]
+        keys = zip(ops["stack"][read].tolist(), ops["name"][read].tolist(), strict=True)
+        return dict(zip(keys, read.tolist(), strict=True))
+
+    def _given(self, at: int) -> Given:
+        ops = self._calls.ops
+        alike = self._read.get((int(ops["stack"][at]), int(ops["name"][at])), at)
+        return self._calls.given(at) or self._calls.given(alike)
+
+    def _suspect(self, at: int, *, backward: bool | None) -> Suspect | None:
+        calls, name = self._calls, self._calls.name(at)
+        risk = RISKS.get(name)
+        if name in EMPTY and any(0 in calls.shape(each) for each in calls.inputs(at)[:1]):
+            risk = (0, 0, "of no numbers")
+        elif risk is None and name in OF_HALF:
+            made, by = calls.outputs(at), self._given(at).get("other")
+            risk = HALF_RISK if made and calls.dtype(made[0]) == HALF else None
+            if isinstance(by, int | float) and abs(by) > HUGE:
+                risk = (1, 1, f"by {by:.2g}")
+        if risk is None or not calls.site(at).place or self._is_harmless(at, name):
+            return None
+        forward, behind, what = risk
+        rank = min(forward, behind) if backward is None else behind if backward else forward
+        if rank == NEVER:
+            return None
+        guarded = GUARDED if what != "of no numbers" and self._is_guarded(at, name) else 0
+        return Suspect(name, what, calls.site(at), calls.id(at), rank + guarded)
+
+    def _brought_in(self, step: int, *, backward: bool | None) -> Iterator[Suspect]:
+        """Calls without a node whose results the graph keeps, as far as they were seen."""
+        acts = self._trace.once(Acts)
+        for act in acts.of(Deed.CAME_IN):
+            name, site = str(act.facts.get("by", "")).strip("_"), acts.site(act)
+            if name in RISKS and name not in UNKNOWN and act.step <= step and site.place:
+                forward, _, what = RISKS[name]
+                if not backward and forward != NEVER:
+                    yield Suspect(name, what, site, NONE, forward + 1)
+
+    def _is_harmless(self, at: int, name: str) -> bool:
+        """Whether no usual number makes it go wrong: squares, halves, softmax of plain scores."""
+        given = self._given(at)
+        exponent, other = given.get("exponent"), given.get("other")
+        if name == "pow":
+            if int(self._calls.ops["node"][at]) == NONE:
+                return True  # what of is not known
+            return isinstance(exponent, int | float) and exponent >= 1 and exponent == int(exponent)
+        if name in ("div", "true_divide"):
+            return isinstance(other, int | float) and other != 0
+        if name in SOFTMAX:
+            inputs = self._calls.inputs(at)
+            maker = self._calls.origin(inputs[0]) if inputs else NONE
+            return maker == NONE or self._calls.name(maker) not in MASKED
+        return False
+
+    def _is_guarded(self, at: int, name: str) -> bool:
+        """Whether its argument was moved off the edge: clamped, or a small number added."""
+        calls = self._calls
+        inputs = calls.inputs(at)
+        if name in ("div", "true_divide"):
+            inputs = inputs[1:]
+        maker = calls.origin(inputs[0], SAME_NUMBERS) if inputs else NONE
+        if maker == NONE or name in SOFTMAX:
+            return False
+        return calls.name(maker) in OFF_THE_EDGE or (
+            calls.name(maker) in ("add", "add_") and len(calls.inputs(maker)) == 1
+        )
+
+    def _is_on_a_way(self, at: int, leads: Bools) -> bool:
+        """Whether its node leads to where NaN arrived; of a call without one, yes."""
+        nodes, node = self._trace.table(Node), int(self._calls.ops["node"][at])
+        return node == NONE or not nodes.has(node) or bool(leads[nodes.index(node)])
+
+    def _leads(self, step: int, leaves: Collection[int]) -> Bools:
+        """Which nodes of a step lead to one of these leaves; of no leaves, or if too deep, all."""
+        nodes, edges = self._trace.table(Node), self._trace.table(Edge)
+        inputs, found = nodes.ragged("inputs"), np.zeros(len(nodes), np.bool_)
+        places = inputs.owners[np.isin(inputs.values, list(leaves))]
+        names = self._trace.texts(nodes["name"][places])
+        found[[at for at, name in zip(places, names, strict=True) if name == ACCUMULATE_GRAD]] = (
+            True
+        )
+        node, after = nodes.positions(edges["node"]), nodes.positions(edges["next"])
+        known = (node != NONE) & (after != NONE)
+        ago = step - nodes["step"][node[known]]  # another optimizer may have stepped since
+        known[known] &= (ago >= 0) & (ago < SOME)
+        node, after = node[known], after[known]
+        for _ in range(DEEP):
+            new = node[found[after] & ~found[node]]
+            if not len(new):
+                break
+            found[new] = True
+        else:
+            return np.ones(len(nodes), np.bool_)
+        return found

@@ -1,0 +1,267 @@
+"""Rules about numbers that are not finite, where they were not looked at one by one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.nonfinite.births import births
+from gradscope.analysis.nonfinite.suspects import Suspect, Suspects
+from gradscope.analysis.program.acts import Acts, Done, Optimizer
+from gradscope.analysis.program.summary import recorded_again
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.numbers import GUARDS
+from gradscope.analysis.rules.own_line import guarded, instead
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Step
+from gradscope.trace.trace import Trace
+
+FEW = 3
+"""So many lines are named that could have made it."""
+
+READ = ("item", "tolist", "numpy")
+
+
+@rule("GS202", "non-finite-seen", Severity.ERROR, needs="engine", reads=("act",))
+def non_finite_seen(trace: Trace) -> Iterator[Found]:
+    """Parameters, or gradients at the end, hold NaN or Inf, and so may the loss have.
+
+    At level `engine` numbers are not looked at, but a loss that the program reads, a norm that it
+    clips by, one element after each step, and all parameters in a few steps and at the end. So it
+    is known in which step it came, and which calls of that step can make a NaN of usual numbers;
+    which of them did, level `values` says (GS201), and then this rule is silent.
+
+    Bad:
+        w = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            (w * step).log().sum().backward()
+            optimizer.step()
+
+    Good:
+        w = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            (w * step + 1).log().sum().backward()
+            optimizer.step()
+    """
+    if births(trace).births:
+        return
+    acts = trace.once(Acts)
+    told = acts.of(Deed.NOT_FINITE)
+    reads = [act for act in told if act.facts.get("what") == "read"]
+    groups: dict[int, list[Done]] = {}
+    for act in told:
+        if act.facts.get("what") != "read":
+            groups.setdefault(act.of, []).append(act)
+    built = {optimizer.built.id: optimizer for optimizer in acts.optimizers}
+    harms = [
+        _Harm(trace, harm, built.get(of), reads)
+        for of, harm in groups.items()
+        if not (harm[0].facts.get("when") == "before" and harm[0].facts.get("value") == "Inf")
+    ]
+    losses = [act for act in reads if act.facts.get("history")]
+    if harms:
+        yield _found(min(harms, key=lambda each: each.first.t), others=len(harms) - 1)
+        return
+    for loss in losses:
+        optimizer = _stepped_with(trace, acts, loss)
+        if optimizer is not None:
+            yield _found(_Harm(trace, [loss], optimizer, reads), others=0)
+            return
+    if losses:
+        yield _read_only(trace, losses[0])
+
+
+def _stepped_with(trace: Trace, acts: Acts, loss: Done) -> Optimizer | None:
+    """The optimizer that stepped after a backward of what was read; None: it was left out."""
+    made, tasks = np.sort(trace.table(Node)["t"]), trace.table(GraphTask)["begin"]
+    before = made[: np.searchsorted(made, loss.t)]
+    later = made[np.searchsorted(made, loss.t) :]
+    begins = np.sort(tasks[tasks > before[-1]]) if len(before) else tasks[:0]
+    if not len(begins) or (len(later) and later[0] < begins[0]):
+        return None
+    end = later[0] if len(later) and later[0] > begins[0] else sys.maxsize
+    for optimizer in acts.optimizers:
+        if any(begins[0] < step.t < end for step in optimizer.steps):
+            return optimizer
+    return None
+
+
+class _Harm:
+    """Parameters, or gradients, that are not finite, and what is known of how they became so."""
+
+    def __init__(
+        self, trace: Trace, harm: list[Done], optimizer: Optimizer | None, reads: list[Done]
+    ) -> None:
+        self.trace, self.acts, self.optimizer = trace, trace.once(Acts), optimizer
+        self.first = harm[0]
+        self.gradients = next((e for e in harm if e.facts.get("what") == "gradients"), None)
+        self.value = str(self.first.facts.get("value"))
+        self.when = self.first.facts.get("when", "read")
+        nodes, self.step = trace.table(Node), self.first.step
+        if self.when in ("read", "end"):  # when the last node before it was made
+            made = np.flatnonzero(nodes["t"] < self.first.t)
+            self.step = int(nodes["step"][made].max(initial=NONE))
+        own, later = (nodes["t"][mask] for mask in (
+            nodes["step"] == self.step, nodes["step"] > self.step
+        ))  # fmt: skip
+        self.since = int(own.min(initial=self.first.t))
+        self.until = int(later.min(initial=sys.maxsize))
+        near = [each for each in reads if self._is_near(each)]
+        losses = [each for each in near if each.facts.get("history")]
+        self.read = next(iter((*losses, *near)), None)
+
+    def _is_near(self, act: Done) -> bool:
+        return self.since < act.t < self.until
+
+    @property
+    def backward(self) -> bool | None:
+        """Whether it came up in a backward, of a loss that was finite; None: nobody read it."""
+        if self.read is not None and self.read.facts.get("history"):
+            return False
+        if self.when != "step":
+            return None
+        read = [act for act in self.acts.of(Deed.CUT) if act.facts.get("by") in READ]
+        return True if any(self._is_near(act) for act in read) else None
+
+    def suspects(self) -> list[Suspect]:
+        training = self.trace.once(Training)
+        bad = set(self.gradients.tensors) if self.gradients else set()
+        held = set(self.optimizer.tensors) if self.optimizer else set()
+        good = (held & training.reached) - bad if bad else set()
+        suspects = self.trace.once(Suspects)
+        return suspects.of_step(self.step, backward=self.backward, bad=bad, good=good)
+
+
+def _found(harm: _Harm, others: int) -> Found:
+    trace, first, value = harm.trace, harm.first, harm.value
+    training, site = trace.once(Training), harm.acts.site(first)
+    suspects = harm.suspects() if harm.when != "before" else []
+    likely = suspects[:FEW]
+    named = training.named(first.tensors)
+    many = len(first.tensors) > 1
+    what = "gradients of " * (first.facts.get("what") == "gradients")
+    hold = "hold" if many or what else "holds"
+    if harm.when == "read":
+        by = first.facts.get("by")
+        message = f"{value}: {by} read a loss of {value}{at(site)} ({_step(trace, harm.step)})"
+        message += ", and it was stepped with"
+    else:
+        message = f"{value}: {what}{named} {hold} {value} {_when(harm, site)}{_of_the_loss(harm)}"
+    message += f"; so do, later, those of {others} more optimizers" * bool(others)
+    if likely:
+        more = f", and {len(suspects) - FEW} more" * (len(suspects) > FEW)
+        lines = "; ".join(each.words for each in likely)
+        message += f"; calls of that step that can make one: {lines}{more}"
+    read = harm.read
+    seen = site if site.place else harm.acts.site(read) if read else Site()
+    alone = likely[0].site if len(suspects) == 1 else seen
+    return Found(
+        message=message,
+        site=alone if alone.place else likely[0].site if likely else seen,
+        evidence=(
+            Evidence("act", first.id),
+            *(Evidence("act", each.id) for each in (read,) if each is not None),
+            *(Evidence("op", each.op) for each in likely),
+            *few_tensors(trace, first.tensors),
+        ),
+        why=_why(harm, likely),
+        fix=_fix(harm, likely),
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _when(harm: _Harm, site: Site) -> str:
+    if harm.when == "before":
+        return "before the first step"
+    if harm.when == "end":
+        return "at the end of the program"
+    return f"after the step{at(site)} ({_step(harm.trace, harm.step)})"
+
+
+def _step(trace: Trace, step: int) -> str:
+    steps = trace.table(Step)
+    return f"step {steps.row(step).number}" if steps.has(step) else "a step"
+
+
+def _of_the_loss(harm: _Harm) -> str:
+    read = harm.read
+    if read is not None and read.facts.get("history"):
+        return f"; its loss read {read.facts.get('value')}{at(harm.acts.site(read))}"
+    if harm.backward:
+        return ", though its loss was finite: it came up in the backward"
+    if read is not None:
+        said = f"{read.facts.get('by')} found {read.facts.get('value')}"
+        return f"; {said}{at(harm.acts.site(read))}"
+    return ""
+
+
+def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
+    why = "which call made it was not looked at: that takes level values"
+    if harm.when == "step":
+        why = f"after the steps before, what was looked at was finite; {why}"
+    if not likely and harm.when != "before":
+        lines = [
+            f"{harm.acts.site(act)} ({act.facts.get('by')})"
+            for act in harm.acts.of(Deed.STATEMENT, Deed.CAME_IN)
+            if act.facts.get("what", "crossing") == "crossing" and harm.acts.site(act).place
+        ]
+        where = f": tensors are made of numbers at {', '.join(dict.fromkeys(lines))}" * bool(lines)
+        why += (
+            "; no call of that step is known for it, so it may be in the data, or the steps are "
+            f"too large{where}"
+        )
+    return why
+
+
+def _fix(harm: _Harm, likely: Sequence[Suspect]) -> str:
+    more = f"{_command(harm)} names the call"
+    if likely and likely[0].name in GUARDS:
+        text = likely[0].site.text
+        name = likely[0].name
+        better = guarded(text, (name, f"arc{name[1:]}"), GUARDS[name])
+        if better:
+            return f"{more}; if it is {likely[0].site}, {instead(better, text)}"
+    return more
+
+
+def _command(harm: _Harm) -> str:
+    """What to type to see the numbers of that step."""
+    trace, steps = harm.trace, harm.trace.table(Step)
+    options = ["--level", "values"]
+    if harm.when != "end" and steps.has(harm.step):
+        number = steps.row(harm.step).number
+        if number > FEW:
+            options += ["--steps", f"{number - 1}:{number}"]
+    return f"`{recorded_again(trace, *options)}`"
+
+
+def _read_only(trace: Trace, read: Done) -> Found:
+    """A loss that was read so, and no harm was seen: it may have been left out, or masked."""
+    acts = trace.once(Acts)
+    site, value = acts.site(read), read.facts.get("value")
+    unseen = not any(
+        isinstance(each, float)
+        for step in acts.of(Deed.STEP)
+        for each in step.facts.get("size") or ()
+    )
+    after = any(step.t > read.t for step in acts.of(Deed.STEP))
+    return Found(
+        message=f"{value}: {read.facts.get('by')} read {value}{at(site)} of what has a history "
+        f"({_step(trace, read.step)})",
+        site=site,
+        evidence=(Evidence("act", read.id),),
+        why="the parameters could not be looked at; numbers were not, below level values"
+        if unseen
+        else "the parameters stayed finite, as far as they were looked at",
+        fix=f"`{recorded_again(trace, '--level', 'values')}` says where it was born",
+        certainty=Certainty.INFERRED,
+        severity=Severity.WARNING if unseen and after and value == "NaN" else Severity.NOTE,
+    )

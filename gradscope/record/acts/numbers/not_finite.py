@@ -1,0 +1,149 @@
+"""Where it is first seen, without looking at each tensor, that numbers are not finite.
+
+A number that the program reads, or a norm, is at hand anyway. After each step of an optimizer one
+element of one parameter is looked at: a loss that is NaN makes all of them NaN. Then, in the steps
+that are looked at closely, and at the end, it is looked at all of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from gradscope.record.acts.notes import leaves_of
+from gradscope.record.acts.numbers.moved import seen
+from gradscope.record.notes.local_names import is_leaf
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+
+    from numpy.typing import NDArray
+
+    from gradscope.record.acts.notes import Acts
+
+SMALL = 1024
+"""So many elements are looked at of what a program prints, or takes out."""
+
+KINDS: dict[str, type[ctypes._SimpleCData[float]]] = {
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+}
+
+
+class Sample:
+    """One element of a parameter of an optimizer."""
+
+    __slots__ = ("_kind", "_leaf")
+
+    def __init__(self, leaves: Iterable[Any]) -> None:
+        self._leaf: Callable[[], Any] = _nobody
+        self._kind: type[ctypes._SimpleCData[float]] = ctypes.c_float
+        for leaf in leaves:
+            kind = KINDS.get(str(leaf.dtype).rpartition(".")[2])
+            if kind and leaf.device.type == "cpu" and not leaf.is_sparse and leaf.numel():
+                self._leaf, self._kind = ref(leaf), kind
+                if leaf.grad is not None:
+                    break
+
+    def is_finite(self) -> bool:
+        """Whether it is now; of what is not there, True."""
+        leaf = self._leaf()
+        if leaf is None:
+            return True
+        value = self._kind.from_address(leaf.data_ptr()).value
+        return value - value == 0.0
+
+
+class NotFinite:
+    """Tells of the first of each line and optimizer."""
+
+    def __init__(self, acts: Acts) -> None:
+        self._acts = acts
+        self._samples: dict[int, Sample] = {}  # by the act that made the optimizer
+        self._told: set[int] = set()  # likewise
+        self._lines: set[int] = set()
+
+    def read(self, frame: FrameType, by: str, number: float, *, history: bool) -> None:
+        """The program has read a number that is none, or there is one in what it has read."""
+        line = hash((id(frame.f_code), frame.f_lineno, by))
+        if line not in self._lines:
+            self._lines.add(line)
+            kind = "NaN" if math.isnan(number) else "Inf"
+            self._acts.note(
+                Deed.NOT_FINITE, frame, what="read", by=by, value=kind, history=history
+            )  # fmt: skip
+
+    def looked(self, frame: FrameType, by: str, tensor: Any) -> None:
+        """The program prints a tensor, or takes its numbers out."""
+        array = seen(tensor) if tensor.numel() <= SMALL else None
+        bad = None if array is None else first_bad(array)
+        if bad is not None:
+            self.read(frame, by, bad, history=tensor.requires_grad and not is_leaf(tensor))
+
+    def stepping(self, optimizer: Any, of: int) -> None:
+        """A step is about to be looked at closely."""
+        if of not in self._samples and of not in self._told:
+            self._look(of, leaves_of(optimizer), "before", None)
+
+    def stepped(self, optimizer: Any, of: int, frame: FrameType, *, closely: bool) -> None:
+        """One has stepped."""
+        if of in self._told:
+            return
+        sample = self._samples.get(of)
+        if sample is None:
+            sample = self._samples[of] = Sample(leaves_of(optimizer))
+        if closely or not sample.is_finite():
+            self._look(of, leaves_of(optimizer), "step", frame)
+
+    def ended(self) -> None:
+        """The program is over."""
+        acts, held = self._acts, set[int]()
+        for optimizer in acts.optimizers():
+            leaves, of = leaves_of(optimizer), acts.of(optimizer)
+            held.update(map(id, leaves))
+            if of not in self._told:
+                self._look(of, leaves, "end", None)
+        others = [leaf for leaf in acts.look.leaves() if leaf.requires_grad]
+        others = [leaf for leaf in others if id(leaf) not in held and leaf.grad is not None]
+        self._look(-1, others, "end", None)
+
+    def _look(self, of: int, leaves: list[Any], when: str, frame: FrameType | None) -> None:
+        """Tell which of these, and which of their gradients, are not finite, if parameters are."""
+        bad = [(leaf, kind) for leaf in leaves if (kind := _bad(leaf))]
+        gradients = [(leaf, kind) for leaf in leaves if (kind := _bad(leaf.grad))]
+        if not bad and (of >= 0 or not gradients):
+            return  # a gradient that nobody steps with does no harm, as a loss scale's
+        self._told.add(of)
+        self._samples.pop(of, None)
+        for what, found in (("parameters", bad), ("gradients", gradients)):
+            if found:
+                kind = "NaN" if any(kind == "NaN" for _, kind in found) else "Inf"
+                self._acts.note(
+                    Deed.NOT_FINITE, frame, [leaf for leaf, _ in found], of=of, what=what,
+                    value=kind, when=when, many=len(leaves),
+                )  # fmt: skip
+
+
+def first_bad(array: NDArray[Any]) -> float | None:
+    """The first number in it that is none; None: all are finite."""
+    with np.errstate(all="ignore"):
+        if np.isfinite(array.sum(dtype=np.float64)):
+            return None
+    bad = array[~np.isfinite(array)]
+    return float(bad[0]) if len(bad) else None
+
+
+def _bad(tensor: Any) -> str:
+    array = None if tensor is None else seen(tensor)
+    bad = None if array is None else first_bad(array)
+    return "" if bad is None else "NaN" if math.isnan(bad) else "Inf"
+
+
+def _nobody() -> None:
+    """None can be looked at."""
