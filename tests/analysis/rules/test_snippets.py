@@ -51,7 +51,7 @@ def snippets(rule: Rule) -> tuple[str, str]:
     return textwrap.dedent(bad).strip(), textwrap.dedent(good).strip()
 
 
-def recorded(rule: Rule, snippet: str, folder: Path, torch: Any = torch) -> Trace:
+def recorded(snippet: str, folder: Path, torch: Any = torch, rule: Rule | None = None) -> Trace:
     """What a command, or a program, leaves behind."""
     if snippet.startswith("gradscope "):
         (folder / "train.py").write_text(TRAINING, encoding="utf-8")
@@ -60,7 +60,7 @@ def recorded(rule: Rule, snippet: str, folder: Path, torch: Any = torch) -> Trac
         return load(folder / "trace.json")
     pytorch = torch.__name__ == "torch"
     options = {"on": "torch", "level": "values"} if pytorch else {"level": "full"}
-    if rule.id in AT_ENGINE:
+    if rule is not None and rule.id in AT_ENGINE:
         options["level"] = "engine"
     script = folder / f"snippet_{len(list(folder.iterdir()))}.py"
     script.write_text(snippet, encoding="utf-8")  # rules read lines, too
@@ -84,7 +84,7 @@ def words(found: Finding) -> tuple[object, ...]:
 def test_a_rule_finds_its_bad_snippet_and_no_other_rule_does(rule: Rule, tmp_path: Path) -> None:
     bad, _ = snippets(rule)
 
-    trace = recorded(rule, bad, tmp_path)
+    trace = recorded(bad, tmp_path, rule=rule)
     findings = inspect(trace).findings
 
     assert rule.summary.endswith(".")
@@ -98,7 +98,7 @@ def test_a_rule_finds_its_bad_snippet_and_no_other_rule_does(rule: Rule, tmp_pat
 def test_nothing_is_found_in_the_good_snippet_of_a_rule(rule: Rule, tmp_path: Path) -> None:
     _, good = snippets(rule)
 
-    report = inspect(recorded(rule, good, tmp_path))
+    report = inspect(recorded(good, tmp_path, rule=rule))
 
     assert [found.message for found in report.findings] == []
     assert report.summary.ops > 0
@@ -111,8 +111,8 @@ def test_on_pytorch_the_same_is_found_and_not_found(rule: Rule, tmp_path: Path) 
 
     bad, good = snippets(rule)
     if not bad.startswith("gradscope "):
-        found = inspect(recorded(rule, bad, tmp_path, pytorch)).findings
+        found = inspect(recorded(bad, tmp_path, pytorch, rule)).findings
         assert {each.rule for each in found if each.severity > Severity.NOTE} <= {rule.id}
         assert rule.id in {each.rule for each in found}
-        left = inspect(recorded(rule, good, tmp_path, pytorch)).findings
+        left = inspect(recorded(good, tmp_path, pytorch, rule)).findings
         assert [each.message for each in left if each.severity > Severity.NOTE] == []
