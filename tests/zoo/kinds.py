@@ -42,6 +42,7 @@ KINDS = {
     "unregistered": Kind(("unregistered-parameter",)),
     "not-in-optimizer": Kind(("not-in-optimizer", "nothing-to-step", "gradients-unused")),
     "matches-no-name": Kind(("matches-no-name",)),
+    "target-with-gradient": Kind(("target-with-gradient",)),
     "frozen": Kind(("frozen",)),
     "replaced": Kind(
         ("replaced-parameter",), ("does not require grad and does not have a grad_fn",)
@@ -93,6 +94,7 @@ KINDS = {
     "cross-indexed": Kind(("cross-indexed",)),
     "duplicates-lost": Kind(("duplicates-lost",)),
     "broadcast": Kind(("accidental-broadcast",)),
+    "truncated": Kind(("truncated",)),
     "dtype-creep": Kind(("dtype-creep",)),
     "mixed-up-elements": Kind(("mixed-up-elements",)),
     "not-a-scalar": Kind((), ("grad can be implicitly created only for scalar outputs",)),

@@ -47,6 +47,7 @@ from gradscope.analysis.rules.structure import (
     wrong_dims,
 )
 from gradscope.analysis.rules.trained import (
+    bootstrapped,
     cut_inside,
     cut_terms,
     names,
@@ -76,6 +77,7 @@ TOPICS = (
     cut_inside,
     sampled,
     names,
+    bootstrapped,
     functions,
     kept_graphs,
     unused_graphs,

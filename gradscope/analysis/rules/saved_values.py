@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
@@ -23,7 +25,18 @@ from gradscope.analysis.rules.own_line import (
 )
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
-from gradscope.trace.schema import NONE, Deed, Error, GraphTask, Node, Op, Phase
+from gradscope.trace.schema import (
+    NONE,
+    Deed,
+    Error,
+    GraphTask,
+    Node,
+    Op,
+    Phase,
+    Saved,
+    Tensor,
+    Version,
+)
 from gradscope.trace.trace import Trace
 
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace"
@@ -148,6 +161,18 @@ def _unseen(trace: Trace, error: Error) -> Found:
             certainty=Certainty.INFERRED,
         )
         return _of_an_older_graph(trace, error, found)
+    wrote = _wrote_before(trace, error)
+    if wrote.place:
+        return Found(
+            message=f"Something wrote in place to what {_node(trace, error.node)} had saved, which "
+            f"backward needed as it was{counts}; the line that wrote to it before is {wrote}",
+            site=wrote,
+            evidence=_evidence(error),
+            why=f"{_not_seen(trace)} in this recording, and earlier writes of that line were; it "
+            f"was needed by the backward called{at(_called(trace, error.task))}",
+            fix=_out_of_place(wrote),
+            certainty=Certainty.INFERRED,
+        )
     likely = _likely_writes(trace)
     if likely:
         acts = trace.once(Acts)
@@ -175,6 +200,28 @@ def _unseen(trace: Trace, error: Error) -> Found:
         "backward, and let it write to a clone()",
     )
 
+
+def _wrote_before(trace: Trace, error: Error) -> Site:
+    """The line whose earlier write brought what this node saved to the version it had then.
+
+    It does so again and again. Which tensor was written to is not known of all writes, so those to
+    one of the same shape count.
+    """
+    saved, tensors, versions = trace.table(Saved), trace.table(Tensor), trace.table(Version)
+    for row in saved.take(np.flatnonzero(saved.array("node") == error.node)):
+        if row.version < SEVERAL or not tensors.has(row.tensor):
+            continue
+        shape = tensors.row(row.tensor).shape
+        its = (versions["new"] == row.version) & (versions["t"] < row.t)
+        wrote = [each for each in versions.take(np.flatnonzero(its)) if tensors.has(each.tensor)]
+        wrote = [each for each in wrote if tensors.row(each.tensor).shape == shape]
+        if wrote and (versions["tensor"] == wrote[-1].tensor).sum() >= SEVERAL:
+            return site_of(trace, wrote[-1].stack)
+    return Site()
+
+
+SEVERAL = 2
+"""A line has to have written so often, to be one that writes again."""
 
 FEW = 3
 """More lines than this that may have written are no answer."""

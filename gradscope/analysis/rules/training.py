@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-import numpy as np
-
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.trained.forwards import Forwards
 from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Unreached
+from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
 REMOVED = {"detach": ".detach()", "data": ".data", "item": ".item()"}
@@ -64,7 +63,9 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
         together = frozenset[int]().union(*(each for _, each in acts))
         by_lost[together].append([act for act, _ in acts])
     for leaves, several in by_lost.items():
-        first, *others = sorted(several, key=lambda acts: _rank(acts[0]))
+        first, *others = sorted(
+            several, key=lambda acts: (_rank(acts[0]), _of_another(training, leaves, acts[0]))
+        )
         also = [acts[0] for acts in others] or _choices(training, leaves, first[0])
         yield _of_cut(training, first, set(leaves), also)
     for found, lost in (*_without_grad(training, missing - explained),):
@@ -116,32 +117,9 @@ def _not_aside(found: list[tuple[float, Done]], forwards: Forwards) -> list[tupl
     another way to a cut behind which most is missing, a copy without history was made on the side,
     as for a print.
     """
-    found = [each for each in found if forwards.between(each[1].t)]
+    found = [each for each in found if forwards.between(each[1].t) or forwards.takes(each[1])]
     on = [each for each in found if len(each[1].tensors) > 1 and each[0] >= MOST]
     return on or found
-
-
-class Forwards:
-    """When something was computed with a history, and when backwards began."""
-
-    def __init__(self, trace: Trace) -> None:
-        unreached = trace.table(Unreached)
-        made = [trace.table(Node)["t"], unreached["t"], unreached["until"]]
-        self._made = np.sort(np.concatenate(made))
-        self._begun = np.sort(trace.table(GraphTask)["begin"])
-        inferred = trace.meta.get("absent", ())
-        self._all = "unreached" not in inferred
-
-    def between(self, t: int) -> bool:
-        """Whether a backward follows, and something was computed since the one before."""
-        place = int(np.searchsorted(self._begun, t))
-        if place == len(self._begun):
-            return False
-        if not place:
-            return True
-        since = int(self._begun[place - 1])
-        first, last = np.searchsorted(self._made, (since, t))
-        return bool(last > first) or not self._all
 
 
 def _choices(training: Training, lost: frozenset[int], other: Done) -> list[Done]:
@@ -154,6 +132,14 @@ def _choices(training: Training, lost: frozenset[int], other: Done) -> list[Done
         if act.inside != NONE and lost <= set(act.tensors) and not _rank(act) and act is not other:
             found.setdefault(training.acts.site(act).place, act)
     return list(found.values())
+
+
+def _of_another(training: Training, lost: frozenset[int], act: Done) -> bool:
+    """Whether the next step after a cut is of an optimizer that has nothing of what was lost."""
+    after = (step.t for each in training.optimizers for step in each.steps if step.t > act.t)
+    now = min(after, default=0)
+    own = (each for each in training.optimizers if lost.intersection(each.tensors))
+    return now not in {step.t for each in own for step in each.steps}
 
 
 def _rank(act: Done) -> int:

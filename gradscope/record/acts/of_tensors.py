@@ -8,7 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+import numpy as np
+
 from gradscope.record.acts.notes import leaves_of
+from gradscope.record.acts.numbers.moved import seen
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell
 from gradscope.record.notes.local_names import is_leaf, leaves_behind, node_of
 from gradscope.trace.schema.acts import Deed
@@ -29,6 +32,12 @@ SHOWN = ("__repr__", "__format__")
 CHOICES = (
     "argmax", "argmin", "multinomial", "bernoulli", "gt", "lt", "ge", "le", "long", "int", "bool",
 )  # fmt: skip
+WHOLE = ("long", "int")
+"""They leave whole numbers of fractions."""
+
+WHOLE_LOOKED_AT, MOST = 4, 1_000_000
+"""So many of each line are looked at, that have no more numbers than this."""
+
 COMPARISONS = {"__gt__": ">", "__lt__": "<", "__ge__": ">=", "__le__": "<="}
 """Of them, too, and they make no node, so that on PyTorch nobody else sees them."""
 
@@ -86,6 +95,7 @@ class OfTensors:
             yield StandIn(tensor, name, self._cut_by(name), before=True)
             if hasattr(self._torch, name) and name not in TYPES:
                 yield StandIn(self._torch, name, self._cut_by(name), before=True)
+        yield from (StandIn(tensor, name, self._whole_by(name)) for name in WHOLE)
         for name, sign in COMPARISONS.items():
             yield StandIn(tensor, name, self._cut_by(sign), before=True)
         yield from (StandIn(tensor, name, self._wrote_by(name)) for name in WRITES)
@@ -228,6 +238,29 @@ class OfTensors:
     def _shown_by(self, name: str) -> Tell:
         def tell(_acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _m: Any) -> None:
             self._not_finite.looked(frame, name.strip("_"), given[0])
+
+        return tell
+
+    def _whole_by(self, name: str) -> Tell:
+        """Told is between which numbers what was given lies, where some are no whole ones."""
+        looked: dict[int, int] = {}
+
+        def tell(
+            acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
+        ) -> None:
+            address = id(frame.f_code) + frame.f_lasti
+            times = looked.get(address, 0)
+            if given[0].requires_grad or times >= WHOLE_LOOKED_AT or given[0].numel() > MOST:
+                return
+            looked[address] = times + 1
+            array = seen(given[0])
+            if array is None or not np.isfinite(array).all():
+                return
+            if (np.trunc(array) != array).any():
+                low, high = float(array.min()), float(array.max())
+                facts: dict[str, Any] = {"low": float(f"{low:.4g}"), "high": float(f"{high:.4g}")}
+                to = [int(np.trunc(low)), int(np.trunc(high))]
+                acts.note(Deed.TRUNCATED, frame, by=name, to=to, many=array.size, **facts)
 
         return tell
 

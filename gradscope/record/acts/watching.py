@@ -17,6 +17,7 @@ from gradscope.record.acts.of_tensors import OfTensors
 from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.filters import filters, reads
 from gradscope.record.acts.source.misspelt import misspelt
+from gradscope.record.acts.source.reorders import reorders
 from gradscope.record.acts.source.statements import idle_statements, trees_of
 from gradscope.record.acts.source.sums import sums
 from gradscope.record.acts.source.writes import writes
@@ -148,6 +149,9 @@ class WatchedActs:
                 stack = sites.of_line(file, line, function)
                 facts: dict[str, Any] = {"words": [*words], "how": how, "freezes": freezes}
                 note(Deed.STATEMENT, None, stack=stack, what="filter", **facts)
+            for line, function, name, dims in reorders(tree):
+                stack, facts = sites.of_line(file, line, function), {"dims": [*dims]}
+                note(Deed.STATEMENT, None, stack=stack, what="reordered", name=name, **facts)
             for line, function, apart in reads(tree):
                 stack = sites.of_line(file, line, function)
                 note(Deed.STATEMENT, None, stack=stack, what="reads-grad", apart=apart)

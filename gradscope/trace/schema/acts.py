@@ -37,6 +37,8 @@ class Deed(StrEnum):
     ONE_MEMORY = "one_memory"  # as `.data`, a leaf was given the memory of another; tensors: both
     DATA_WRITTEN = "data_written"  # through `.data` or into it, as the line says
     CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
+    TRUNCATED = "truncated"  # by: long, int; numbers that were no whole ones (of the first calls of
+    # a line): many, from low to high; to: these two afterwards
     CAME_IN = "came_in"  # by: what the line called, or the operation; tensors: this one, which has
     # no history: of numbers, a factory; of PyTorch also what was computed without gradients
     GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample (learned: of
@@ -86,7 +88,8 @@ class Deed(StrEnum):
     # two names of one module); sum (signs); term (name, of that sum, its place and side, off: the
     # line of a no_grad around it); crossing (by), which makes a tensor of numbers; written-unseen
     # (in place, under no_grad), filter (words that are sought in names: how; freezes: it decides
-    # what asks for gradients), reads-grad (apart: in a function without a backward); name: the
+    # what asks for gradients), reordered (dims: of its shape, which a view takes in another order),
+    # reads-grad (apart: in a function without a backward); name: the
     # method's, variable's, or attribute's
     WARNING = "warning"  # category, text
     NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one), the first of

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import Numbers
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, GraphTask, Node, Tensor
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Tensor
 from gradscope.trace.trace import Table, Trace
 
 TOO_SMALL, TOO_LARGE = 1e-8, 1.0
@@ -71,7 +72,8 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
             yield _found(
                 acts, moves, "the learning rate is 0 in all "
                 f"{len(moves.optimizer.steps)} steps: nothing is moved", "",
-                "look at what the schedule computes: `//` and int() make 0 of a fraction",
+                f"look at what the schedule{_scheduled(acts, moves.optimizer)} computes: `//` and "
+                "int() make 0 of a fraction",
             )  # fmt: skip
         elif max(moves.ratios) < TOO_SMALL and 0 < max(all_lr) <= min(moves.lr, SMALL_RATE):
             yield _found(
@@ -87,6 +89,14 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
                 "lower the learning rate, by powers of ten; of data whose columns differ much in "
                 "size, normalise the columns",
             )  # fmt: skip
+
+
+def _scheduled(acts: Acts, optimizer: Optimizer) -> str:
+    """ ", LambdaLR at train.py:12,", where one was made for it."""
+    for act in acts.of(Deed.SCHEDULE):
+        if act.of == optimizer.built.id:
+            return f", {act.facts.get('type')}{at(acts.site(act))},"
+    return ""
 
 
 def _is_too_large(ratio: float, moves: _Moves) -> bool:

@@ -51,7 +51,7 @@ def accidental_broadcast(trace: Trace) -> Iterator[Found]:
             if column != NONE and calls.stack(at) not in seen and _is_of_a_loss(calls, at):
                 seen.add(calls.stack(at))
                 yield _found(calls, at, column)
-    yield from one_number_per_row(trace, calls, seen)
+    yield from one_number_per_row(trace, calls, seen, _is_of_a_loss)
 
 
 def _column(calls: Calls, at: int) -> int:
@@ -142,6 +142,7 @@ def _meets_another_square(calls: Calls, at: int, before: int, broadcast: int) ->
         and (maker := calls.maker(each)) != NONE
         and calls.name(maker) != "expand"
         and not _comes_of(calls, maker, broadcast)
+        and not {*calls.inputs(maker)} & {*calls.inputs(broadcast)}
     ]
     return any(calls.shape(each) == calls.shape(made[0]) for each in others) and (
         calls.name(at) not in LOSSES

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
 from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.rules.own_line import code_of, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
 HALVES = {"float16": 2048, "bfloat16": 256}
@@ -112,3 +117,56 @@ def _summed_in_half(calls: Calls) -> Iterator[Found]:
                 fix="keep the sum in float32 and cast the result: `total = torch.zeros(…)`, "
                 "`total = total + x.float()`",
             )
+
+
+MEANT = re.compile(r"round|floor|ceil|trunc|rand|0?\.5|//|[*/]")
+"""In a line that makes whole numbers of fractions, and means it."""
+
+NARROW = 3.0
+"""Numbers that lie closer together than this lose most of what they say."""
+
+
+@rule("GS718", "truncated", Severity.WARNING, needs="engine", reads=("act",))
+def truncated(trace: Trace) -> Iterator[Found]:
+    """Different fractions were made one and the same whole number: `long()` cuts off, toward zero.
+
+    Scores between 0 and 1 all become 0. It is a note where they become a few different numbers, as
+    classes are made so, too.
+
+    Bad:
+        scores = torch.tensor([0.2, 0.9, 0.4])
+        torch.nn.functional.mse_loss(torch.zeros(3, requires_grad=True), scores.long().float())
+
+    Good:
+        scores = torch.tensor([0.2, 0.9, 0.4])
+        torch.nn.functional.mse_loss(torch.zeros(3, requires_grad=True), scores)
+    """
+    acts = trace.once(Acts)
+    several: dict[int, list[Done]] = defaultdict(list)
+    for act in acts.of(Deed.TRUNCATED):
+        several[act.stack].append(act)
+    for found in several.values():
+        low = min(float(each.facts.get("low", 0.0)) for each in found)
+        high = max(float(each.facts.get("high", 0.0)) for each in found)
+        to = sorted({int(number) for each in found for number in each.facts.get("to", ())})
+        site = acts.site(found[0])
+        narrow = high - low <= NARROW and low < high
+        if narrow and to and max(int(each.facts.get("many", 0)) for each in found) > 1:
+            yield _cut_off(site, found, (low, high), to)
+
+
+def _cut_off(site: Site, found: list[Done], lies: tuple[float, float], to: list[int]) -> Found:
+    by, (low, high) = str(found[0].facts.get("by")), lies
+    all_ = f"all become {to[0]}" if len(to) == 1 else f"they become {to[0]} to {to[-1]}"
+    plain = code_of(site.text)
+    better = plain.replace(f".{by}()", "")
+    return Found(
+        message=f"Fractions are truncated: {by}() at {site} is given numbers from {low:g} to "
+        f"{high:g}, and {all_}",
+        site=site,
+        evidence=tuple(Evidence("act", each.id) for each in found[:3]),
+        why=f"{by}() leaves off what stands behind the point"
+        + (": nothing is left of what told these numbers apart" if len(to) == 1 else ""),
+        fix=instead(better, plain) if better != plain else "keep them as floats",
+        severity=None if len(to) == 1 and not MEANT.search(plain) else Severity.NOTE,
+    )

@@ -8,9 +8,12 @@ from math import prod
 from operator import mul
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
+from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
 
 VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
@@ -18,7 +21,7 @@ MOST_COLOURS = 4
 Shape = tuple[int, ...]
 
 
-@rule("GS706", "mixed-up-elements", Severity.WARNING, needs="engine", reads=READS)
+@rule("GS706", "mixed-up-elements", Severity.WARNING, needs="engine", reads=(*READS, "act"))
 def mixed_up_elements(trace: Trace) -> Iterator[Found]:
     """View or reshape was used where transpose or permute was meant.
 
@@ -36,6 +39,9 @@ def mixed_up_elements(trace: Trace) -> Iterator[Found]:
     calls = trace.once(Calls)
     found = [*_views(calls)]
     yield from found
+    told = {each.site.place for each in found}
+    found += (each for each in _as_written(trace) if each.site.place not in told)
+    yield from found[len(told) :]
     if not found:
         yield from _images_in_memory(calls)
 
@@ -52,6 +58,28 @@ def _views(calls: Calls) -> Iterator[Found]:
             if moved or images:
                 yield _found(calls, at, before, after, times)
                 break
+
+
+def _as_written(trace: Trace) -> Iterator[Found]:
+    """Views that name the dims of a shape in another order than the tensor has them."""
+    acts = trace.once(Acts)
+    for act in acts.of(Deed.STATEMENT):
+        if act.facts.get("what") != "reordered":
+            continue
+        site, name = acts.site(act), str(act.facts.get("name"))
+        dims = ", ".join(map(str, act.facts.get("dims", ())))
+        yield Found(
+            message=f"view or reshape at {site} takes the dims of `{name}`, which are ({dims}), in "
+            "another order, which mixes up elements: a transpose or permute was meant",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why=f"`{code_of(site.text)}` names them so, and view and reshape leave numbers in the "
+            "order in which they lie in memory: a dim that changes its place is filled with parts "
+            "of others",
+            fix=f"write `{name}.permute(…)` first, or `{name}.flatten(2).transpose(1, 2)` for "
+            "channels that come last",
+            certainty=Certainty.INFERRED,
+        )
 
 
 def _images_in_memory(calls: Calls) -> Iterator[Found]:

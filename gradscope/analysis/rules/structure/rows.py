@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site
@@ -22,10 +22,13 @@ DROPS = frozenset(("squeeze", "select", "view", "reshape", "_unsafe_view"))
 FAR = 24
 
 
-def one_number_per_row(trace: Trace, calls: Calls, seen: set[int]) -> Iterator[Found]:
+def one_number_per_row(
+    trace: Trace, calls: Calls, seen: set[int], is_of_a_loss: Callable[[Calls, int], bool]
+) -> Iterator[Found]:
     """What of shape (N,) holds a number for each row, and met (N, N) elementwise.
 
-    Of the square it is known that its rows are samples and its columns features: a layer made it.
+    Of the square it is known that its rows are samples and its columns features, as a layer made
+    it; or that it came of a broadcast without gradients, and the loss is the mean of all of it.
     """
     origins = trace.once(Origins)
     for several in calls.each_line(calls.with_tensors(*BINARY)):
@@ -35,6 +38,14 @@ def one_number_per_row(trace: Trace, calls: Calls, seen: set[int]) -> Iterator[F
         if not met or calls.stack(met[0][0]) in seen:
             continue
         at, square, row = met[0]
+        came = _came_of_a_broadcast(calls, origins, square)
+        if came is not None and _is_per_row(calls, row) and is_of_a_loss(calls, at):
+            maker = calls.maker(square)
+            if maker != NONE and calls.stack(maker) in seen:
+                continue
+            seen.add(calls.stack(at))
+            yield _of_data(calls, at, square, came)
+            continue
         how = _reduced(calls, square, row)
         if not how and len(rows) == len(met) > 1 and _is_of_features(calls, square):
             how = _chosen(calls, origins, row)
@@ -100,6 +111,51 @@ def _reduced(calls: Calls, square: int, row: int) -> str:
     of = calls.inputs(at)[0]
     same = of == square or calls.origin(of, ELEMENTWISE) == calls.origin(square, ELEMENTWISE)
     return f"{calls.name(at)} at {calls.site(at)} made a number of each row of it" if same else ""
+
+
+def _came_of_a_broadcast(calls: Calls, origins: Origins, square: int) -> Site | None:
+    """The line of the arithmetic that made a square without gradients."""
+    came = origins.of(square)
+    if calls.needs_grad(square):
+        return None
+    if came is not None:
+        return came.site if came.by in BINARY else None
+    at = calls.maker(square)
+    if at == NONE or calls.name(at) not in BINARY:
+        return None
+    column, row = (calls.shape(square)[0], 1), calls.shape(square)[:1]
+    return calls.site(at) if {*map(calls.shape, calls.inputs(at))} == {column, row} else None
+
+
+def _is_per_row(calls: Calls, row: int) -> bool:
+    """Whether a learned row is one number for each sample: reduced over dim 1, or one output."""
+    for _ in range(FAR):
+        at = calls.maker(row)
+        if at == NONE or not calls.needs_grad(row):
+            return False
+        name, learned = calls.name(at), [*filter(calls.needs_grad, calls.inputs(at))]
+        if name in SUMS:
+            return calls.dims(at) == (1,) and len(calls.shape(learned[0])) == 2
+        if name not in ELEMENTWISE | DROPS or not learned:
+            return False
+        if len(calls.shape(learned[0])) == 2:
+            return calls.shape(learned[0]) == (*calls.shape(row), 1)
+        row = learned[0]
+    return False
+
+
+def _of_data(calls: Calls, at: int, square: int, came: Site) -> Found:
+    many, site = calls.shape(square)[0], calls.site(at)
+    return Found(
+        message=f"A broadcast at {came} made ({many}, {many}), which meets ({many},), a number for "
+        f"each row, at {site}: each of {many} is taken with all {many}",
+        site=came,
+        evidence=(Evidence("op", calls.id(at)), Evidence("tensor", square)),
+        why=f"it was computed without gradients, and all {many * many:,} results are averaged or "
+        f"summed into the loss; ({many}, 1) and ({many},) make ({many}, {many})",
+        fix="give both operands there the same shape: `.squeeze(-1)` on the column",
+        certainty=Certainty.SUSPECTED,
+    )
 
 
 def _is_one_output(calls: Calls, column: int) -> bool:

@@ -30,12 +30,12 @@ class NodesArguments(Arguments):
     def look(self, node: Any, number: int) -> None:
         """Read what a node keeps."""
         found = {}
-        for slot, value in zip(node.slots, node._saved or (), strict=False):
+        for slot, kept in zip(node.slots, node._saved or (), strict=False):
+            value = kept.tensor if isinstance(kept, SavedVariable) else kept
             if slot == OPERAND:
                 found[slot] = _number(value)
             elif slot == INPUT and type(node).__name__ == CONVOLUTION:
-                tensor = value.tensor if isinstance(value, SavedVariable) else value
-                found[VIEW_OF] = base_shape(tensor) if isinstance(tensor, Tensor) else None
+                found[VIEW_OF] = base_shape(value) if isinstance(value, Tensor) else None
             elif slot and is_option(slot):
                 found[slot] = value
         self.add(number, found)
