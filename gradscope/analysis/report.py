@@ -44,6 +44,7 @@ class Report:
     findings: tuple[Finding, ...]  # worst first, without those that were known
     checked: tuple[str, ...]  # the ids of the rules that looked
     unchecked: tuple[Unchecked, ...]
+    partly: tuple[Unchecked, ...]  # rules that looked at some steps only, and what shows them all
     summary: Summary
     nodes: tuple[Timing, ...]
     ops: tuple[Timing, ...]  # of the forward pass
@@ -83,6 +84,7 @@ def inspect(
         findings=tuple(each for each in found if each.id not in before),
         checked=tuple(rule.id for rule in able),
         unchecked=tuple(_unchecked(trace, rule) for rule in chosen if rule not in able),
+        partly=tuple(_partly(trace, rule) for rule in able if rule.sees_a_part(trace)),
         summary=summary(trace),
         nodes=timing_by_node_name(trace),
         ops=timing_by_op(trace, Part.FORWARD),
@@ -99,6 +101,11 @@ def _unchecked(trace: Trace, rule: Rule) -> Unchecked:
         return Unchecked(rule.id, rule.slug, rule.needs, rule.lacks(trace))
     command = recorded_again(trace, "--level", rule.needs)
     return Unchecked(rule.id, rule.slug, rule.needs, (), command)
+
+
+def _partly(trace: Trace, rule: Rule) -> Unchecked:
+    command = recorded_again(trace, "--level", rule.fully)
+    return Unchecked(rule.id, rule.slug, rule.fully, (), command)
 
 
 def _worst_first(trace: Trace, rules: Sequence[Rule]) -> tuple[Finding, ...]:

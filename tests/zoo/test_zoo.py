@@ -43,14 +43,21 @@ def test_on_pytorch_as_well(family: str, tmp_path: Path) -> None:
     assert asked(family, "torch", tmp_path) == ([], [])
 
 
-AT_ENGINE = {"hook_divides_by_the_norm", "two_penalties_meet"}
-"""Of these only level `values` has the line."""
+AT_ENGINE = {
+    "births_backward": {"hook_divides_by_the_norm", "two_penalties_meet"},
+    "signal": {
+        "exploding_recurrence",
+        "logits_scaled_until_softmax_is_flat_out",
+        "saturated_tanh",
+    },
+}
+"""Of these only level `values` has the line and the kind."""
 
 
-def test_at_level_engine_the_lines_are_named_that_may_have_made_a_nan(tmp_path: Path) -> None:
-    births = [case for case in cases("births_backward") if case.kind == "non-finite"]
-    found = [verdict(case, tmp_path, on="gradscope", level="engine") for case in births]
-    assert {each.case.name for each in found if each.named is not Named.BOTH} == AT_ENGINE
+@pytest.mark.parametrize("family", AT_ENGINE)
+def test_at_level_engine_what_optimizers_found_names_them_too(family: str, tmp_path: Path) -> None:
+    found = [verdict(case, tmp_path, on="gradscope", level="engine") for case in cases(family)]
+    assert {each.case.name for each in found if each.named is not Named.BOTH} == AT_ENGINE[family]
     assert [alarm for each in found for alarm in each.false_alarms] == []
 
 

@@ -1,7 +1,11 @@
-"""What was in tensors, in numbers, as level `values` saw it: of results, parameters, gradients."""
+"""What was in tensors, in numbers, as level `values` saw it: of results, parameters, gradients.
+
+At level `engine` an optimizer's steps say it of parameters and their gradients, some of them.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from gradscope.analysis.columns import Ids
+from gradscope.analysis.findings import Evidence
+from gradscope.analysis.program.acts import Acts
 from gradscope.trace.schema import NONE, GraphTask, Place, Tensor, Value
 from gradscope.trace.trace import Trace
 
@@ -20,6 +26,23 @@ class Series:
     tensor: int
     rows: Ids  # positions in the table of values
     rms: np.ndarray
+    acts: tuple[int, ...] = ()  # or the steps that say it
+
+    def evidence(self, trace: Trace) -> Evidence:
+        """Where it is said of the first step."""
+        if self.acts:
+            return Evidence("act", self.acts[0])
+        return Evidence("value", int(trace.table(Value)["id"][self.rows[0]]))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a parameter was before it was trained."""
+
+    rms: float
+    alike: float  # the number that all its elements were; NaN: they differed
+    many: int
+    evidence: Evidence
 
 
 class Numbers:
@@ -65,8 +88,60 @@ class Numbers:
         chosen = chosen[np.argsort(values["t"][chosen], kind="stable")]
         return dict(zip(values["tensor"][chosen].tolist(), chosen.tolist(), strict=True))
 
+    def begins(self) -> dict[int, Start]:
+        """The same in numbers; at level `engine` as the first steps of optimizers found them."""
+        found = {}
+        for tensor, at in self.starts().items():
+            low, high = self.number("min", at), self.number("max", at)
+            found[tensor] = Start(
+                self.number("rms", at), low if low == high else math.nan,
+                int(self.values["count"][at]), Evidence("value", int(self.values["id"][at])),
+            )  # fmt: skip
+        if found:
+            return found
+        for optimizer in self.trace.once(Acts).optimizers:
+            for step in optimizer.steps[:1]:
+                alike = dict(step.facts.get("alike") or ())
+                sizes = step.facts.get("size") or ()
+                for place, (tensor, size) in enumerate(zip(optimizer.tensors, sizes, strict=False)):
+                    many = self._many(tensor)
+                    if isinstance(size, int | float) and many:
+                        found[tensor] = Start(
+                            size / math.sqrt(many), alike.get(place, math.nan), many,
+                            Evidence("act", step.id),
+                        )  # fmt: skip
+        return found
+
+    def _many(self, tensor: int) -> int:
+        tensors = self.trace.table(Tensor)
+        if not tensors.has(tensor):
+            return 0
+        return math.prod(tensors.ragged("shape")[tensors.index(tensor)].tolist())
+
+    def _of_steps(self) -> Iterator[Series]:
+        """Gradients as optimizers' steps found them, where these were looked at."""
+        for optimizer in self.trace.once(Acts).optimizers:
+            looked = [step for step in optimizer.steps if step.facts.get("grad")]
+            for place, tensor in enumerate(optimizer.tensors):
+                norms = [
+                    (step.id, float(norm))
+                    for step in looked
+                    if place < len(step.facts["grad"])
+                    and isinstance(norm := step.facts["grad"][place], int | float)
+                ]
+                many = self._many(tensor)
+                if norms and many:
+                    rms = np.array([norm for _, norm in norms]) / math.sqrt(many)
+                    yield Series(tensor, np.zeros(0, np.int64), rms, tuple(id for id, _ in norms))
+
     def gradients(self) -> Iterator[Series]:
-        """What was in `.grad` when a backward had added to it, the last of each step."""
+        """What was in `.grad` when a backward had added to it, the last of each step.
+
+        At level `engine`: what optimizers found there, in the steps that were looked at.
+        """
+        if not (self.values["place"] == Place.GRAD).any():
+            yield from self._of_steps()
+            return
         values, tensors = self.values, self.trace.table(Tensor)
         chosen = np.flatnonzero((values["place"] == Place.GRAD) & (values["tensor"] != NONE))
         if not (len(chosen) and len(tensors)):

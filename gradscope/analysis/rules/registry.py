@@ -57,6 +57,7 @@ class Rule:
     function: RuleFunction
     reads: tuple[str, ...] = ()  # tables, columns, kinds of events without which it cannot tell
     steps: str = ""  # of which steps it has to know everything: "each" one, or from the "first" on
+    fully: str = ""  # the capture level below which it sees some steps only
 
     @property
     def explanation(self) -> str:
@@ -83,6 +84,12 @@ class Rule:
         """Whether a higher level would let this rule tell."""
         level = trace.meta.get("level")
         return level in LEVELS and LEVELS.index(level) < LEVELS.index(self.needs)
+
+    def sees_a_part(self, trace: Trace) -> bool:
+        """Whether a higher level would let this rule see more."""
+        level = trace.meta.get("level")
+        above = bool(self.fully) and level in LEVELS
+        return above and LEVELS.index(str(level)) < LEVELS.index(self.fully)
 
     def lacks(self, trace: Trace) -> tuple[str, ...]:
         """What this rule reads and nobody could see in what was recorded, as `meta.absent` says."""
@@ -122,12 +129,13 @@ def rule(
     needs: str = "graph",
     reads: tuple[str, ...] = (),
     steps: str = "",
+    fully: str = "",
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Declare a rule: a generator of what it found, with the explanation as its docstring."""
 
     def declare(function: RuleFunction) -> RuleFunction:
         assert id not in _RULES, f"two rules are called {id}"
-        _RULES[id] = Rule(id, slug, severity, needs, function, reads, steps)
+        _RULES[id] = Rule(id, slug, severity, needs, function, reads, steps, fully)
         return function
 
     return declare

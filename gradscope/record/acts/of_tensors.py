@@ -223,8 +223,10 @@ class OfTensors:
     ) -> None:
         if result - result != 0:
             self._not_finite.read(frame, "item", result, history=given[0].requires_grad)
-        if given[0].requires_grad and self._is_grad_enabled():
-            self._cut(frame, "item", [given[0]])
+        if given[0].requires_grad:
+            self._not_finite.reads(frame, "item", result)
+            if self._is_grad_enabled():
+                self._cut(frame, "item", [given[0]])
 
     def _taken_out_by(self, name: str) -> Tell:
         cut = self._cut_by(name)

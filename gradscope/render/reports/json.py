@@ -22,6 +22,7 @@ def report_json(report: Report, notes: tuple[str, ...]) -> str:
         "gone": report.gone,
         "checked": report.checked,
         "unchecked": [asdict(unchecked) for unchecked in report.unchecked],
+        "partly": [asdict(each) for each in report.partly],
         "notes": notes,
         "summary": asdict(report.summary),
         "nodes": [asdict(timing) for timing in report.nodes],

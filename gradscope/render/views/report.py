@@ -22,6 +22,11 @@ INDENT = "    "
 FEW = 3
 NUMBERS = "what results and gradients held, and so where a NaN or Inf is born"
 """What is looked at from level `values` on."""
+PARTLY = (
+    "weights and gradients as the first four steps of each optimizer found them, and the 8th, "
+    "16th, …"
+)
+"""What is looked at below that."""
 TIMES = "where the time went: --rows N, or --all"
 BAD, GOOD_CODE = "Found in:", "Not in, so write:"
 
@@ -72,6 +77,9 @@ def _unchecked(report: Report) -> Iterator[str]:
         numbers = f"{NUMBERS}: " if "--level values" in reason else ""
         more = f" and {count(len(rules) - FEW)} more" if len(rules) > FEW else ""
         yield f"not checked: {numbers}{reason} ({', '.join(rules[:FEW])}{more})"
+    if report.partly:
+        rules = [f"{each.rule} {each.slug}" for each in report.partly]
+        yield f"checked in part: {PARTLY} ({', '.join(rules)})"
 
 
 def _of_known(report: Report) -> Iterator[str]:
@@ -145,4 +153,5 @@ def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:
 
 def rule_facts(rule: Rule) -> str:
     """How much its findings matter, and where it can look."""
-    return f"{rule.severity.name.lower()}, needs a trace of level {rule.needs} or above"
+    said = f"{rule.severity.name.lower()}, needs a trace of level {rule.needs} or above"
+    return f"{said}; sees every step from level {rule.fully} on" if rule.fully else said

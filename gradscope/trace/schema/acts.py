@@ -67,7 +67,7 @@ class Deed(StrEnum):
     STEP = "step"  # lr: of each group; weight_decay, where it changed; none: so many parameters
     # without .grad; many; of steps that were looked at, moved, size: norms of what was added to
     # each parameter, and of it before, or null; at level engine also grad: the norms of gradients;
-    # alike: places of matrices that held one number; from level values on, random: a digest of the
+    # alike: which matrices held one number, and that; from level values on, random: a digest of the
     # state that the engine's random numbers follow from, after it
     ZERO_GRAD = "zero_grad"  # of an optimizer or module: set_to_none
     SCHEDULE = "schedule"  # type; of: its optimizer; mode: which way what it watches gets better
@@ -95,6 +95,8 @@ class Deed(StrEnum):
     NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one), the first of
     # each line; parameters, gradients (of an optimizer, or at the end of those that none holds:
     # tensors, of so many; when: before its first step, behind the step of this act, at the end)
+    READ = "read"  # told at the end, of each line that read numbers with a history: by; the first
+    # (up to four), the last (null where it was not finite), and how many times
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's
 

@@ -527,8 +527,12 @@ def test_a_level_too_low_is_said_and_never_sold_as_clean() -> None:
     assert report.findings == ()
     too_high = [rule for rule in all_rules() if rule.needs in ("values", "full")]
     assert set(report.checked) == {rule.id for rule in all_rules()} - {each.id for each in too_high}
-    assert report.unchecked == tuple(Unchecked(r.id, r.slug, r.needs) for r in too_high)
-    assert report.unchecked[0] == Unchecked("GS201", "non-finite-birth", "values")
+    command = "gradscope trace --level values ex.py"
+    assert report.unchecked == tuple(
+        Unchecked(r.id, r.slug, r.needs, (), command) for r in too_high
+    )
+    assert report.unchecked[0] == Unchecked("GS201", "non-finite-birth", "values", (), command)
+    assert {each.rule for each in report.partly} == {r.id for r in all_rules() if r.fully}
 
 
 def test_rules_are_chosen_and_ignored_by_id_or_slug() -> None:

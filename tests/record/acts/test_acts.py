@@ -145,6 +145,7 @@ loaded {"strict":true,"missing":[],"unexpected":[],"many":2} [64]
 loaded_itself of (1,), (1, 4) with  {"many":2} [64]
 statement with  {"what":"equated","name":"target"} [63]
 filled of (1,) {"by":"zeros_"} [65]
+read {"by":"item","first":N,"times":2} [43]
 assigned of (4, 4), (4, 4) {"name":"layers","what":"list of Linear","within":"Net"} [12, 57]
 statement {"what":"not-called","name":"zero_grad"} [56]
 statement {"what":"crossing","name":"again","by":"tensor"} [46]
@@ -165,6 +166,7 @@ def told(trace: Trace) -> str:
         parts += ["inside"] * (act.inside != NONE)
         parts += ["with", optimizers.get(act.of, "")] * (act.of != NONE)
         facts = re.sub(r'"norm":[0-9.]+', '"norm":N', act.facts).replace("1000000.0", "1e6")
+        facts = re.sub(r'"first":.*,"times"', '"first":N,"times"', facts)
         facts = re.sub(r',"moved":.*"alike":\[\]', "", facts)  # test_not_finite.py has those
         found.append(" ".join([*parts, *([facts] * bool(facts)), str(lines(trace, act.stack))]))
     return "".join(f"{line}\n" for line in found)

@@ -66,8 +66,8 @@ def test_losses_that_become_nan_do_not_end_in_nothing_found(house: House, engine
     held, report = counted(house, engine, "engine")
     held_of_values, report_of_values = counted(house, engine, "values")
 
-    assert "; 1 finding (GS202 non-finite-seen)" in held
-    assert "1 error found by" in report
+    assert "; 2 findings (GS202 non-finite-seen, GS802 exploding-gradient)" in held
+    assert "1 error, 1 warning found by" in report
     assert "what results and gradients held, and so where a NaN or Inf is born, was not" in held
     said = " ".join(report.split())
     assert "record with `gradscope trace --level values script.py` (GS201 non-finite-" in said

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed
+from gradscope.analysis.rules.trained.still import StillParameters
+from gradscope.trace.schema import NONE, Deed, Node
 from gradscope.trace.trace import Trace
 
 READS = ("op", "tensor", "op.inputs", "value")
@@ -27,7 +29,10 @@ FAR = 64
 ONE_HOT = 0.98
 
 
-@rule("GS803", "dead-relu", Severity.WARNING, needs="values", reads=READS)
+@rule(
+    "GS803", "dead-relu", Severity.WARNING, needs="engine", fully="values",
+    reads=("op", "tensor", "op.inputs"),
+)  # fmt: skip
 def dead_relu(trace: Trace) -> Iterator[Found]:
     """A ReLU in front of a layer gave nothing but zeros, every time it was called.
 
@@ -47,6 +52,10 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
             (torch.relu(torch.ones(5, 3) @ w) @ v).sum().backward()
     """
     calls, numbers = trace.once(Calls), trace.once(Numbers)
+    still = trace.once(StillParameters)
+    if still.zero:
+        yield from _shut(calls, still)
+        return
     dead = sorted(_dead(calls, numbers))
     behind: dict[int, int] = {}
     for at, _ in dead:  # of nothing but zeros a layer makes its bias: that is one cause
@@ -57,6 +66,31 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
     for at, seen in dead:
         if at not in behind:
             yield _dead_relu(calls, numbers, at, seen, [*behind.values()].count(at))
+
+
+def _shut(calls: Calls, still: StillParameters) -> Iterator[Found]:
+    """Those behind which no parameter got a gradient, where these alone were looked at."""
+    nodes = calls.trace.table(Node)
+    told: dict[str, Found] = {}
+    for each in still.nodes():
+        row = nodes.row(each.node)
+        if not row.name.startswith(("Relu", "Threshold")) or not calls.ops.has(row.op):
+            continue
+        place = calls.ops.index(row.op)
+        site, filled = calls.site(place), _filled_before(calls, place)
+        names = calls.trace.once(Training).named(each.tensors)
+        told.setdefault(site.place, Found(
+            message=f"Dead ReLU{calls.where(place)} at {site}: behind it {names} get a gradient of "
+            f"zeros, in each of {still.looks} steps that were looked at{filled}",
+            site=site,
+            evidence=(Evidence("op", row.op), *few_tensors(calls.trace, each.tensors)),
+            why="all that comes in is negative: nothing goes on, and no gradient comes back to "
+            "what is before it, though one came to what is behind it",
+            fix="look at the bias and the scale of the layer before it (a bias far below 0, a "
+            "learning rate that was too large), or use leaky_relu",
+            certainty=Certainty.INFERRED,
+        ))  # fmt: skip
+    yield from told.values()
 
 
 def _dead(calls: Calls, numbers: Numbers) -> Iterator[tuple[int, list[tuple[int, int]]]]:

@@ -13,12 +13,12 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at as at_, site_of
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
-from gradscope.analysis.program.numbers import Numbers, Series
+from gradscope.analysis.program.numbers import Numbers, Series, Start
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, Tensor, Value
+from gradscope.trace.schema import NONE, Deed, Tensor
 from gradscope.trace.trace import Trace
 
-READS = ("op", "tensor", "op.inputs", "value")
+READS = ("op", "tensor", "op.inputs")
 VANISHED = 1e-7
 """Of the root mean square; SageMaker Debugger's `vanishing_gradient` has it for the mean."""
 AGAINST_LARGEST = 1e-5
@@ -33,7 +33,7 @@ BETWEEN = SAME_NUMBERS | {
 }  # fmt: skip
 
 
-@rule("GS801", "vanishing-gradient", Severity.WARNING, needs="values", reads=READS)
+@rule("GS801", "vanishing-gradient", Severity.WARNING, needs="engine", fully="values", reads=READS)
 def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients vanish on their way back: the first layers get next to nothing.
 
@@ -83,8 +83,8 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         site=site,
         evidence=(
             *(Evidence("op", calls.id(at)) for _ in range(at != NONE)),
-            Evidence("value", _value(trace, int(least.rows[0]))),
-            Evidence("value", _value(trace, int(frontier.rows[0]))),
+            least.evidence(trace),
+            frontier.evidence(trace),
         ),
         why="each layer multiplies gradients by its weights and by the slope of its activation; "
         "a sigmoid's slope is at most 1/4",
@@ -116,8 +116,8 @@ def _gone(every: list[Series], largest: float) -> Series | None:
 
 def _begins_small(calls: Calls, numbers: Numbers, tensor: int) -> tuple[str, Site]:
     """Whether a weight began far smaller than it should for what it is given, and where it did."""
-    seen, shape = numbers.starts().get(tensor, NONE), calls.shape(tensor)
-    rms = numbers.number("rms", seen) if seen != NONE else math.nan
+    start, shape = numbers.begins().get(tensor), calls.shape(tensor)
+    rms = math.nan if start is None else start.rms
     if not rms < SMALL / math.sqrt(math.prod(shape[1:]) or 1):
         return "", Site()
     site = _assigned(calls.trace, calls, tensor)
@@ -135,7 +135,7 @@ def _through(trace: Trace) -> str:
     return f"; on the way are {many} {kind}, the first built at {lines[0]}"
 
 
-@rule("GS802", "exploding-gradient", Severity.WARNING, needs="values", reads=READS)
+@rule("GS802", "exploding-gradient", Severity.WARNING, needs="engine", fully="values", reads=READS)
 def exploding_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients, or a state that a loop hands on, grow beyond all measure.
 
@@ -172,7 +172,7 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
             message=f"Exploding gradient: that of {_name(trace, most.tensor)} (used at {site}) is "
             f"{float(np.nanmax(most.rms)):.1g}, and {len(huge)} are above 1,000,000",
             site=site,
-            evidence=(Evidence("value", _value(trace, int(most.rows[0]))),),
+            evidence=(most.evidence(trace),),
             why="a step along such a gradient throws the parameters far away",
             fix="clip gradients (torch.nn.utils.clip_grad_norm_), lower the scale of weights or of "
             "the data",
@@ -209,7 +209,7 @@ def _grows(calls: Calls, numbers: Numbers) -> Found | None:
     return None
 
 
-@rule("GS806", "symmetric-weights", Severity.WARNING, needs="values", reads=READS)
+@rule("GS806", "symmetric-weights", Severity.WARNING, needs="engine", fully="values", reads=READS)
 def symmetric_weights(trace: Trace) -> Iterator[Found]:
     """The weights of two layers in a row begin as one and the same number.
 
@@ -226,7 +226,7 @@ def symmetric_weights(trace: Trace) -> Iterator[Found]:
         (torch.tanh(torch.ones(2, 3) @ w) @ v).sum().backward()
     """
     numbers, calls = trace.once(Numbers), trace.once(Calls)
-    alike = {id: at for id, at in numbers.starts().items() if _is_alike(calls, numbers, id, at)}
+    alike = {id: start for id, start in numbers.begins().items() if _is_alike(calls, id, start)}
     if len(alike) < 2:
         return
     for tensor, seen in alike.items():
@@ -243,35 +243,29 @@ def symmetric_weights(trace: Trace) -> Iterator[Found]:
                 NONE,
             )
             if second != NONE and calls.shape(tensor) and min(calls.shape(tensor)) > 1:
-                yield _alike(trace, calls, numbers, (tensor, seen), (second, alike[second]), at)
+                yield _alike(trace, calls, (tensor, seen), (second, alike[second]), at)
                 return
 
 
-def _is_alike(calls: Calls, numbers: Numbers, tensor: int, at: int) -> bool:
-    return (
-        len(calls.shape(tensor)) >= 2
-        and numbers.number("count", at) > 1
-        and numbers.number("min", at) == numbers.number("max", at)
-    )
+def _is_alike(calls: Calls, tensor: int, start: Start) -> bool:
+    return len(calls.shape(tensor)) >= 2 and start.many > 1 and not math.isnan(start.alike)
 
 
-Seen = tuple[int, int]  # a tensor, and where its statistics are
+Seen = tuple[int, Start]
 
 
-def _alike(
-    trace: Trace, calls: Calls, numbers: Numbers, first: Seen, second: Seen, at: int
-) -> Found:
+def _alike(trace: Trace, calls: Calls, first: Seen, second: Seen, at: int) -> Found:
     set_at = _assigned(trace, calls, first[0])
     site = set_at if set_at.place else calls.site(at)
-    value = numbers.number("min", first[1])
+    value = first[1].alike
     names = f"{_name(trace, first[0])} and {_name(trace, second[0])}"
     return Found(
         message=f"Symmetric weights: {names} begin as {value:g} everywhere ({site}), so all units "
         "of the layer stay alike",
         site=site,
         evidence=(
-            Evidence("value", _value(trace, first[1])),
-            Evidence("value", _value(trace, second[1])),
+            first[1].evidence,
+            second[1].evidence,
         ),
         why="units with equal weights compute the same and get the same gradient"
         + ("; with zeros in the next layer no gradient comes back at all" if value == 0 else ""),
@@ -315,7 +309,3 @@ def _name(trace: Trace, tensor: int) -> str:
     name: str = trace.text(int(tensors["name"][tensors.index(tensor)]))
     shape = tuple(tensors.ragged("shape")[tensors.index(tensor)].tolist())
     return f"`{name}`" if name else f"a parameter of shape {shape}"
-
-
-def _value(trace: Trace, at: int) -> int:
-    return int(trace.table(Value)["id"][at])

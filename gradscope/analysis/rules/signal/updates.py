@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -41,7 +42,10 @@ class _Moves:
     worked_out: list[float]  # these are: the first step of RMSprop goes ten times as far as others
 
 
-@rule("GS805", "update-ratio", Severity.WARNING, needs="values", reads=("act", "value", "tensor"))
+@rule(
+    "GS805", "update-ratio", Severity.WARNING, needs="engine", fully="values",
+    reads=("act", "tensor"),
+)  # fmt: skip
 def update_ratio(trace: Trace) -> Iterator[Found]:
     """The learning rate is far too small, or far too large, for the parameters.
 
@@ -123,7 +127,7 @@ def _found(acts: Acts, moves: _Moves, message: str, why: str, fix: str) -> Found
 
 
 def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
-    weights = {id: numbers.number("rms", at) for id, at in numbers.starts().items()}
+    weights = {id: start.rms for id, start in numbers.begins().items()}
     grads = {each.tensor: float(each.rms[0]) for each in numbers.gradients()}
     tensors = trace.table(Tensor)
     for optimizer in acts.optimizers:
@@ -171,7 +175,10 @@ def _seen(tensors: Table[Tensor], optimizer: Optimizer, step: Done) -> list[floa
 
 
 def _losses(trace: Trace, numbers: Numbers) -> list[float]:
-    """What backwards began from, one after the other, where that was one number."""
+    """What backwards began from, one after the other, where that was one number.
+
+    Where no numbers were looked at: what the program read of them at the line that read most.
+    """
     tasks, nodes = trace.table(GraphTask), trace.table(Node)
     found: list[float] = []
     for roots in tasks.ragged("roots").tuples():
@@ -180,7 +187,12 @@ def _losses(trace: Trace, numbers: Numbers) -> list[float]:
             value = NONE if op == NONE else numbers.of_op(op)
             if value != NONE and numbers.number("count", value) == 1:
                 found.append(numbers.number("mean", value))
-    return found
+    reads = [act.facts for act in trace.once(Acts).of(Deed.READ)]
+    if found or not reads:
+        return found
+    most = max(reads, key=lambda facts: facts.get("times") or 0)
+    listed = [*(most.get("first") or ()), most.get("last")]
+    return [math.nan if each is None else float(each) for each in listed]
 
 
 def _rises(losses: list[float]) -> bool:

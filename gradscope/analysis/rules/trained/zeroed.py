@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
-from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.arguments import arguments_of
 from gradscope.analysis.program.numbers import Numbers
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import FLAT, following_nodes, reach
+from gradscope.analysis.rules.trained.still import StillParameters
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import Node, Place, Value
 from gradscope.trace.trace import Trace
@@ -37,11 +40,14 @@ TO_BLAME = (
 )
 """How names of nodes begin that make zeros since a number is wrong; of others it is a note."""
 
+SHUT = ("Clamp", "Softmax", "LogSoftmax")
+"""Of them, those that do so by themselves, whatever else they are given."""
+
 MEANT = re.compile(r"(?<![\w.])0(\.0*)?\s*\*|\*\s*0(\.0*)?(?![\w.])")
 """A line that multiplies by zero as everybody can see."""
 
 
-@rule("GS413", "zero-gradient", Severity.WARNING, needs="values", reads=("value",))
+@rule("GS413", "zero-gradient", Severity.WARNING, needs="engine", fully="values")
 def zero_gradient(trace: Trace) -> Iterator[Found]:
     """Parameters get a gradient of nothing but zeros, in every step: one node makes zeros of it.
 
@@ -67,6 +73,10 @@ def zero_gradient(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
+    still = trace.once(StillParameters)
+    if still.zero:
+        yield from _of_parameters(still)
+        return
     lost = _always_zero(trace) & training.held
     if not lost:
         return
@@ -86,6 +96,47 @@ def zero_gradient(trace: Trace) -> Iterator[Found]:
         if times >= STEPS and tensors - explained:
             explained |= tensors
             yield _found(training, node, tensors, times)
+
+
+def _of_parameters(still: StillParameters) -> Iterator[Found]:
+    """Where only gradients of parameters were looked at: what is known to make zeros of others."""
+    trace, acts, explained = still.trace, still.trace.once(Acts), set[int]()
+    nodes = trace.table(Node)
+    for act, hooked in still.hooked():
+        done = acts.by_id[act]
+        explained |= hooked
+        said = f"what the hook {done.facts.get('hook')} returns takes the place of its gradient"
+        yield _told(still, hooked, acts.site(done), Evidence("act", act), said, "the hook")
+    found = [(each.node, set(each.tensors)) for each in still.nodes()]
+    makers = [each for each in found if nodes.row(each[0]).name.startswith(SHUT)]
+    leads = still.leads_to(still.zero - explained)
+    for place in np.flatnonzero(leads & (nodes["arguments"] != 0)).tolist():
+        row = nodes.take(np.array([place]))[0]
+        if row.name.startswith("Mul") and arguments_of(row.arguments).get("other") == 0:
+            makers.append((row.id, set(still.behind(place)) & still.zero))
+    for node, tensors in makers:
+        row = nodes.row(node)
+        site = site_of(trace, row.stack)
+        if tensors - explained and not MEANT.search(site.text):
+            explained |= tensors
+            why = f"{row.name} lets nothing through: {_remedy(row.name)}"
+            yield _told(still, tensors, site, Evidence("node", node), why, row.name)
+
+
+def _told(
+    still: StillParameters, some: Collection[int], site: Site, shown: Evidence, why: str, by: str
+) -> Found:
+    training = still.trace.once(Training)
+    return Found(
+        message=f"{training.named(some)} get{'' if len(some) > 1 else 's'} a gradient of zeros in "
+        f"each of {still.looks} steps that were looked at: {by}{at(site)} makes zeros of it",
+        site=site,
+        evidence=(shown, *few_tensors(still.trace, some)),
+        why=f"{why}; other parameters get gradients that are not zero",
+        fix="print what is multiplied there: how many elements of a mask, or what of a factor, "
+        "are not zero; to freeze a parameter on purpose, set requires_grad to False",
+        certainty=Certainty.INFERRED,
+    )
 
 
 def _found(training: Training, node: int, tensors: set[int], times: int) -> Found:

@@ -37,7 +37,7 @@ class Before:
 
     arrays: list[NDArray[Any] | None]
     gradients: list[float | None]
-    alike: list[int]  # places of matrices that hold one number
+    alike: list[tuple[int, float]]  # matrices that hold one number: which, and that
 
 
 class Moved:
@@ -70,7 +70,7 @@ class Moved:
             if not self._each:
                 kept.gradients.append(None if array is None else _norm_of(leaf.grad))
                 if array is not None and leaf.ndim > 1 and array.size > 1 and _is_alike(array):
-                    kept.alike.append(place)
+                    kept.alike.append((place, float(array[0])))
         self._before[id(optimizer)] = kept
         self._looks += 1
         self._spent += perf_counter_ns() - began

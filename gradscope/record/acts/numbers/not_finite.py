@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import ctypes
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
 
-from gradscope.record.acts.notes import leaves_of
+from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import seen
 from gradscope.record.notes.local_names import is_leaf
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from numpy.typing import NDArray
 
     from gradscope.record.acts.notes import Acts
+
+FIRST = 4
+"""So many numbers are kept that a line has read, and the last."""
 
 SMALL = 1024
 """So many elements are looked at of what a program prints, or takes out."""
@@ -60,6 +64,18 @@ class Sample:
         return value - value == 0.0
 
 
+@dataclass(eq=False, slots=True)
+class Read:
+    """What one line read."""
+
+    by: str
+    stack: int
+    code: CodeType  # kept, so that its id() stays its own
+    first: list[float] = field(default_factory=list)
+    last: float = 0.0
+    times: int = 0
+
+
 class NotFinite:
     """Tells of the first of each line and optimizer."""
 
@@ -68,6 +84,19 @@ class NotFinite:
         self._samples: dict[int, Sample] = {}  # by the act that made the optimizer
         self._told: set[int] = set()  # likewise
         self._lines: set[int] = set()
+        self._reads: dict[int, Read] = {}
+
+    def reads(self, frame: FrameType, by: str, number: float) -> None:
+        """The program reads a number that has a history, as a loss has."""
+        place = id(frame.f_code) + frame.f_lasti
+        read = self._reads.get(place)
+        if read is None:
+            stack = self._acts.session.sites.of_several(frame, FRAMES)
+            read = self._reads[place] = Read(by, stack, frame.f_code)
+        if read.times < FIRST:
+            read.first.append(number)
+        read.times += 1
+        read.last = number
 
     def read(self, frame: FrameType, by: str, number: float, *, history: bool) -> None:
         """The program has read a number that is none, or there is one in what it has read."""
@@ -104,6 +133,11 @@ class NotFinite:
     def ended(self) -> None:
         """The program is over."""
         acts, held = self._acts, set[int]()
+        for read in self._reads.values():
+            acts.note(
+                Deed.READ, None, stack=read.stack, by=read.by, first=read.first, last=read.last,
+                times=read.times,
+            )  # fmt: skip
         for optimizer in acts.optimizers():
             leaves, of = leaves_of(optimizer), acts.of(optimizer)
             held.update(map(id, leaves))
