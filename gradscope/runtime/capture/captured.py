@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradscope.runtime.capture.making import MORE_CODE, Making
+from gradscope.runtime.capture.making import CHANGES, MORE_CODE, Making
 from gradscope.runtime.capture.pieces import Pieces, cut, line_about
 from gradscope.runtime.capture.plan.plan import Plan
 from gradscope.runtime.capture.proving import proved
@@ -179,8 +179,9 @@ class Captured:
             if len(self.plans) > MOST_PLANS:
                 self._give_up([Stop(f"{MOST_PLANS} plans are made, and none fits")])
             return
-        if making.stops and making.stops[0].reason == MORE_CODE:
-            self._tries += 1
+        anew = self.plans and making.stops and making.stops[0].reason.startswith(CHANGES)
+        if anew or (making.stops and making.stops[0].reason == MORE_CODE):
+            self._tries += 1  # what was new in this call may not be in the next
             if self._tries < MOST_TRIES:
                 return
         cannot_cut = making.stops and not (making.stops[0].place or making.stops[0].about)

@@ -11,7 +11,9 @@ from gradscope.runtime.capture.plan.plan import Effects, Plan
 from gradscope.runtime.capture.plan.results import Results
 from gradscope.runtime.capture.reach.arguments import Arguments
 from gradscope.runtime.capture.reach.guards import Guards, TensorState, version_of
-from gradscope.runtime.capture.reach.reached import Holding, Reached, Unreadable, explained
+from gradscope.runtime.capture.reach.holdings import Holding
+from gradscope.runtime.capture.reach.objects import Unreadable
+from gradscope.runtime.capture.reach.reached import Reached, explained
 from gradscope.runtime.capture.recording.exchange import exchanged
 from gradscope.runtime.capture.recording.recording import Recording, Stop
 from gradscope.runtime.capture.recording.reviewed import SWITCHES
@@ -38,6 +40,7 @@ class Making:
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         self.recording = Recording(code, records=records)
         self.plan: Plan | None = None
+        self.in_tuples: set[int] = set()
 
     @property
     def stops(self) -> list[Stop]:
@@ -79,6 +82,10 @@ class Making:
         return result
 
     def _reached(self, arguments: Arguments) -> Reached:
+        if self.program.unseen:
+            raise Unreadable(self.program.unseen)
+        if arguments.unreadable(self.program):
+            raise Unreadable(arguments.unreadable(self.program))
         reached = Reached(self.program)
         reached.add(self.function, getattr(self.function, "__name__", "the step"))
         for module, name in SWITCHES:
@@ -90,8 +97,10 @@ class Making:
         unseen = explained(self.program, reached)
         if unseen:
             raise Unreadable(f"the variables of {unseen} cannot be seen")
-        if arguments.repeated:
-            raise Unreadable("a tensor is given twice")
+        self.in_tuples = reached.in_tuples
+        self.recording.containers |= reached.lists_and_dicts()
+        leaves = [leaf.value for leaf in arguments.leaves]
+        self.recording.containers |= {id(each) for each in leaves if isinstance(each, list | dict)}
         return reached
 
     def _states(self, reached: Reached, arguments: Arguments) -> list[TensorState]:
@@ -120,6 +129,8 @@ class Making:
                 nr = recording.new(state.array)
                 inputs[nr] = way
                 recording.named[nr] = ("argument" if state.place else "state", state.name, at)
+            elif state.place:
+                recording.stop(f"{state.name} is in the memory of another tensor", "")
             if state.grad is not None and recording.number(state.grad._array) is None:
                 meta = f"{state.name}._meta" if state.place else f"m{at}"
                 nr = recording.new(state.grad._array)
@@ -143,7 +154,8 @@ class Making:
                 for nr in refs(v)}  # fmt: skip
         given = {id(leaf.value): n for n, leaf in enumerate(guards.arguments.tensors)}
         outside = frozenset(inputs)
-        results = Results(result, recording, given, outside)
+        there = {id(state.tensor): state.tensor for state in states if not state.place}
+        results = Results(result, recording, given, there, outside)
         effects = self._effects(states, used)
         histories = results.with_history or any(c.part == "backward" for c in recording.calls)
         for state in states:
@@ -152,7 +164,7 @@ class Making:
         if changed:
             about = re.sub(r"^(len|vars|the keys of )\(*", "", changed)
             about = re.split(r"\W", about, maxsplit=1)[0]
-            recording.stop(f"the step changes what it reads: {changed}", "", about)
+            recording.stop(f"{CHANGES}: {changed}", "", about)
         guards = self._without_options(guards, states)
         if not recording.stops:
             self.plan = Plan(recording, guards, inputs, results, effects)
@@ -161,9 +173,12 @@ class Making:
 
     def _without_options(self, guards: Guards, states: list[TensorState]) -> Guards:
         """Guards that leave alone what steps of optimizers read anew, such as the learning rate."""
-        if "param_groups" in self.program.attributes or self.program.every_attribute:
+        program, steps = self.program, [c for c in self.recording.calls if c.kind == "step"]
+        if program.reads_options or "param_groups" in program.attributes:
             return guards
-        groups = {id(c.given[1].value) for c in self.recording.calls if c.kind == "step"}
+        groups = {id(call.given[1].value) for call in steps}
+        if program.every_attribute or self._named_elsewhere(guards, groups, steps):
+            return guards
         kept = [
             holding
             for holding in guards.holdings
@@ -176,6 +191,16 @@ class Making:
         ]
         states = [state for state in states if not state.place]
         return Guards([*kept, *numbers], states, guards.arguments)
+
+    def _named_elsewhere(self, guards: Guards, groups: set[int], steps: list[Any]) -> bool:
+        """Whether the program has options of an optimizer in hand, not by way of that."""
+        optimizers = {id(vars(call.given[0].value)) for call in steps}
+        lists = {id(call.given[0].value.param_groups) for call in steps}
+        known = groups | lists
+        return not known.isdisjoint(self.in_tuples) or any(
+            id(holding.value) in known and id(holding.owner) not in optimizers | lists
+            for holding in guards.holdings
+        )
 
     def _changed(self, guards: Guards, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """What the step has changed besides numbers and gradients."""
@@ -243,4 +268,5 @@ class Making:
 READ_ANEW = frozenset(("lr", "betas", "eps", "weight_decay", "alpha"))
 """Options that a step of an optimizer reads each time it is called."""
 
+CHANGES = "the step changes what it reads"
 MORE_CODE = "other code ran than before"

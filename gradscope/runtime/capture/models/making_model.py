@@ -13,7 +13,7 @@ from gradscope.runtime.capture.models.model_plan import ModelGuards, ModelPlan
 from gradscope.runtime.capture.proving import FAILURES, Moment
 from gradscope.runtime.capture.reach.arguments import Arguments
 from gradscope.runtime.capture.reach.guards import TensorState, version_of
-from gradscope.runtime.capture.reach.reached import Unreadable
+from gradscope.runtime.capture.reach.objects import Unreadable
 from gradscope.runtime.capture.recording.exchange import exchanged
 from gradscope.runtime.capture.recording.recording import PLAIN
 from gradscope.runtime.capture.recording.watching import Watching

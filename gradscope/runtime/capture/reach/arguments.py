@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from gradscope.runtime.capture.recording.recording import PLAIN
+from gradscope.runtime.capture.recording.watching import Program
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -44,6 +46,19 @@ class Arguments:
                 self.tensors.append(leaf)
         self.facts = [_facts(leaf.value) for leaf in self.tensors]
 
+    def unreadable(self, program: Program) -> str:
+        """Why no guard could be written for these arguments; empty if one can."""
+        if self.repeated:
+            return "a tensor is given twice"
+        for leaf in self.leaves:
+            if type(leaf.value) is dict and not all(map(_is_spelled, leaf.value)):
+                return f"a key of {leaf.place} is no plain value"
+        for leaf in self.tensors:
+            names = leaf.value.__dict__
+            if names and (program.every_attribute or not program.attributes.isdisjoint(names)):
+                return f"{leaf.place} has attributes of its own"
+        return ""
+
     def leaves_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Leaf]:
         """The tensors among other arguments."""
         found = [*leaves(args, "args"), *leaves(kwargs, "kwargs")]
@@ -70,6 +85,8 @@ class Arguments:
                 scope[f"y{place}"] = kind
                 tests.append(f"{leaf.place}.__class__ is y{place}")
                 tests.append(f"len({leaf.place}) == {len(value)}")
+                if kind is dict and len(value) > 1:
+                    tests.append(f"[*{leaf.place}] == {list(value)!r}")
             elif isinstance(value, PLAIN):
                 scope[f"y{place}"] = value
                 tests.append(f"same({leaf.place}, y{place})")
@@ -118,8 +135,16 @@ def _facts(tensor: Any) -> tuple[Any, ...]:
             known = (tensor.requires_grad, tensor.is_leaf, listened, held, meta.fw_grad is None)
     return (
         tensor.__class__, array.shape, array.dtype, array.strides, array.flags.writeable,
-        bool(tensor.__dict__), known,
+        bool(tensor.__dict__), tensor._base is None, known,
     )  # fmt: skip
+
+
+def _is_spelled(key: Any) -> bool:
+    """Whether a key is what its text says."""
+    try:
+        return type(literal_eval(repr(key))) is type(key)
+    except (SyntaxError, TypeError, ValueError):
+        return False
 
 
 def _same(value: Any, before: Any) -> bool:

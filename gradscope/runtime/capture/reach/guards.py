@@ -11,11 +11,8 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
 from gradscope.runtime.capture.reach.arguments import Arguments
-from gradscope.runtime.capture.reach.reached import ABSENT, Holding
-from gradscope.runtime.capture.recording.recording import PLAIN
+from gradscope.runtime.capture.reach.holdings import ABSENT, Holding, brief, now, same
 from gradscope.runtime.core.generated.texts import code_of
 from gradscope.runtime.core.state.generator import Generator
 
@@ -130,10 +127,10 @@ class Guards:
             key = self._name("k", holding.key)
         if holding.kind == "size":
             return f"len({owner}) == {holding.value}"
-        if holding.kind == "set":
-            return f"{owner} == {value}"
         if holding.kind == "keys":  # in their order
             return f"[*{owner}] == {value}"
+        if holding.kind == "ids":
+            return f"[*map(id, {owner})] == {value}"
         if holding.kind == "type":
             return f"{owner}[{key}].__class__ is {value}"
         if holding.kind == "cell":
@@ -141,8 +138,6 @@ class Guards:
         if holding.kind == "slot":
             self.scope["ABSENT"] = ABSENT
             return f"getattr({owner}, {key}, ABSENT) is {value}"
-        if holding.kind == "class":
-            return f"{owner}.__dict__[{key}] is {value}"
         if holding.value is ABSENT:
             return f"{key} not in {owner}"
         return f"{owner}[{key}] is {value}"
@@ -155,17 +150,21 @@ class Guards:
     def _tensor(self, nr: int, state: TensorState) -> list[str]:
         self.scope[f"t{nr}"], self.scope[f"a{nr}"] = state.tensor, state.array
         tests = [f"t{nr}._array is a{nr}"]
+        if state.leaf:  # and it stays one, without a history
+            tests.append(f"t{nr}._edge is None")
         if state.meta is None:
             return [*tests, f"t{nr}._meta is None"]
         self.scope[f"m{nr}"] = state.meta
         tests += [f"t{nr}._meta is m{nr}", f"m{nr}.requires_grad is {state.meta.requires_grad}"]
+        if state.meta.is_view:  # its base may have got a history
+            tests.append(f"t{nr}.requires_grad is {state.needs_grad}")
         if state.needs_grad and state.leaf:
             self.scope["listened"] = listened
             heard = f"listened(m{nr})"
             plain = f"m{nr}.hooks or m{nr}.post_accumulate_hooks"
             quick = f"not ({plain}) and (m{nr}.accumulator is None or quiet(m{nr}.accumulator))"
             self.scope["quiet"] = quiet
-            tests += [f"t{nr}._edge is None", heard if state.listened else f"({quick})"]
+            tests += [heard if state.listened else f"({quick})"]
         return [*tests, *self._grad(nr, state)]
 
     def _grad(self, nr: int, state: TensorState) -> list[str]:
@@ -218,9 +217,12 @@ class Guards:
         if array is not self.scope[f"a{nr}"]:
             if layout(array) != layout(state.array):
                 return "the layout"
-            if any(array is other.tensor._array for other in self.states if other is not state):
+            others = [other for other in self.states if other is not state]
+            if any(array is o.tensor._array or state.array is o.array for o in others):
                 return "the memory"
             changed[f"a{nr}"] = array
+        if state.leaf and tensor._edge is not None:
+            return "the history"
         meta = tensor._meta
         if meta is not state.meta:
             return "what autograd knows"
@@ -237,54 +239,3 @@ class Guards:
         if meta.grad is not None and layout(meta.grad._array) != self._grads[nr]:
             return "the layout of the gradient"
         return ""
-
-
-def now(holding: Holding) -> Any:
-    """What is there now; ABSENT if there is nothing."""
-    owner, key = holding.owner, holding.key
-    try:
-        if holding.kind == "size":
-            return len(owner)
-        if holding.kind == "set":
-            return frozenset(owner)
-        if holding.kind == "keys":
-            return list(owner)
-        if holding.kind == "type":
-            return type(owner[key])
-        if holding.kind == "cell":
-            return owner.cell_contents
-        if holding.kind == "slot":
-            return getattr(owner, key, ABSENT)
-        if holding.kind == "class":
-            return owner.__dict__[key]
-        return owner[key]
-    except (KeyError, IndexError, ValueError):
-        return ABSENT
-
-
-def same(found: Any, before: Any) -> bool:
-    """Whether a value is the one before, or a plain one that nobody can tell from it."""
-    if found is before:
-        return True
-    if type(found) is not type(before):
-        return False
-    if isinstance(found, float | complex):
-        return repr(found) == repr(before)  # -0.0 is not 0.0, and NaN is NaN
-    if isinstance(found, tuple | list):  # a list of keys
-        return len(found) == len(before) and all(map(same, found, before))
-    if isinstance(found, np.generic):
-        return found.tobytes() == before.tobytes()
-    if isinstance(found, (*PLAIN, frozenset)) or _is_a_bound_method(found):
-        return bool(found == before)
-    return False
-
-
-def _is_a_bound_method(value: Any) -> bool:
-    return type(value) is type("".join) or type(value).__name__ == "method"
-
-
-def brief(value: Any) -> str:
-    if value is ABSENT:
-        return "not there"
-    text = repr(value) if isinstance(value, PLAIN) else f"a {type(value).__name__}"
-    return text if len(text) <= 40 else text[:37] + "…"

@@ -69,6 +69,7 @@ class Recording:
         self.told: dict[int, int] = {}  # writes that calls count themselves, by id of the tensor
         self.begun: dict[int, tuple[int, int]] = {}  # gradients begun, with their first version
         self.leaves: set[int] = set()  # the tensors that were there before, by id
+        self.containers: set[int] = set()  # the lists and dicts that were there before, by id
         self.facts: dict[int, Facts] = {}
         self.named: dict[int, tuple[str, str, int]] = {}
         """Of arrays that were there: what they are, a name, and whose among the tensors."""

@@ -19,6 +19,8 @@ from gradscope.runtime.capture.recording.recording import Recording
 HARMLESS: Any = object()
 CONSTANT: Any = object()
 DRAWN: Any = object()
+ANSWER: Any = object()
+"""What the runtime may ask of a tensor, but not the program: no guard looks at it."""
 
 MODULES = (
     "core.autograd.engine.",
@@ -191,12 +193,15 @@ FUNCTIONS: dict[str, Any] = {
     ),
     **_names(
         "core.tensors.tensor.geometry",
-        "Geometry.stride Geometry.storage_offset Geometry.is_contiguous",
+        "Geometry.stride Geometry.is_contiguous",
         HARMLESS,
     ),
+    **_names("core.tensors.tensor.geometry", "Geometry.storage_offset", ANSWER),
+    **_names("core.tensors.tensor.tensor", "Tensor._version Tensor.untyped_storage", ANSWER),
+    **_names("core.tensors.memory.typed_storage", "storage", ANSWER),
     **_names(
         "core.tensors.tensor.tensor",
-        "alias_of Tensor.from_array Tensor.data Tensor.untyped_storage",
+        "alias_of Tensor.from_array Tensor.data",
         HARMLESS,
     ),
     **_names("core.tensors.placement", "wrapped_on place", HARMLESS),

@@ -10,6 +10,7 @@ Everything else is the program's: what its code reads is kept, for the guards (s
 
 from __future__ import annotations
 
+import builtins
 import dis
 import gc
 import sys
@@ -18,8 +19,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    MethodDescriptorType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +40,7 @@ IMPORTING = "importlib._bootstrap"
 STAND_INS = "<frozen importlib._bootstrap>"
 """Their file: Note [A frame that is not there] in record/acts/stand_ins.py."""
 OURS, FOREIGN, SHUFFLES, LOOKS, DRAWS = range(5)
+OPTIMIZERS = "gradscope.runtime.optim."
 RUNS_PROGRAMS = ("gradscope.runtime", "gradscope.callbacks")
 
 
@@ -49,39 +58,91 @@ class Program:
     """Their code, and their globals."""
     attributes: set[str] = field(default_factory=set)
     every_attribute: bool = False  # whether names are made at run time (getattr, vars)
+    passed: set[str] = field(default_factory=set)
+    """Names whose values are not called at once: who calls them may be C."""
+    unseen: str = ""  # a function in C among these values that no recording sees when it is called
+    reads_options: bool = False  # whether it asks for the options of optimizers
 
     def add(self, code: CodeType, scope: dict[str, Any]) -> None:
-        if code not in self.codes:
-            self.codes[code] = scope
-            self.attributes |= names_in(code)[1]
-            if MATCHED in self.attributes or not BY_STRINGS.isdisjoint(self.attributes):
+        if code in self.codes:
+            return
+        self.codes[code] = scope
+        names = names_in(code)
+        self.attributes |= names.attributes
+        self.passed |= names.passed
+        if MATCHED in self.attributes or not BY_STRINGS.isdisjoint(self.attributes):
+            self.every_attribute = True
+        for name in sorted(names.passed):
+            value = scope.get(name, vars(builtins).get(name))
+            reason = c_function(value) if isinstance(value, C_FUNCTIONS) else ""
+            if reason == EVERY_ATTRIBUTE:
                 self.every_attribute = True
+            elif reason:
+                self.unseen = f"{name} may be called where no recording sees it"
+
+    def shuffles(self, code: CodeType, module: str) -> None:
+        """A library's function ran that reads attributes of the program's objects."""
+        self.attributes |= names_in(code).attributes
+        self.every_attribute = self.every_attribute or module == "dataclasses"
 
     def of_globals(self) -> Iterator[tuple[dict[str, Any], str]]:
         """Each global name that may have been read or written, with its namespace."""
         for code, scope in self.codes.items():
-            for name in sorted(names_in(code)[0]):
+            for name in sorted(names_in(code).of_globals):
                 yield scope, name
 
-    def size(self) -> tuple[int, bool]:
-        return len(self.codes), self.every_attribute
+    def of_imports(self) -> Iterator[tuple[dict[str, Any], str, int]]:
+        """Each module that is imported while the step runs, and how many packages above."""
+        for code, scope in self.codes.items():
+            for name, above in sorted(names_in(code).imports):
+                yield scope, name, above
+
+    def size(self) -> tuple[Any, ...]:
+        return len(self.codes), self.every_attribute, len(self.attributes), self.reads_options
+
+
+class Names(NamedTuple):
+    """What code mentions by name."""
+
+    of_globals: frozenset[str]
+    attributes: frozenset[str]
+    imports: frozenset[tuple[str, int]]
+    passed: frozenset[str]  # globals and attributes whose values are not called at once
 
 
 @cache
-def names_in(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """The global names and the attributes that code mentions."""
-    found: tuple[set[str], set[str]] = (set(), set())
+def names_in(code: CodeType) -> Names:
+    """The names that code mentions."""
+    of_globals, attributes, passed = set(), set(), set()
+    imports: set[tuple[str, int]] = set()
+    constants: list[Any] = []
     for instruction in dis.get_instructions(code):
         name, kind = instruction.argval, instruction.opname
-        if kind == "MATCH_CLASS":
-            found[1].add(MATCHED)
-        if not isinstance(name, str):
-            continue
-        if kind.endswith(("_GLOBAL", "_NAME")):
-            found[0].add(name)
-        elif kind.endswith(("_ATTR", "_METHOD")) or kind == "IMPORT_FROM":
-            found[1].add(name)
-    return frozenset(found[0]), frozenset(found[1])
+        if kind in ("LOAD_CONST", "LOAD_SMALL_INT"):
+            constants.append(name)
+        elif kind == "MATCH_CLASS":
+            attributes.add(MATCHED)
+        elif kind == "IMPORT_NAME":
+            imports.add((name, constants[-2]))
+        elif isinstance(name, str) and kind.endswith(("_GLOBAL", "_NAME")):
+            of_globals.add(name)
+            if kind == "LOAD_GLOBAL" and not _is_called(instruction):
+                passed.add(name)
+        elif isinstance(name, str) and kind.endswith(("_ATTR", "_METHOD", "IMPORT_FROM")):
+            attributes.add(name)
+            if kind == "LOAD_ATTR" and not (CALLED_BY_ATTR and _is_called(instruction)):
+                passed.add(name)
+    return Names(
+        frozenset(of_globals), frozenset(attributes), frozenset(imports), frozenset(passed)
+    )
+
+
+CALLED_BY_ATTR = sys.version_info >= (3, 12)  # before, there was LOAD_METHOD
+
+
+def _is_called(instruction: dis.Instruction) -> bool:
+    """Whether what is loaded is called next."""
+    return bool((instruction.arg or 0) & 1)
 
 
 class Watching:
@@ -115,10 +176,14 @@ class Watching:
         if self._looks_aside(frame, event, module, is_programs=kind == FOREIGN and not what):
             return
         if event == "call":
+            if module.startswith(OPTIMIZERS) and asks_for_options(code):
+                self.program.reads_options = True
             if kind == FOREIGN and not what:
                 self.program.add(code, frame.f_globals)
             elif kind == FOREIGN and not _called_by_runtime(frame):
                 recording.stop(what)
+            elif kind == SHUFFLES:
+                self.program.shuffles(code, module)
             elif kind == LOOKS and recording.records:  # else it may be in a kernel
                 self._look_closer(frame, what)
             elif kind == DRAWS and recording.records and not self._made:
@@ -160,6 +225,10 @@ class Watching:
         found = reviewed.FUNCTIONS.get(name)
         if found is None:
             self.recording.stop(reviewed.why_not(name))
+        elif found is reviewed.ANSWER:
+            above = frame.f_back
+            if above is not None and above.f_code in self.program.codes:
+                self.recording.stop(f"{reviewed.in_words(name)} is asked for, which may change")
         elif found is not reviewed.HARMLESS:
             reason = found(self.recording, frame.f_locals)
             if reason is reviewed.CONSTANT or reason is reviewed.DRAWN:
@@ -173,6 +242,13 @@ class Watching:
             self.recording.constant(result._array)
         elif reason is reviewed.DRAWN and result is not None:
             reviewed.drawn(self.recording, frame, given, result)
+
+
+@cache
+def asks_for_options(code: CodeType) -> bool:
+    """Whether code of the runtime looks at groups of parameters, other than to do a step."""
+    names = names_in(code).attributes
+    return "param_groups" in names and code.co_name not in ("step", "zero_grad")
 
 
 def _is_watchers(module: str) -> bool:
@@ -234,6 +310,9 @@ def _of_runtime(code: CodeType, module: str) -> tuple[int, str]:
 
 
 EVERY_ATTRIBUTE = "every attribute"
+C_FUNCTIONS = (
+    BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType,
+)  # fmt: skip
 
 
 def c_function(function: Any) -> str:
@@ -248,7 +327,8 @@ def c_function(function: Any) -> str:
         return ""
     kind: Any = owner if isinstance(owner, type) else type(owner)
     if module is None and owner is not None and kind in reviewed.CONTAINERS:
-        return ""
+        by_name = kind is str and name in ("format", "format_map")  # "{0.rate}"
+        return EVERY_ATTRIBUTE if by_name else ""
     objclass = getattr(function, "__objclass__", None)
     if objclass in reviewed.CONTAINERS or (objclass is object and name == "__init__"):
         return ""
