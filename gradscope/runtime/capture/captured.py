@@ -108,6 +108,10 @@ class Captured:
         finally:
             _recording.release()
 
+    def __reduce__(self) -> Any:
+        """A copy begins anew, with the copy of the step."""
+        return Captured, (self.function,)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 

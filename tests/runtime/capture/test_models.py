@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -148,6 +149,70 @@ def test_another_shape_mode_or_module_makes_another_plan() -> None:
     assert len(run.capture.plans) == 3
     assert "training was True, is False" in run.capture.recaptured[-1]
     assert run.capture.recaptured[0].startswith("args[0] was float32 of 4×6")
+
+
+class TwoHeads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.first, self.second = nn.Linear(6, 4), nn.Linear(4, 3), nn.Linear(4, 2)
+        self.scale, self.kept = 1.0, [1.0]
+
+    def forward(self, x: Any) -> Any:
+        hidden = self.trunk(x).tanh() * self.scale
+        return self.first(hidden), self.second(hidden) / 0
+
+
+@pytest.mark.parametrize("used", [(0,), (0, 0, 0), (0, 2), ()])
+def test_results_that_no_loss_is_made_of_get_no_gradients(used: tuple[int, ...]) -> None:
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        model = TwoHeads()
+        run = replayed(model, X) if compiled else model
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        for nr in range(4):
+            optimizer.zero_grad()
+            made = run(X)
+            made[used[nr % len(used)] // 2 if used else nr % 2].nan_to_num().sum().backward()
+            optimizer.step()
+            found.append(left(model))
+
+    assert found[:4] == found[4:]
+
+
+def test_a_weight_that_is_written_to_is_not_used_though_only_a_view_of_it_is_kept() -> None:
+    model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6))
+    run = replayed(model, X)
+    made = run(X)
+    with torch.no_grad():
+        model[1].weight.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        made.sum().backward()
+
+
+def test_a_copy_is_of_the_copied_model_and_what_is_set_is_the_models() -> None:
+    model = TwoHeads()
+    run = replayed(model, X)
+    copied = copy.deepcopy(run)
+    with torch.no_grad():
+        model.trunk.weight.zero_()
+    run.scale = 2.0
+    run.second = nn.Linear(4, 2)
+
+    assert bits(copied(X)[0].detach()) == bits(copied._orig_mod(X)[0].detach())
+    assert bits(run(X)[1].detach()) == bits(model(X)[1].detach())
+    assert (model.scale, copied.scale, len(list(run.parameters()))) == (2.0, 1.0, 6)
+    assert copied._orig_mod is copied.capture.model is not model
+
+
+def test_a_list_that_the_model_keeps_is_returned_as_it_is() -> None:
+    class Keeping(TwoHeads):
+        def forward(self, x: Any) -> Any:
+            return self.first(self.trunk(x)), self.kept
+
+    model = Keeping()
+    run = torch.compile(model)
+    assert [run(X)[1] is model.kept for _ in range(4)] == [True] * 4
 
 
 class Branching(nn.Module):

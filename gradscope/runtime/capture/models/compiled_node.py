@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gradscope.runtime.core.errors.engine import saved_values as errors
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import Node, new
@@ -29,11 +27,7 @@ class CompiledFunctionBackward(Node):
         for counter, before, what in self.watched:
             if counter.value != before:
                 raise errors.modified_in_place(self, "", what, "", counter, before, counter.value)
-        given = tuple(
-            np.zeros(shape, dtype) if grad is None else grad
-            for grad, (shape, dtype) in zip(grads, self.input_metadata, strict=True)
-        )
-        found: Sequence[Any] = self.backward((self._saved, given), {})
+        found: Sequence[Any] = self.backward(self._saved, grads)
         return found
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from gradscope.runtime.autograd import grad as gradients_of
 from gradscope.runtime.capture.making import MORE_CODE, Making
-from gradscope.runtime.capture.models.model_plan import ModelGuards, ModelPlan
+from gradscope.runtime.capture.models.model_plan import Backward, ModelGuards, ModelPlan
 from gradscope.runtime.capture.proving import FAILURES, Moment
 from gradscope.runtime.capture.reach.arguments import Arguments
 from gradscope.runtime.capture.reach.guards import TensorState, version_of
@@ -21,6 +22,9 @@ from gradscope.runtime.capture.told import tensors_in
 from gradscope.runtime.core.tensors.default_generator import default_generator
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap
+
+MOST_OUTS = 3
+"""Of each choice of results a backward is recorded: the program may use some of them only."""
 
 
 class MakingModel(Making):
@@ -51,25 +55,46 @@ class MakingModel(Making):
             dummies = [_standing_for(each) for each in outs]
             for nr, each in enumerate(dummies):
                 inputs[recording.new(each._array)] = f"args[1][{nr}]"
-            found: Any = ()
-            if outs and leaves and not recording.stops:
-                wanted = [leaf.tensor for leaf in leaves]
-                found = gradients_of(outs, wanted, dummies, retain_graph=True, allow_unused=True)
+            if len(outs) > MOST_OUTS:
+                recording.stop(
+                    f"the model returns more than {MOST_OUTS} tensors with a history", ""
+                )
+            backwards: list[Backward] = []
+            found: list[Any] = []
+            numbers = recording.numbers_now()
+            for of in product((True, False), repeat=len(outs)) if leaves else ():
+                if any(of) and not recording.stops:
+                    recording.go_back_to(numbers)
+                    backwards.append(self._backward(of, outs, leaves, dummies, found))
+            recording.go_back_to(numbers)
         if self.program.size() != size:
             recording.stop(MORE_CODE, "")
-        numbers = [None if g is None else recording.number(g._array) for g in found]
         self._look_over(result, states, arguments, guards, args, kwargs, inputs)
-        if any(g is not None and nr is None for g, nr in zip(found, numbers, strict=True)):
-            recording.stop("a gradient's origin is not seen", "")
         if recording.stops:
             return result
         plan = ModelPlan(
-            recording, guards, inputs, forward_calls, result, leaves if found else (), numbers,
-            self._writes(states),
+            recording, guards, inputs, forward_calls, result, leaves if backwards else (),
+            backwards, self._writes(states),
         )  # fmt: skip
-        if self._is_proved(plan, before, tensors, (result, dummies, found), args, kwargs):
+        made = result, dummies, [each.of for each in backwards], found
+        if self._is_proved(plan, before, tensors, made, args, kwargs):
             self.model_plan = plan
         return result
+
+    def _backward(
+        self, of: tuple[bool, ...], outs: Any, leaves: Any, dummies: Any, found: list[Any]
+    ) -> Backward:
+        """Run a backward from some of the results, as the program may do."""
+        recording, first = self.recording, len(self.recording.calls)
+        roots = [each for each, is_root in zip(outs, of, strict=True) if is_root]
+        given = [each for each, is_root in zip(dummies, of, strict=True) if is_root]
+        wanted = [leaf.tensor for leaf in leaves]
+        grads = gradients_of(roots, wanted, given, retain_graph=True, allow_unused=True)
+        numbers = [None if g is None else recording.number(g._array) for g in grads]
+        if any(g is not None and nr is None for g, nr in zip(grads, numbers, strict=True)):
+            recording.stop("a gradient's origin is not seen", "")
+        found.append(grads)
+        return Backward(of, first, len(recording.calls), tuple(numbers))
 
     def _outs(self, result: Any) -> list[Any]:
         return [each for each in tensors_in(result) if each.requires_grad]
@@ -81,6 +106,8 @@ class MakingModel(Making):
         """Stop where a replay would not leave what the call has left."""
         recording = self.recording
         arrays = []
+        if any(id(each) in recording.containers for each in _containers_in(result)):
+            recording.stop("the model returns a list or dict that was there before", "")
         for each in _leaves_of(result):
             if isinstance(each, Tensor):
                 nr = recording.number(each._array)
@@ -113,20 +140,25 @@ class MakingModel(Making):
         kwargs: Any,
     ) -> bool:  # fmt: skip
         """Run both plans on the numbers from before, and compare."""
-        result, dummies, grads = wanted
+        result, dummies, patterns, grads = wanted
         after = Moment(tensors, [default_generator, *plan.guards.generators()])
         before.put_back()
         try:
             made = list(tensors_in(plan.replay(args, kwargs)))
             edge = next((each._edge for each in made if each._edge is not None), None)
-            again = () if edge is None else edge[0].run_arrays([each._array for each in dummies])
+            again = [
+                edge[0].run_arrays([d._array if is_root else None for d, is_root in pairs])
+                for pairs in ([*zip(dummies, of, strict=True)] for of in patterns)
+                if edge is not None
+            ]
         except FAILURES as error:
             reason = f"the replay fails: {error}"
         else:
             reason = after.differs([str(nr) for nr in range(len(tensors))], 0.0)
             for one, other in zip(made, tensors_in(result), strict=True):
                 reason = reason or _differ(one._array, other._array, "a result")
-            for one, other in zip(again, grads, strict=True):
+            both = zip(again, grads, strict=True)
+            for one, other in (pair for two in both for pair in zip(*two, strict=True)):
                 if (one is None) is not (other is None):
                     reason = reason or "a gradient"
                 elif one is not None:
@@ -149,6 +181,13 @@ def _standing_for(out: Any) -> Any:
 def _differ(found: Any, wanted: Any, what: str) -> str:
     same = found.shape == wanted.shape and found.dtype == wanted.dtype
     return "" if same and found.tobytes() == wanted.tobytes() else what
+
+
+def _containers_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple | dict):
+        yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _containers_in(item)
 
 
 def _leaves_of(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -17,6 +18,16 @@ from gradscope.runtime.capture.told import tensors_in
 from gradscope.runtime.core.generated.texts import code_of
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 from gradscope.runtime.core.tensors.wrapping import wrap
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """A backward that was recorded: of which results, by which calls, to which gradients."""
+
+    of: tuple[bool, ...]
+    first: int
+    end: int
+    grads: tuple[int | None, ...]
 
 
 class ModelGuards(Guards):
@@ -41,7 +52,7 @@ class ModelPlan:
         forward_calls: int,
         results: Any,
         leaves: Sequence[TensorState],
-        grads: Sequence[int | None],
+        backwards: Sequence[Backward],
         writes: Sequence[tuple[TensorState, int]],
     ) -> None:
         self.guards = guards
@@ -49,28 +60,31 @@ class ModelPlan:
         self.writes = writes
         self.calls = recording.calls
         self.forward_calls = forward_calls
+        self.backward_calls = backwards[0].end - forward_calls if backwards else 0
         self.replays = 0
         self._results = results
         self._tensors = list(tensors_in(results))
         outs = [recording.known(each._array) for each in self._tensors]
         self._needs = [each.requires_grad for each in self._tensors]
-        first, second = self.calls[:forward_calls], self.calls[forward_calls:]
-        wanted = [nr for nr in grads if nr is not None]
-        read = {nr for call in second for nr in _read(call)} | set(wanted)
-        made = {nr for call in second for nr in made_by(call)}
-        dummies = {nr for nr, way in inputs.items() if way.startswith("args[1][")}
-        fixed = {nr for nr, way in inputs.items() if way.isidentifier()}
-        saved = sorted(read - made - dummies - fixed)
+        self._given_nrs = {n for n, way in inputs.items() if way.startswith("args[1][")}
+        self._fixed = {n for n, way in inputs.items() if way.isidentifier()}
+        read = {nr for each in backwards for nr in self._read_by(each)}
+        saved = sorted(read - self._given_nrs - self._fixed)
         places = {id(leaf.value): leaf.place for leaf in guards.arguments.tensors}
-        before = {nr: way for nr, way in inputs.items() if nr not in dummies}
+        before = {nr: way for nr, way in inputs.items() if nr not in self._given_nrs}
         self._forward = self._function(
-            Text(first, before, places, [*outs, *saved], guards.scope, mark="f")
+            Text(
+                self.calls[:forward_calls], before, places, [*outs, *saved], guards.scope, mark="f"
+            )
         )
-        after = {nr: way for nr, way in inputs.items() if nr in fixed or nr in dummies}
-        after |= {nr: f"args[0][{place}]" for place, nr in enumerate(saved)}
-        self.backward = self._function(Text(second, after, {}, wanted, guards.scope, mark="b"))
-        self._where = tuple([None if nr is None else wanted.index(nr) for nr in grads])
-        kept = set(saved) | (read & fixed)
+        known = {nr: way for nr, way in inputs.items() if nr in self._fixed | self._given_nrs}
+        known |= {nr: f"args[0][{place}]" for place, nr in enumerate(saved)}
+        self._backs = {
+            each.of: self._backward(each, dict(known), f"b{nr}_")
+            for nr, each in enumerate(backwards)
+        }
+        kept = set(saved) | (read & self._fixed)
+        self._sharing: list[TensorState] | None = None
         self._kept_outs = [nr in kept for nr in outs]
         self._views = [each._base is not None for each in self._tensors]
         self._watched = [s for s in guards.states if recording.number(s.array) in kept]
@@ -83,6 +97,20 @@ class ModelPlan:
         self._given = eval(  # noqa: S307  (our own text)
             f"lambda args, kwargs: ({''.join(f'{leaf.place}, ' for leaf in arguments)})"
         )
+
+    def _read_by(self, backward: Backward) -> set[int]:
+        """The arrays that were there before a backward and that it reads."""
+        calls = self.calls[backward.first : backward.end]
+        read = {nr for call in calls for nr in _read(call)}
+        read |= {nr for nr in backward.grads if nr is not None}
+        return read - {nr for call in calls for nr in made_by(call)}
+
+    def _backward(self, backward: Backward, known: dict[int, str], mark: str) -> Any:
+        """A backward as a function, and where among its results each leaf's gradient is."""
+        wanted = [nr for nr in backward.grads if nr is not None]
+        calls = self.calls[backward.first : backward.end]
+        run = self._function(Text(calls, known, {}, wanted, self.guards.scope, mark=mark))
+        return run, tuple([None if nr is None else wanted.index(nr) for nr in backward.grads])
 
     def _function(self, writer: Text) -> Callable[..., Any]:
         code = code_of("replay", writer.written(), "a captured model")
@@ -106,12 +134,15 @@ class ModelPlan:
     def _give_history(self, made: Sequence[Any], saved: tuple[Any, ...], given: Any) -> None:
         leaves = [given[int(s.place)] if s.place else s.tensor for s in self.leaves]
         edges = [leaf.gradient_edge() or (None, 0) for leaf in leaves]
-        read = [state.tensor for state in self._watched]
+        if self._sharing is None:
+            self._sharing = [s for s in self.guards.states if _shares(s.tensor, saved)]
+            self._watched_given += [n for n, t in enumerate(given) if _shares(t, saved)]
+        read = [state.tensor for state in (*self._watched, *self._sharing)]
         read += [given[place] for place in self._watched_given]
         read += [
             each
             for each, kept, view in zip(made, self._kept_outs, self._views, strict=True)
-            if kept or (view and any(np.may_share_memory(each._array, one) for one in saved))
+            if kept or (view and _shares(each, saved))
         ]
         watched = tuple([(c := _counter(each), c.value, each.type()) for each in read])
         needing = [each for each, needs in zip(made, self._needs, strict=True) if needs]
@@ -120,9 +151,15 @@ class ModelPlan:
         for nr, each in enumerate(needing):
             each._edge = (node, nr)
 
-    def _back(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
-        found = self.backward(args, kwargs)
-        return tuple([None if place is None else found[place] for place in self._where])
+    def _back(self, saved: Sequence[Any], grads: Sequence[Any]) -> Sequence[Any]:
+        run, where = self._backs[tuple([grad is not None for grad in grads])]
+        found = run((saved, grads), {})
+        return tuple([None if place is None else found[place] for place in where])
+
+
+def _shares(tensor: Any, arrays: Sequence[Any]) -> bool:
+    """Whether one of these arrays is in a tensor's memory."""
+    return any(np.may_share_memory(tensor._array, array) for array in arrays)
 
 
 def _counter(tensor: Any) -> Any:

@@ -35,6 +35,19 @@ class OptimizedModule(Module):
             return self.__dict__["_modules"][name]
         return getattr(self._orig_mod, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """What the program gives it belongs to the model."""
+        own = self.__dict__
+        if "_orig_mod" not in own.get("_modules", ()) or (name in own and name != "training"):
+            super().__setattr__(name, value)
+            return
+        if name == "training":
+            super().__setattr__(name, value)
+        setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
     def train(self, mode: bool = True) -> Any:
         return super().train(mode)
 
@@ -61,6 +74,10 @@ class CapturedModel:
         self._watched = False
         self._tries = 0
         self._said: set[str] = set()
+
+    def __reduce__(self) -> Any:
+        """A copy begins anew, with the copy of the model."""
+        return CapturedModel, (self.model,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         here = probe.here
@@ -125,7 +142,7 @@ class CapturedModel:
         lines = [f"{self.name}: {many} plan{'' if many == 1 else 's'}"]
         lines += [f"not replayed: {stop}" for stop in self.stops]
         for plan in self.plans:
-            first, last = plan.forward_calls, len(plan.calls) - plan.forward_calls
+            first, last = plan.forward_calls, plan.backward_calls
             lines.append(
                 f"{first} calls on arrays forward, {last} backward; replayed {plan.replays} times"
             )

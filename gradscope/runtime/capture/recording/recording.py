@@ -94,6 +94,15 @@ class Recording:
         self._numbers.pop(number, None)
         self._alive.pop(number, None)
 
+    def numbers_now(self) -> dict[int, tuple[int, Any]]:
+        """The numbers of the arrays that are there, to go back to."""
+        return {key: (nr, self._alive[key]) for key, nr in self._numbers.items()}
+
+    def go_back_to(self, numbers: dict[int, tuple[int, Any]]) -> None:
+        """Let arrays that are still there have the numbers they had, and others none."""
+        alive = self._alive
+        self._numbers = {key: nr for key, (nr, it) in numbers.items() if alive.get(key) is it}
+
     def number(self, array: Any) -> int | None:
         """The number of an array that is known."""
         return self._numbers.get(id(array))
