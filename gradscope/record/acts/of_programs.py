@@ -115,7 +115,7 @@ def _clipped_by(name: str, limit: str, not_finite: NotFinite) -> Tell:
         if norm is not None and norm.device.type == "cpu":
             found = facts["norm"] = float(norm.detach())
             if found - found != 0:
-                not_finite.read(frame, name, found, history=False)
+                not_finite.read(frame, name, found)
         if module is not None:
             leaves = list(module.parameters())
         elif hasattr(leaves, "requires_grad"):

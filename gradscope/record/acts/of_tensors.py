@@ -222,7 +222,7 @@ class OfTensors:
         self, _acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
         if result - result != 0:
-            self._not_finite.read(frame, "item", result, history=given[0].requires_grad)
+            self._not_finite.read(frame, "item", result, given[0])
         if given[0].requires_grad:
             self._not_finite.reads(frame, "item", result)
             if self._is_grad_enabled():

@@ -92,9 +92,10 @@ class Deed(StrEnum):
     # reads-grad (apart: in a function without a backward); name: the
     # method's, variable's, or attribute's
     WARNING = "warning"  # category, text
-    NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one), the first of
-    # each line; parameters, gradients (of an optimizer, or at the end of those that none holds:
-    # tensors, of so many; when: before its first step, behind the step of this act, at the end)
+    NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one; made: when,
+    # or with which sequence_nr, its node was made), the first of each line; parameters, gradients
+    # (of an optimizer, or at the end of those that none holds: tensors, of so many; when: before
+    # its first step, behind the step of this act, at the end)
     READ = "read"  # told at the end, of each line that read numbers with a history: by; the first
     # (up to four), the last (null where it was not finite), and how many times
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),

@@ -82,6 +82,8 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
 def _stepped_with(trace: Trace, acts: Acts, loss: Done) -> Optimizer | None:
     """The optimizer that stepped after a backward of what was read; None: it was left out."""
     made, tasks = np.sort(trace.table(Node)["t"]), trace.table(GraphTask)["begin"]
+    if not _is_a_loss(trace, loss):
+        return None
     before = made[: np.searchsorted(made, loss.t)]
     later = made[np.searchsorted(made, loss.t) :]
     begins = np.sort(tasks[tasks > before[-1]]) if len(before) else tasks[:0]
@@ -92,6 +94,15 @@ def _stepped_with(trace: Trace, acts: Acts, loss: Done) -> Optimizer | None:
         if any(begins[0] < step.t < end for step in optimizer.steps):
             return optimizer
     return None
+
+
+def _is_a_loss(trace: Trace, read: Done) -> bool:
+    """Whether a backward began at what was read; where that is not known, True."""
+    made, nodes = read.facts.get("made"), trace.table(Node)
+    if made is None:
+        return True
+    its = nodes["id"][(nodes["t"] == made) | (nodes["sequence_nr"] == made)]
+    return bool(np.isin(its, trace.table(GraphTask).ragged("roots").values).any())
 
 
 class _Harm:

@@ -106,7 +106,10 @@ def seen(tensor: Any) -> NDArray[Any] | None:
         span = 1 + sum((s - 1) * by for s, by in zip(tensor.shape, tensor.stride(), strict=True))
         if span != many:
             return None
-    there = (ctypes.c_char * (many * kind.itemsize)).from_address(tensor.data_ptr())
+    address = tensor.data_ptr()
+    if not address:  # its storage was let go
+        return None
+    there = (ctypes.c_char * (many * kind.itemsize)).from_address(address)
     return np.frombuffer(there, kind)
 
 

@@ -1,8 +1,8 @@
 """Where it is first seen, without looking at each tensor, that numbers are not finite.
 
 A number that the program reads, or a norm, is at hand anyway. After each step of an optimizer one
-element of one parameter is looked at: a loss that is NaN makes all of them NaN. Then, in the steps
-that are looked at closely, and at the end, it is looked at all of them.
+element of the first and the last parameter is looked at: a loss that is NaN makes all of them NaN.
+Then, in the steps that are looked at closely, and at the end, it is looked at all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import seen
-from gradscope.record.notes.local_names import is_leaf
+from gradscope.record.notes.local_names import is_leaf, node_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -43,24 +43,28 @@ KINDS: dict[str, type[ctypes._SimpleCData[float]]] = {
 class Sample:
     """One element of a parameter of an optimizer."""
 
-    __slots__ = ("_kind", "_leaf")
+    __slots__ = ("_dtype", "_kind", "_leaf")
 
     def __init__(self, leaves: Iterable[Any]) -> None:
         self._leaf: Callable[[], Any] = _nobody
         self._kind: type[ctypes._SimpleCData[float]] = ctypes.c_float
+        self._dtype: Any = None
         for leaf in leaves:
             kind = KINDS.get(str(leaf.dtype).rpartition(".")[2])
             if kind and leaf.device.type == "cpu" and not leaf.is_sparse and leaf.numel():
-                self._leaf, self._kind = ref(leaf), kind
+                self._leaf, self._kind, self._dtype = ref(leaf), kind, leaf.dtype
                 if leaf.grad is not None:
                     break
 
     def is_finite(self) -> bool:
-        """Whether it is now; of what is not there, True."""
+        """Whether it is now; of what is elsewhere, True."""
         leaf = self._leaf()
-        if leaf is None:
+        if leaf is None or leaf.dtype is not self._dtype or not leaf.is_cpu:
+            return True  # `.data` may have been given to it
+        address = leaf.data_ptr()
+        if not address:  # its storage was let go, as FSDP does
             return True
-        value = self._kind.from_address(leaf.data_ptr()).value
+        value = self._kind.from_address(address).value
         return value - value == 0.0
 
 
@@ -81,7 +85,9 @@ class NotFinite:
 
     def __init__(self, acts: Acts) -> None:
         self._acts = acts
-        self._samples: dict[int, Sample] = {}  # by the act that made the optimizer
+        self._samples: dict[
+            int, tuple[Sample, Sample]
+        ] = {}  # of the first and last parameter, by the act that made the optimizer
         self._told: set[int] = set()  # likewise
         self._lines: set[int] = set()
         self._reads: dict[int, Read] = {}
@@ -98,22 +104,26 @@ class NotFinite:
         read.times += 1
         read.last = number
 
-    def read(self, frame: FrameType, by: str, number: float, *, history: bool) -> None:
+    def read(self, frame: FrameType, by: str, number: float, tensor: Any = None) -> None:
         """The program has read a number that is none, or there is one in what it has read."""
         line = hash((id(frame.f_code), frame.f_lineno, by))
-        if line not in self._lines:
-            self._lines.add(line)
-            kind = "NaN" if math.isnan(number) else "Inf"
-            self._acts.note(
-                Deed.NOT_FINITE, frame, what="read", by=by, value=kind, history=history
-            )  # fmt: skip
+        if line in self._lines:
+            return
+        self._lines.add(line)
+        acts, kind = self._acts, "NaN" if math.isnan(number) else "Inf"
+        history = tensor is not None and tensor.requires_grad and not is_leaf(tensor)
+        facts: dict[str, Any] = {"by": by, "value": kind, "history": history}
+        made = acts.look.made(node_of(tensor)) if history else None
+        if made is not None:
+            facts["made"] = made - acts.session.start if made > acts.session.start else made
+        acts.note(Deed.NOT_FINITE, frame, what="read", **facts)
 
     def looked(self, frame: FrameType, by: str, tensor: Any) -> None:
         """The program prints a tensor, or takes its numbers out."""
         array = seen(tensor) if tensor.numel() <= SMALL else None
         bad = None if array is None else first_bad(array)
         if bad is not None:
-            self.read(frame, by, bad, history=tensor.requires_grad and not is_leaf(tensor))
+            self.read(frame, by, bad, tensor)
 
     def stepping(self, optimizer: Any, of: int) -> None:
         """A step is about to be looked at closely."""
@@ -124,10 +134,11 @@ class NotFinite:
         """One has stepped."""
         if of in self._told:
             return
-        sample = self._samples.get(of)
-        if sample is None:
-            sample = self._samples[of] = Sample(leaves_of(optimizer))
-        if closely or not sample.is_finite():
+        samples = self._samples.get(of)
+        if samples is None:
+            leaves = leaves_of(optimizer)
+            samples = self._samples[of] = Sample(leaves), Sample(reversed(leaves))
+        if closely or not (samples[0].is_finite() and samples[1].is_finite()):
             self._look(of, leaves_of(optimizer), "step", frame)
 
     def ended(self) -> None:

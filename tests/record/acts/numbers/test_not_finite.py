@@ -56,7 +56,7 @@ def test_it_is_told_where_it_was_seen_first(house: House, engine: str) -> None:
         (
             row.step,
             int(trace.site(row.stack).rpartition(":")[2] or 0),
-            json.loads(row.facts),
+            {name: value for name, value in json.loads(row.facts).items() if name != "made"},
             [tensors.row(each).name for each in row.tensors],
         )
         for row in trace.rows(Act)
@@ -87,3 +87,33 @@ for _ in range(17):
         "lr": [0.5], "none": 0, "many": 1,
         "moved": [1.414], "size": [5.0], "grad": [2.828], "alike": [],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_parameters_that_were_given_other_memory_or_none_are_left_alone(
+    house: House, engine: str
+) -> None:
+    house.write(
+        """\
+import torch
+
+w, v = (torch.ones(2, 2, requires_grad=True) for _ in range(2))
+optimizer = torch.optim.SGD([w, v], lr=0.1)
+for step in range(6):
+    if step == 5:
+        v.data = torch.empty(0)
+        w.data = w.data.double()
+        w.grad = w.grad.double()
+        v.grad = None
+    else:
+        optimizer.zero_grad()
+        (w.sum() + v.sum()).backward()
+    optimizer.step()
+print("over")
+"""
+    )
+
+    ran = house.trace("--on", engine, "script.py")
+
+    assert (ran.out, ran.code) == ("over\n", 0)
+    assert [row for row in house.recorded().rows(Act) if row.kind == Deed.NOT_FINITE] == []

@@ -1,0 +1,63 @@
+"""What is said at level `engine` of numbers that were read and are none, and of what made them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradscope.analysis.findings import Finding, Severity
+from gradscope.analysis.report import inspect
+from gradscope.analysis.rules import all_rules
+from tests.analysis.rules.test_snippets import recorded
+
+(RULE,) = (rule for rule in all_rules() if rule.id == "GS202")
+
+
+def found(program: str, folder: Path) -> list[Finding]:
+    findings = inspect(recorded(program, folder, rule=RULE)).findings
+    return [each for each in findings if each.rule == RULE.id]
+
+
+SOUND = """\
+layer = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+mask = torch.tensor([0.0, float("-inf")])
+for step in range(4):
+    optimizer.zero_grad()
+    scores = layer(torch.ones(2, 3)) + mask
+    repr(scores)
+    loss = scores.softmax(1).sum()
+    scores[:0].mean().item()
+    if step == 2 and (loss * float("nan")).item() != 0:
+        continue
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_is_masked_a_mean_of_nothing_and_a_loss_left_out_are_notes(tmp_path: Path) -> None:
+    assert {each.severity for each in found(SOUND, tmp_path)} == {Severity.NOTE}
+
+
+LATE = """\
+layer = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(7):
+    optimizer.zero_grad()
+    x = torch.ones(2, 3) * (0.0 if step == 5 else 1.0)
+    h = layer(x).pow(2) / 3.0
+    loss = (h.sum() + 1).log() + (x.sum() * layer.bias.sum()).abs().sqrt()
+    loss.backward()
+    optimizer.step()
+    loss.item()
+"""
+
+
+def test_the_step_is_named_and_what_can_be_infinite_in_a_backward_alone(tmp_path: Path) -> None:
+    (only,) = found(LATE, tmp_path)
+    said = only.message.replace(f"{tmp_path.name}/", "")
+    assert said.startswith("NaN: bias holds NaN after the step at snippet_0.py:9 (step 5)")
+    assert "though its loss was finite: it came up in the backward" in said
+    # neither the log of what one was added to, nor the square, nor the division by three
+    (named,) = said.partition("calls of that step that can make one: ")[2].split("; c")
+    assert named.startswith("sqrt at snippet_0.py:7 (of a negative number")
+    assert "--level values --steps 4:5" in only.fix
