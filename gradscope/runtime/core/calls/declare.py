@@ -45,6 +45,7 @@ from gradscope.runtime.core.rows.traits import (
     IN_STORAGE,
     INTERNAL,
     LINEAR,
+    MATRICES,
     METHOD_ONLY,
     PRODUCT,
     PROMOTES,
@@ -197,6 +198,7 @@ def _declare(
         refused="".join(t.kinds for t in traits if isinstance(t, Refused) and not t.by_numpy),
         nondifferentiable_outputs=tuple(names.index(n) for n in without),
         layout_rule_asked=asks_rule(forward, traits, kind),
+        matrices=MATRICES in traits,
         gaps=GAPS in traits,
     )
     if plan.differentiable != tuple(differentiable):

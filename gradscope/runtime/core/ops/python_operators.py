@@ -116,16 +116,10 @@ def _divided_by_anything(self, other):
     return mul(self.reciprocal(), other)
 
 
-def _matrix_product(self, other):
-    if not isinstance(other, Tensor):
-        return NotImplemented
-    if self._array.ndim == 2 == other._array.ndim:
-        return _of_matrices(self, other)  # what matmul would do, in fewer steps
-    return self.matmul(other)
-
-
-_of_matrices = like(mm, call=lambda op, arguments: arguments[0].matmul(arguments[1]))
-"""The road of `mm`, which leaves whatever is not ordinary to matmul."""
+def _matmul_or_give_way(op, arguments):
+    """`@` of what are not two matrices."""
+    left, right = arguments
+    return left.matmul(right) if isinstance(right, Tensor) else NotImplemented
 
 
 def _from_left(function):
@@ -174,7 +168,7 @@ METHODS.update(
     __pow__=_power,
     __rpow__=_reversed(pow),
     __ipow__=_wrapped(pow_),
-    __matmul__=_matrix_product,
+    __matmul__=like(mm, call=_matmul_or_give_way),
     __neg__=neg,
     __pos__=positive,
     __abs__=abs,

@@ -66,6 +66,7 @@ class Plan:
     direct: bool = False  # the kernel of an in-place operation can write where it is told to
     nondifferentiable_outputs: tuple[int, ...] = ()
     layout_rule_asked: str = ""  # that of its row: "always", or for an "odd" first operand
+    matrices: bool = False  # only these take the short road
     gaps: bool = False  # its formula takes None for a gradient that never came, not zeros
 
     @property

@@ -17,6 +17,8 @@ PROMOTES = Trait()
 """Its tensors are brought to one dtype first, by PyTorch's rules."""
 FLOATS = Trait()
 """Integers are brought to the default floating dtype first."""
+MATRICES = Trait()
+"""Tensors that are no matrices are left to the long way round."""
 COMPARES = Trait()
 """Its tensors are brought to one dtype; its result has another (bool), and no gradient."""
 LINEAR = Trait()

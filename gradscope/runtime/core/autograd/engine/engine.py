@@ -13,6 +13,7 @@ from gradscope.runtime.core.autograd.engine import workers
 from gradscope.runtime.core.autograd.engine.evaluate import (
     evaluate_function,
     evaluate_in_anomaly_mode,
+    evaluators,
 )
 from gradscope.runtime.core.autograd.engine.graph_task import Capture, ExecInfo, GraphTask
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
@@ -23,6 +24,7 @@ from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.state.thread import ThreadState, local
 
+ORDINARY = evaluate_function
 MAX_DEPTH = 60
 """Backwards inside backwards on one thread; deeper ones get a thread of their own."""
 
@@ -109,7 +111,7 @@ class Engine:
         push, pop = stack.append, stack.pop
         while stack:
             node = pop()
-            if node.topological_nr < lowest:
+            if lowest and node.topological_nr < lowest:
                 continue
             for following, _ in node.next_functions:
                 if following is None:
@@ -175,7 +177,7 @@ class Engine:
         before = (state.task, state.node, state.grad_enabled)
         hooks, state.saved_hooks = state.saved_hooks, [*state.saved_hooks]
         state.reentrant_depth += 1
-        run, owner = evaluate_function, None
+        run, owner, ordinary = evaluate_function, None, False
         try:
             while task.outstanding_tasks:
                 _, node, inputs, found = heappop(heap)
@@ -183,6 +185,9 @@ class Engine:
                     owner = found
                     state.task, state.grad_enabled, state.context = owner, owner.create_graph, 0
                     run = evaluate_in_anomaly_mode if state.anomaly else evaluate_function
+                    ordinary = run is ORDINARY
+                if ordinary:
+                    run = evaluators[node.__class__]
                 state.node = node
                 try:
                     if owner.error is None:

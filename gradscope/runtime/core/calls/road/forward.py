@@ -124,6 +124,9 @@ def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
             "if a_other is None:",
             "    a_other = number_array(other, dtype, numbers)",
         ]
+    if plan.matrices:
+        dims = " == ".join(["2", *(f"a_{p.name}.ndim" for p in single)])
+        lines += [f"if not {dims}:", f"    {leave}"]
     if plan.same_dtype and len(single) > 1:
         first = "dtype" if plan.float_only else f"a_{single[0].name}.dtype"
         lines += [

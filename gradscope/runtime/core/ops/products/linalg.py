@@ -33,7 +33,7 @@ from gradscope.runtime.core.kernels.tiles.products import product
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.in_formulas import total
 from gradscope.runtime.core.ops.shape.broadcasting import not_expandable
-from gradscope.runtime.core.rows.traits import AS_OPERANDS
+from gradscope.runtime.core.rows.traits import AS_OPERANDS, MATRICES
 from gradscope.runtime.core.tensors.dims import text
 
 FLOAT32 = np.dtype(np.float32)
@@ -112,6 +112,7 @@ def _times(grad, factor):
 mm = op(
     "MmBackward0",
     _mm,
+    MATRICES,
     PRODUCT,
     self=_left,
     mat2=_right,
