@@ -16,8 +16,21 @@ from gradscope.runtime.capture.pieces import DEFINITION, _names, _set_before_rea
 from tests.runtime.capture.test_pieces import replays
 
 
+REPEATED = 6
+
+
 def as_step(tree: ast.Module) -> ast.FunctionDef:
-    """Let the body of the longest loop be a function `turn` that the loop calls."""
+    """Let the body of the longest loop be a function `turn` that the loop calls.
+
+    A script without a loop is repeated, but for its imports and definitions.
+    """
+    if not any(isinstance(node, ast.For) for node in tree.body):
+        first = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom | ast.ClassDef)]
+        loop = ast.parse(f"for again in range({REPEATED}): pass").body[0]
+        assert isinstance(loop, ast.For)
+        loop.body = [node for node in tree.body if node not in first]
+        loop.end_lineno = loop.body[-1].end_lineno
+        tree.body = [*first, loop]
     loops = [node for node in tree.body if isinstance(node, ast.For)]
     loop = max(loops, key=lambda node: (node.end_lineno or 0) - node.lineno)
     body, others = loop.body, [node for node in tree.body if node is not loop]
