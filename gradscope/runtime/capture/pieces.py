@@ -5,8 +5,8 @@ A step is cut at a statement of its own body, also where what stopped the record
 the statement that led there runs as ever, what stands before and behind it are steps of their own,
 which are captured and, if need be, cut again. Local variables go from piece to piece as arguments
 and results, so that a piece whose tensors go on with a history that no backward has run through is
-not replayed. A function that returns in its middle, or whose variables inner functions use, is not
-cut: nor is one without source.
+not replayed. A function that returns in its middle is not cut, nor is one without source, nor where
+an inner function uses a variable that is set once more behind the cut: it would see the new value.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 DEFINITION = "__gradscope_definition__"
-SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-NOT_CUT = (ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, *SCOPES)
+NOT_CUT = (
+    ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.AsyncFunctionDef, ast.ClassDef,
+)  # fmt: skip
+INNER = (ast.FunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,9 @@ def cut(
     declared = [
         node for node in ast.walk(definition) if isinstance(node, ast.Global | ast.Nonlocal)
     ]
+    own = [node for each in definition.body for node in _own(each)]
+    if any(node not in own for node in declared):  # an inner function sets a variable of ours
+        return None
     body = [node for node in definition.body if not isinstance(node, ast.Global | ast.Nonlocal)]
     if body and _is_docstring(body[0]):
         body = body[1:]
@@ -86,6 +91,8 @@ def cut(
     parts = []
     for nr, (statements, is_cut) in enumerate(groups):
         later = [node for group, _ in groups[nr + 1 :] for node in group]
+        if _in_inner_functions(statements) & _names(later, ast.Store):
+            return None
         part = _part(function, statements, declared, known, later, is_cut=is_cut)
         if part is None:
             return None
@@ -147,17 +154,45 @@ def _end(node: ast.stmt) -> int:
 
 
 def _can_be_cut(definition: ast.FunctionDef, body: Sequence[ast.stmt]) -> bool:
-    inner = [node for statement in body for node in ast.walk(statement)]
+    inner = [node for statement in body for node in _own(statement)]
     if any(isinstance(node, NOT_CUT) for node in inner):
         return False
     returns = [node for node in inner if isinstance(node, ast.Return)]
     return not returns or (len(returns) == 1 and returns[0] is body[-1])
 
 
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement, and of functions in it only what belongs to those around them."""
+    yield node
+    if isinstance(node, INNER):
+        yield from (ast.Name(name, ast.Load()) for name in sorted(_read_by(node)))
+        around: list[ast.AST] = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        around += getattr(node, "decorator_list", [])
+    else:
+        around = list(ast.iter_child_nodes(node))
+    for each in around:
+        yield from _own(each)
+
+
+def _read_by(function: Any) -> set[str]:
+    """The names that an inner function reads and does not set itself."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    args = function.args
+    listed = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    return _names(body, ast.Load) - _names(body, ast.Store) - {a.arg for a in listed if a}
+
+
+def _in_inner_functions(statements: Sequence[ast.stmt]) -> set[str]:
+    inner = [n for statement in statements for n in _own(statement) if isinstance(n, INNER)]
+    return {name for function in inner for name in _read_by(function)}
+
+
 def _names(statements: Sequence[ast.stmt], context: type[ast.expr_context]) -> set[str]:
     found = set()
-    for node in (node for statement in statements for node in ast.walk(statement)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, context):
+    for node in (node for statement in statements for node in _own(statement)):
+        if context is ast.Store and isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, context):
             found.add(node.id)
         elif context is ast.Store and isinstance(node, ast.alias):
             found.add((node.asname or node.name).partition(".")[0])
@@ -174,6 +209,8 @@ def _surely_set(statements: Sequence[ast.stmt]) -> set[str]:
             node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Import | ast.ImportFrom
         ):
             found |= _names([node], ast.Store)
+        elif isinstance(node, ast.FunctionDef):
+            found.add(node.name)
         elif isinstance(node, ast.With):
             targets: list[Any] = [item.optional_vars for item in node.items if item.optional_vars]
             found |= _names(targets, ast.Store) | _surely_set(node.body)

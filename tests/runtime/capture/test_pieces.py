@@ -92,7 +92,25 @@ def scheduled(model: Any, optimizer: Any, noted: list[Any]) -> Callable[..., Any
     return step
 
 
-@pytest.mark.parametrize("make", [logging, stopping, counting, scheduled])
+def enclosing(model: Any, optimizer: Any, noted: list[Any]) -> Callable[..., Any]:
+    def step(nr: int, x: Any) -> Any:
+        optimizer.zero_grad()
+
+        def scaled(given: Any, by: float = 2.0) -> Any:
+            return given * by
+
+        parts = sorted([1.0, 3.0, 2.0], key=lambda each: -each)
+        loss = scaled(model(x)).pow(2).mean() * parts[0]
+        loss.backward()
+        optimizer.step()
+        noted.append((nr, loss.item()))
+        shown = [each * 2 for each in parts]
+        return (lambda given: given * shown[0])(loss.detach())
+
+    return step
+
+
+@pytest.mark.parametrize("make", [logging, stopping, counting, scheduled, enclosing])
 def test_pieces_leave_the_same_bits(
     make: Callable[..., Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,10 +164,6 @@ def test_what_cannot_be_cut_is_left_whole() -> None:
         y = x + 1
         yield y
 
-    def enclosed(x: Any) -> Any:
-        y = x + 1
-        return [lambda: y]
-
     def perhaps(x: Any) -> Any:
         if x.sum() > 0:
             y = x
@@ -159,10 +173,46 @@ def test_what_cannot_be_cut_is_left_whole() -> None:
     def one(x: Any) -> Any:
         return x
 
-    for step in (early, generates, enclosed, perhaps, one, functools.partial(one), len):
+    for step in (early, generates, perhaps, one, functools.partial(one), len):
         first = getattr(step, "__code__", one.__code__).co_firstlineno
         for line in range(first + 1, first + 5):
             assert cut(step, line, lambda f: f) is None, step
+
+
+def test_inner_functions_see_what_they_would_have_seen() -> None:
+    def early(x: Any) -> Any:
+        y, by = x + 1, [2]
+        seen = [(lambda z, w=y: z + w + y) for _ in by]
+
+        def more(z: Any) -> Any:
+            y = z + by[0]
+            return y
+
+        z = [each(1) for each in seen]
+        return z, more(y), max([3, 1], key=lambda each: -each * y)
+
+    def enclosed(x: Any) -> Any:
+        y = x + 1
+        later = [lambda: y]
+        y = x + 2
+        return later
+
+    def again(x: Any) -> Any:
+        def counts() -> Any:
+            nonlocal y
+            y += 1
+
+        y = x
+        counts()
+        return y
+
+    first = early.__code__.co_firstlineno
+    for line in (1, 2, 4, 8, 9):
+        pieces = cut(early, first + line, lambda f: f)
+        assert pieces is not None
+        assert pieces.run((5,), {}) == early(5)
+    assert cut(enclosed, enclosed.__code__.co_firstlineno + 2, lambda f: f) is None
+    assert cut(again, again.__code__.co_firstlineno + 5, lambda f: f) is None
 
 
 def test_pieces_of_a_method_take_its_object() -> None:
