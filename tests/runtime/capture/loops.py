@@ -15,7 +15,6 @@ from gradscope.runtime.capture.captured import Captured
 from gradscope.runtime.capture.pieces import DEFINITION, _names, _set_before_read
 from tests.runtime.capture.test_pieces import replays
 
-
 REPEATED = 6
 
 
