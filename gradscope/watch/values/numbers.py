@@ -1,7 +1,7 @@
 """Which bit of a tensor says that it is no tensor, but a number that a call was given in its place.
 
 For the 2 of `x * 2` PyTorch makes a tensor without dims. Where that says so is no contract: it is
-looked for in what known calls are given.
+looked for in what known calls are given, in the word in which tensors say their dtype.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import torch
 
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.watch.observer import ready
+from gradscope.watch.values.layout import found
 from gradscope.watch.values.lists import A_TENSOR, FUNCTION, LOW_HALF, VALUE
 
-WORDS, MOST, MANY, ROUNDS, FEW, WHOLE = 24, 64, 8, 8, 4, (1 << 64) - 1
+WORDS, MOST, MANY, ROUNDS, WHOLE = 24, 64, 8, 16, (1 << 64) - 1
 _state = np.zeros(3 + MOST * WORDS, np.int64)
 GIVEN, WANTED, COUNT, LOOKS = (
     Address(_state.ctypes.data, "known_numbers") + 8 * n for n in range(4)
@@ -72,37 +73,34 @@ def number_bit(given: int) -> tuple[int, int]:
         finally:
             library.remove(handle)
 
-    found: set[tuple[int, int]] | None = None
+    looks, word = np.zeros((4, 0, WORDS), np.int64), found().dtype // 4
     between: list[Any] = []
     for _ in range(ROUNDS):
         with ThreadPoolExecutor(1) as apart:
             apart.submit(look).result()
         if int(_state[2]) != 4 * MANY:
             return 0, 0
-        found = _bits() if found is None else found & _bits()
-        if len(found) == 1:
-            return found.pop()
+        new = _state[3 : 3 + 4 * MANY * WORDS].reshape(4, MANY, WORDS)
+        looks = np.concatenate([looks, new], axis=1)
+        bit = _bit(looks[:, :, word])
+        if bit:
+            return 8 * word, bit
         between += [
             torch.empty(()) for _ in range(MANY)
         ]  # what lies behind is another the next time
     return 0, 0
 
 
-def _bits() -> set[tuple[int, int]]:
-    """Bits that all numbers have and no tensor, in words that are else nearly the same for all.
+def _bit(words: Any) -> int:
+    """The only bit that all numbers have and no tensor; 0: there is none, or there are several.
 
-    Some bits of a word mean nothing, and are what was there before.
+    Words of integers, of floats, and of tensors of either. Some bits of a word mean nothing, and
+    are what was there before: in a few looks all numbers may have them and no tensor.
     """
-    looks = _state[3 : 3 + 4 * MANY * WORDS].reshape(4, MANY, WORDS)
-    varying = np.bitwise_or.reduce((looks ^ looks[:, :1]).reshape(-1, WORDS))
-    found = set()
-    for word, bits in enumerate(varying.tolist()):
-        whole, half, no_whole, no_half = (looks[:, 0, word] & ~bits).tolist()
-        bit = whole & ~no_whole
-        is_one = bit > 0 and bit & (bit - 1) == 0 and (bits & WHOLE).bit_count() <= FEW
-        if is_one and whole ^ no_whole == bit == half ^ no_half:
-            found.add((8 * word, bit))
-    return found
+    varying = np.bitwise_or.reduce((words ^ words[:, :1]).reshape(-1))
+    whole, half, no_whole, no_half = (int(each) & WHOLE for each in words[:, 0] & ~varying)
+    bit: int = whole & ~no_whole
+    return bit if bit & (bit - 1) == 0 and whole ^ no_whole == bit == half ^ no_half else 0
 
 
 _kept: list[Compiled] = []  # callbacks may be called as long as the process lives
