@@ -22,6 +22,7 @@ from gradscope.machine_code.language import External
 from gradscope.watch.listener import Kept, own_result
 from gradscope.watch.native import known, walk, words as places
 from gradscope.watch.native.creation import Maker, own_function
+from gradscope.watch.native.forms import Forms, more_forms
 from gradscope.watch.native.layout import IN_WRAPPER, Layout, NotFound, in_custom, layout
 from gradscope.watch.native.records import RECORDING, TABLE, Record
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
@@ -61,7 +62,7 @@ class Rows(NamedTuple):
     nodes: Ints  # NODE_COLUMNS
     edges: Ints  # EDGE_COLUMNS
     inputs: Ints
-    saved: Ints  # SAVED_COLUMNS, sizes and strides
+    saved: Ints  # SAVED_COLUMNS
 
 
 class _Arrays:
@@ -115,11 +116,13 @@ class NativeGraph(Graph):
         """Is told of large memory: where PyTorch keeps it, the walk, its address and its bytes."""
         self.words = self._words(self._layout)
         self.words[: places.ROWS] = first.words
+        self.forms = Forms(self.words)
         self._view = memoryview(self.words.data)  # it is quicker to read
         self._at = self.words.ctypes.data
         self._walk_from = functions.over(walk.walk, self)
         self._walk_behind = functions.over(walk.walk_behind, self)
         self._exchange = functions.over(walk.exchange, self)
+        self._more_forms = functions.over(more_forms, self)
 
     def _words(self, found: Layout) -> Ints:
         words = np.zeros(places.WORDS, np.int64)
@@ -169,7 +172,7 @@ class NativeGraph(Graph):
         self._is_full()
         parts = self._full[:]
         del self._full[: len(parts)]
-        return Rows(*map(np.concatenate, zip(*parts, strict=True)))
+        return parts[0] if len(parts) == 1 else Rows(*map(np.concatenate, zip(*parts, strict=True)))
 
     # -- walking ----------------------------------------------------------------------------------
 
@@ -295,6 +298,7 @@ class NativeGraph(Graph):
         if self.look is not None:
             self.look(self._at, *self._looked_at)
             self._looked_at = 0, 0
+        self.forms.grow(self._more_forms)
         needed = (places.NEED_EDGES, places.NEED_INPUTS)
         arrays = _Arrays(*(int(self.words[place // 8]) for place in needed))
         words = arrays.words.copy()
@@ -383,7 +387,9 @@ def _ready(frees: int) -> tuple[Callables, Layout]:
                 raise NotFound(str(error)) from None
     known.own_frees = own_function("own_frees", frees, 1)
     _in_custom()
-    return Callables({walk.walk: ONE, walk.walk_behind: ONE, walk.exchange: ONE}), found
+    return Callables(
+        {walk.walk: ONE, walk.walk_behind: ONE, walk.exchange: ONE, more_forms: ONE}
+    ), found
 
 
 _SUFFIXES = (".so", ".dylib")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from gradscope.machine_code.interpreter import as_int, drop, from_int, item
 from gradscope.machine_code.language import increase, load, store
+from gradscope.watch.native.forms import form_of
 from gradscope.watch.native.known import looked_at, made_of
-from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.records import FIRST, MANY, NUMBER, REST, TIME
 from gradscope.watch.native.words import (
     A_LEAF,
@@ -25,7 +25,6 @@ from gradscope.watch.native.words import (
     AT_NODE,
     AT_OFFSET,
     AT_OUTPUT,
-    AT_SIZES,
     AT_STORAGE,
     AT_TENSOR,
     AT_VERSION,
@@ -45,7 +44,6 @@ from gradscope.watch.native.words import (
     PLAIN,
     PLAIN_VALUE,
     SAVED,
-    SAVED_COLUMNS,
     SAVED_ROW,
     SAVED_USED,
     SLOT,
@@ -54,7 +52,6 @@ from gradscope.watch.native.words import (
 )
 
 BYTE, QUARTER = 0xFF, 0xFFFF
-SHAPE = 8 * len(SAVED_COLUMNS)
 NOT_PLAIN = -2
 
 
@@ -81,7 +78,7 @@ def tensor_of(graph: int, row: int, tensor: int) -> int:
         if looked_at(made):
             return source_of(made, nr)
         store(row + 16, LATER)
-        store(row + 112, nr)
+        store(row + 104, nr)
         increase(graph + PENDING, 1)
         return made
     word = load(history + load(graph + AT_NEEDS))
@@ -96,21 +93,6 @@ def tensor_of(graph: int, row: int, tensor: int) -> int:
     return as_int(load(leaf + LEAF_TENSOR))
 
 
-def put_shape(graph: int, row: int, tensor: int) -> int:
-    """Its sizes and strides; 0: there are too many."""
-    sizes = tensor + load(graph + AT_SIZES)
-    dims = load(sizes)
-    if dims > INLINE:
-        return 0
-    store(row + 104, dims)
-    i = 0
-    while i < INLINE:
-        store(row + SHAPE + 8 * i, load(sizes + 8 + 8 * i))
-        store(row + SHAPE + 8 * INLINE + 8 * i, load(sizes + 8 + 8 * INLINE + 8 * i))
-        i += 1
-    return 1
-
-
 def put_tensor(graph: int, row: int, tensor: int) -> int:
     """All that a row says of its tensor; 0: Python has to look."""
     if load(tensor + load(graph + AT_KEYS)) != load(graph + PLAIN):
@@ -118,24 +100,25 @@ def put_tensor(graph: int, row: int, tensor: int) -> int:
     which = tensor_of(graph, row, tensor)
     if which == NOT_PLAIN:
         return 0
-    if put_shape(graph, row, tensor) == 0:
+    word = load(tensor + load(graph + AT_DTYPE))
+    form = form_of(graph, (word >> load(graph + PART_OF_DTYPE)) & QUARTER, tensor)
+    if form < 0:
         return 0
+    store(row + 96, form)
     store(row + 24, which)
     storage = load(tensor + load(graph + AT_STORAGE))
     store(row + 64, load(storage + load(graph + AT_DATA)))
     store(row + 72, load(storage + load(graph + AT_BYTES)))
     if load(row + 72) >= load(graph + LARGE_FROM):
         increase(graph + LARGE_SEEN, 1)
-    store(row + 136, storage)
+    store(row + 128, storage)
     store(row + 80, load(tensor + load(graph + AT_OFFSET)))
     counter, version = load(tensor + load(graph + AT_COUNTER)), 0
     if counter != 0:
         word = load(counter + load(graph + AT_VERSION))
         version = (word >> load(graph + PART_OF_VERSION)) & LOW_HALF
     store(row + 88, version)
-    store(row + 128, counter)
-    word = load(tensor + load(graph + AT_DTYPE))
-    store(row + 96, (word >> load(graph + PART_OF_DTYPE)) & QUARTER)
+    store(row + 120, counter)
     return 1
 
 
@@ -159,9 +142,9 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
         kept = node + load(slot)
         tensor, what = load(kept + load(graph + AT_TENSOR)), load(kept + load(graph + AT_HOOKS))
         if what != 0 or (tensor != 0 and tensor != load(graph + UNDEFINED)):
+            store(row + 112, 0)
             store(row + 120, 0)
             store(row + 128, 0)
-            store(row + 136, 0)
             if what != 0:
                 store(row + 16, PACKED)
             else:
@@ -170,7 +153,7 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
                     return 0
                 put_own(made, row, load(slot + 16), layouts)
                 none_made_it = load(row + 16) == PLAIN_VALUE and load(row + 24) == NO_TENSOR
-                store(row + 120, tensor if none_made_it and load(slot + 16) < 0 else 0)
+                store(row + 112, tensor if none_made_it and load(slot + 16) < 0 else 0)
             store(row, load(made + NUMBER))
             store(row + 8, load(slot + 8))
             store(row + 48, load(made + TIME))
@@ -192,7 +175,7 @@ def settle(graph: int) -> int:
             store(row + 16, PLAIN_VALUE)
             store(row + 24, NO_TENSOR)
             if looked_at(made):
-                store(row + 24, source_of(made, load(row + 112)))
+                store(row + 24, source_of(made, load(row + 104)))
         row += SAVED_ROW
         i += 1
     store(graph + PENDING, 0)

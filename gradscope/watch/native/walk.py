@@ -19,6 +19,7 @@ from gradscope.machine_code.interpreter import (
 )
 from gradscope.machine_code.language import External, increase, load, store
 from gradscope.machine_code.seldom import due
+from gradscope.watch.native.forms import lacks_forms
 from gradscope.watch.native.known import (
     kind_of,
     layout_of,
@@ -179,6 +180,8 @@ def has_room(graph: int) -> int:
     if load(graph + NODES_USED) >= load(graph + NODES_ROOM):
         return 0
     if load(graph + SAVED_USED) + MOST_SLOTS > load(graph + SAVED_ROOM):
+        return 0
+    if lacks_forms(graph):
         return 0
     if load(graph + EDGES_USED) + load(graph + NEED_EDGES) > load(graph + EDGES_ROOM):
         return 0

@@ -30,7 +30,8 @@ AT_OFFSET, AT_SIZES, AT_DTYPE, PART_OF_DTYPE = range(456, 488, 8)
 PENDING = 488
 READING, SELDOM = range(496, 512, 8)
 LARGE_FROM, LARGE_SEEN = range(512, 528, 8)
-WORDS = 66
+FORMS, FORMS_USED, FORMS_ROOM, FORMS_MOST, FORM_PLACES = range(528, 568, 8)
+WORDS = 71
 
 NODE_COLUMNS = (
     "number", "kind", "sequence", "topological", "context", "site", "t", "leaf", "first", "rest",
@@ -39,11 +40,9 @@ NODE_COLUMNS = (
 EDGE_COLUMNS = ("node", "index", "target", "nr", "source")
 SAVED_COLUMNS = (
     "node", "slot", "what", "tensor", "own", "layout", "t", "walk", "data", "bytes", "offset",
-    "version", "dtype", "dims", "nr", "operand", "counter", "storage",
+    "version", "form", "nr", "operand", "counter", "storage",
 )  # fmt: skip
-"""Behind them INLINE sizes and as many strides.
-
-`operand`: the address of a tensor that no node made, no leaf, and no result of the node's own.
+"""`operand`: the address of a tensor that no node made, no leaf, and no result of the node's own.
 `storage`: the address of what PyTorch knows of its memory.
 """
 
@@ -53,7 +52,7 @@ the walk has not looked at yet; a walk leaves none behind.
 """
 
 NODE_ROW, EDGE_ROW = 8 * len(NODE_COLUMNS), 8 * len(EDGE_COLUMNS)
-SAVED_ROW = 8 * (len(SAVED_COLUMNS) + 2 * INLINE)
+SAVED_ROW, FORM_ROW = 8 * len(SAVED_COLUMNS), 8 * (2 + 2 * INLINE)  # dtype, dims, sizes, strides
 NO_TENSOR = -1
 
 IS_LEAF, HAS_SAVED, IS_CUSTOM, HAS_ARGUMENTS, KIND = 1, 2, 4, 8, 16
@@ -69,6 +68,7 @@ MOST_SETS = 512
 UPPER_HALF = 32  # bits
 
 MOST_KINDS, MOST_LAYOUTS = 1 << 10, 1 << 11  # half as many are kept
+FEW_FORMS, MOST_FORMS = 1 << 10, 1 << 17  # so many have room at first, and at most
 LAYOUT = 64  # bytes: its number plus one, dtype and device, how many numbers, and the numbers
 SCRATCH = 3 * 8
 

@@ -55,6 +55,7 @@ def recorded(program: Callable[[], Any], *, native: bool, level: str = "graph") 
             recording.stop()
         return recording.trace()
 
+    gc.collect()  # what former programs left behind
     with ThreadPoolExecutor(1) as apart:
         return apart.submit(run).result()
 
@@ -99,6 +100,9 @@ def renumbered(found: dict[str, list[Any]]) -> dict[str, list[Any]]:
     order = sorted(range(len(found["tensor.id"])), key=found["tensor.id"].__getitem__)
     for name in tensors:
         found[name] = [found[name][place] for place in order]
+    lines: dict[int, int] = {-1: -1}  # other lines have numbers, too: of finalizers, of writes
+    for name in ("node.stack", "op.stack"):
+        found[name] = [lines.setdefault(each, len(lines) - 1) for each in found[name]]
     memory: dict[int, int] = {-1: -1}
     found["tensor.storage"] = [
         memory.setdefault(each, len(memory) - 1) for each in found["tensor.storage"]
@@ -247,6 +251,27 @@ def test_a_long_chain_of_nodes_is_watched_and_freed() -> None:
     assert len(trace.table(Node)) == length + 1
     assert trace.table(Node)["topological_nr"].max() == length
     assert len(trace.table(Saved)) == length
+
+
+@pytest.mark.parametrize("most", [None, 64])
+def test_more_sizes_than_there_was_room_for(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """There is more room then, up to a limit; beyond it Python looks at what nodes keep."""
+    import torch
+
+    from gradscope.watch.native import forms
+
+    monkeypatch.setattr(forms, "FEW_FORMS", 32)
+    if most is not None:
+        monkeypatch.setattr(forms, "MOST_FORMS", most)
+
+    def program() -> None:
+        x = torch.rand(12, 12, dtype=torch.float64, requires_grad=True)
+        for high in range(1, 12):
+            for wide in range(1, 12):
+                part = x[:high, :wide]
+                (part * part[:1, :1]).exp().sum().backward()
+
+    assert differing(program, "engine") == []
 
 
 def test_where_it_is_not_certain_where_things_are_the_graph_is_found_from_python(

@@ -5,7 +5,7 @@ What they say is what `Graphs` makes of what is looked at from Python.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from gradscope.machine_code.statistics import KINDS
 from gradscope.record.from_pytorch.tensors import Completed, Tensors
 from gradscope.trace import schema
-from gradscope.trace.ragged import Ragged
+from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.saved_layout import saved_layout
-from gradscope.watch.native.words import PACKED, PLAIN_VALUE, SAVED_COLUMNS
+from gradscope.watch.native.words import FORM_ROW, PACKED, PLAIN_VALUE, SAVED_COLUMNS
 
 if TYPE_CHECKING:
     from gradscope.record.session import Session
@@ -35,11 +35,13 @@ class Saved:
         self._graph = graph
         self._tensors = tensors
         self._slots = np.zeros(0, np.int64)
-        self._shapes = np.zeros((0, 1 + INLINE), np.int64)
-        kinds = saved_layout().plain.kinds
-        self._dtypes = np.zeros((max(kinds) + 1, 2), np.int64)  # text and bytes, by code
-        for code, kind in kinds.items():
-            self._dtypes[code] = tensors.dtype(getattr(torch, KINDS[kind]))
+        self._shapes: dict[tuple[int, ...], int] = {}  # a number for each
+        self._shape_of_layout = np.zeros(0, np.int64)
+        self._forms = _Forms.of(np.zeros((0, FORM_ROW // 8), np.int64), {}, {})
+        self._dtypes = {
+            code: tensors.dtype(getattr(torch, KINDS[kind]))
+            for code, kind in saved_layout().plain.kinds.items()
+        }  # text and bytes
         self.operands: list[Ints] = []
         """What nodes keep that no node made: the node, the number of the slot, the tensor."""
         self._device = tensors.device(torch.device("cpu"))
@@ -49,41 +51,39 @@ class Saved:
         intern, graph = self._session.writer.intern, self._graph
         new = [intern(slot) for slot in graph.slots[len(self._slots) :]]
         self._slots = np.concatenate([self._slots, np.array(new, np.int64)])
-        shapes = [shape for shape, _, _ in graph.layouts[len(self._shapes) :]]
-        found = np.full((len(shapes), 1 + INLINE), NONE)
-        for row, shape in zip(found, shapes, strict=True):
-            if len(shape) <= INLINE:
-                row[: 1 + len(shape)] = len(shape), *shape
-        self._shapes = np.concatenate([self._shapes, found])
+        numbers = [
+            self._shapes.setdefault(tuple(shape), len(self._shapes))
+            for shape, _, _ in graph.layouts[len(self._shape_of_layout) :]
+        ]
+        self._shape_of_layout = np.concatenate([self._shape_of_layout, np.array(numbers, np.int64)])
+        more = graph.forms.rows(len(self._forms.text))
+        if len(more):
+            self._forms = self._forms.and_more(_Forms.of(more, self._shapes, self._dtypes))
 
     def rows(self, seen: Ints) -> dict[str, Ints]:
         """What nodes keep: node, slot, tensor, version, time, and whether it is packed."""
         self._learn()
-        named = seen[:, : len(SAVED_COLUMNS)].T.copy()
-        each = dict(zip(SAVED_COLUMNS, named, strict=True))
-        what, tensor = each["what"], each["tensor"]
+        each = dict(zip(SAVED_COLUMNS, seen.T.copy(), strict=True))
+        what, tensor, form, forms = each["what"], each["tensor"], each["form"], self._forms
         packed, plain = what == PACKED, what == PLAIN_VALUE
         tensor[packed] = NONE
         version = np.where(packed, 0, each["version"])
-        shape = _up_to(each["dims"], seen[:, len(SAVED_COLUMNS) :][:, :INLINE])
-        strides = _up_to(each["dims"], seen[:, len(SAVED_COLUMNS) + INLINE :])
-        own = plain & (tensor < 0) & (each["own"] >= 0)
-        own[own] = (self._shapes[each["layout"][own]] == shape[own]).all(1)
+        own = np.flatnonzero(plain & (tensor < 0) & (each["own"] >= 0))
+        own = own[self._shape_of_layout[each["layout"][own]] == forms.shape_number[form[own]]]
         tensor[own] = each["own"][own]
         memory = np.stack([each["walk"], each["data"], each["bytes"]], 1)
         storage = np.full(len(tensor), NONE)
         storage[plain] = self._storages(memory[plain])
-        self._complete(np.flatnonzero(plain & (tensor >= 0)), tensor, strides, storage, version)
+        self._complete(np.flatnonzero(plain & (tensor >= 0)), tensor, form, storage, version)
         constant = np.flatnonzero(plain & (tensor < 0))
         if len(constant):
-            width = self._dtypes[each["dtype"][constant], 1]
-            place = each["data"][constant] + each["offset"][constant] * width
-            place[(shape[constant, 1:] == 0).any(1)] = 0
-            keys = np.concatenate([
-                np.stack([each["walk"][constant], place, each["dtype"][constant]], 1),
-                shape[constant], strides[constant],
-            ], 1)  # fmt: skip
+            its = form[constant]
+            place = each["data"][constant] + each["offset"][constant] * forms.width[its]
+            place[forms.bytes[its] == 0] = 0
+            keys = np.stack([each["walk"][constant], place, its], 1)
             tensor[constant] = self._constants(keys, storage[constant], version[constant])
+        whole = np.zeros(len(tensor), np.int64)
+        whole[~packed] = forms.whole[form[~packed]]
         operands = each["operand"] != 0
         self.operands.append(
             np.stack([each[name][operands] for name in ("node", "slot", "tensor")])
@@ -93,7 +93,7 @@ class Saved:
             "node": each["node"], "slot": self._slots[each["slot"]], "tensor": tensor,
             "version": version, "t": t, "hooked": packed.astype(np.int64),
             "data": np.where(packed, 0, each["data"]), "counter": each["counter"],
-            "walk": each["walk"], "storage": storage, "whole": _whole(shape, strides),
+            "walk": each["walk"], "storage": storage, "whole": whole,
             "own": (each["own"] >= 0).astype(np.int64), "address": each["operand"],
         }  # fmt: skip
 
@@ -109,19 +109,19 @@ class Saved:
         return found
 
     def _complete(
-        self, places: Ints, tensor: Ints, strides: Ints, storage: Ints, version: Ints
+        self, places: Ints, tensor: Ints, form: Ints, storage: Ints, version: Ints
     ) -> None:
         """What nodes' outputs look like in memory."""
         places = places[np.unique(tensor[places], return_index=True)[1]]
         if len(places):
             columns = storage[places], version[places]
-            steps = _ragged(strides[places])
+            steps = self._forms.strides.take(form[places])
             self._tensors.completed(Completed(tensor[places], steps, *columns))
 
     def _constants(self, keys: Ints, storage: Ints, version: Ints) -> Ints:
         """The numbers of tensors without history: the same in a walk for the same memory.
 
-        Keys: walk, address, dtype; how many dims, and sizes; how many, and strides.
+        Keys: walk, address, form.
         """
         first, which = _first_of_each(keys)
         keys = keys[first]
@@ -130,27 +130,66 @@ class Saved:
             number[:] = [self._tensors.constants.get(key, NONE) for key in self._names_of(keys)]
         new = np.flatnonzero(number == NONE)
         number[new] = self._tensors.numbers(len(new))
-        shape = keys[new, 3 : 4 + INLINE]
-        text, width = self._dtypes[keys[new, 2]].T
-        many = np.where(shape[:, 1:] == NONE, 1, shape[:, 1:]).prod(1)
-        nothing = np.zeros(len(new), np.int64)
+        form, forms, nothing = keys[new, 2], self._forms, np.zeros(len(new), np.int64)
         self._tensors.found(schema.Tensor, {
-            "id": number[new], "shape": _ragged(shape),
-            "strides": _ragged(keys[new, 4 + INLINE :]), "dtype": text,
+            "id": number[new], "shape": forms.shape.take(form),
+            "strides": forms.strides.take(form), "dtype": forms.text[form],
             "device": nothing + self._device, "storage": storage[first][new],
-            "bytes": many * width, "version": version[first][new], "leaf": nothing == 0,
+            "bytes": forms.bytes[form], "version": version[first][new], "leaf": nothing == 0,
             "requires_grad": nothing != 0, "op": nothing + NONE,
         })  # fmt: skip
         return number[which]
 
     def _names_of(self, keys: Ints) -> list[Any]:
         """The same as `Tensors.key` makes of tensors at hand."""
-        found = []
-        for at, place, code, *both in keys.tolist():
-            dims = both[0]
-            shape, strides = both[1 : 1 + dims], both[2 + INLINE : 2 + INLINE + dims]
-            found.append((at, place, tuple(shape), tuple(strides), int(self._dtypes[code, 0])))
-        return found
+        forms = self._forms
+        shapes, strides = (each.take(keys[:, 2]).tuples() for each in (forms.shape, forms.strides))
+        texts = forms.text[keys[:, 2]].tolist()
+        walks, places, _ = keys.T.tolist()
+        return list(zip(walks, places, shapes, strides, texts, strict=True))
+
+
+class _Forms(NamedTuple):
+    """What numbers of forms stand for, in columns."""
+
+    text: Ints
+    width: Ints  # bytes of an element
+    shape_number: Ints
+    shape: Ragged
+    strides: Ragged
+    bytes: Ints
+    whole: Ints  # how many elements there are, where they lie in order, one after the other; else 0
+
+    @classmethod
+    def of(
+        cls,
+        rows: Ints,
+        shapes: dict[tuple[int, ...], int],
+        dtypes: dict[int, tuple[int, int]],
+    ) -> _Forms:
+        """Of what the walk has put down of them; shapes that are new get a number."""
+        text, width = (
+            np.array([dtypes[code] for code in rows[:, 0].tolist()], np.int64).reshape(-1, 2).T
+        )
+        own = np.arange(INLINE) < rows[:, 1:2]
+        sizes, steps = rows[:, 2 : 2 + INLINE], rows[:, 2 + INLINE :]
+        shape = Ragged.of_lengths(rows[:, 1], sizes[own])
+        sizes = np.where(own, sizes, 1)
+        behind = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
+        next_to = np.concatenate([behind[:, 1:], np.ones((len(rows), 1), np.int64)], axis=1)
+        in_order = (~own | (sizes == 1) | (steps == next_to)).all(1)
+        numbers = [shapes.setdefault(each, len(shapes)) for each in shape.tuples()]
+        return cls(
+            text, width, np.array(numbers, np.int64),
+            shape, Ragged.of_lengths(rows[:, 1], steps[own]), behind[:, 0] * width,
+            np.where(in_order, behind[:, 0], 0),
+        )  # fmt: skip
+
+    def and_more(self, new: _Forms) -> _Forms:
+        """These, and behind them those."""
+        both: Any = zip(self, new, strict=True)
+        made: Any = map(concatenate, both)
+        return _Forms(*made)
 
 
 def _first_of_each(rows: Ints) -> tuple[Ints, Ints]:
@@ -163,25 +202,4 @@ def _first_of_each(rows: Ints) -> tuple[Ints, Ints]:
     return first, which.reshape(-1)
 
 
-_MIXING = np.random.default_rng(0).integers(-(1 << 62), 1 << 62, 64) * 2 + 1
-
-
-def _ragged(cells: Ints) -> Ragged:
-    """Columns: how many numbers, and as many numbers as there is room for."""
-    own = np.arange(cells.shape[1] - 1) < cells[:, :1]
-    return Ragged.of_lengths(cells[:, 0], cells[:, 1:][own])
-
-
-def _whole(shape: Ints, strides: Ints) -> Ints:
-    """How many elements there are, where they lie in order, one after the other; else 0."""
-    sizes = np.where(shape[:, 1:] == NONE, 1, shape[:, 1:])
-    behind = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
-    steps = np.concatenate([behind[:, 1:], np.ones((len(sizes), 1), np.int64)], axis=1)
-    in_order = ((sizes == 1) | (strides[:, 1:] == steps)).all(1)
-    return np.where(in_order, behind[:, 0], 0)
-
-
-def _up_to(dims: Ints, numbers: Ints) -> Ints:
-    """How many dims, and as many numbers; what stands behind them does not count."""
-    own = np.arange(INLINE) < dims[:, None]
-    return np.concatenate([dims[:, None], np.where(own, numbers, NONE)], axis=1)
+_MIXING = np.random.default_rng(0).integers(-(1 << 62), 1 << 62, 3) * 2 + 1
