@@ -87,6 +87,7 @@ KINDS = {
             "attention-over-the-wrong-dim",
             "mean-over-the-features",
             "normalised-over-another-dim",
+            "attention-between-samples",
         )
     ),
     "wrong-loss-input": Kind(("wrong-loss-input",)),

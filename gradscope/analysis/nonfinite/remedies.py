@@ -57,6 +57,18 @@ FORWARD: dict[str, Remedy] = {
         "a negative number to a fractional power is NaN",
         "keep the base positive: x.clamp_min(eps) ** p",
     ),
+    "NaN xlogy": (
+        "kl_div takes the log of its target, and a negative one, as a log-probability, has none",
+        "give softmax(…) as the target in place of log_softmax(…), or log_target=True",
+    ),
+    "NaN std": (
+        "the standard deviation of one number divides by 0: n − 1",
+        "unbiased=False, or leave out what has one element",
+    ),
+    "NaN var": (
+        "the variance of one number divides by 0: n − 1",
+        "unbiased=False, or leave out what has one element",
+    ),
     "add": ("the sum is beyond the range of the dtype", "scale down, or use a wider dtype"),
     "sub": ("the difference is beyond the range of the dtype", "scale down, or use a wider dtype"),
     "NaN optimizer": (

@@ -43,6 +43,7 @@ from gradscope.analysis.rules.structure import (
     mixed_up,
     normalised,
     recurrent,
+    samples,
     statements,
     wrong_dims,
 )
@@ -104,6 +105,7 @@ TOPICS = (
     indexing,
     normalised,
     recurrent,
+    samples,
     statements,
     wrong_dims,
     activations,

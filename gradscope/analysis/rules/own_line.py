@@ -166,6 +166,17 @@ def carried_detached(line: str) -> str:
     return ""
 
 
+def carried_name(line: str) -> str:
+    """`h` for the line `y, h = model(x, h)`, which is given what it made before; "" for others."""
+    match _statement(code_of(line)):
+        case ast.Assign(targets=[ast.Tuple(elts=made)], value=ast.Call(args=given, keywords=more)):
+            taken = {each.id for each in given if isinstance(each, ast.Name)}
+            taken |= {each.value.id for each in more if isinstance(each.value, ast.Name)}
+            names = [each.id for each in made if isinstance(each, ast.Name) and each.id in taken]
+            return names[0] if len(names) == 1 else ""
+    return ""
+
+
 def kept_detached(line: str) -> str:
     """`self.target = gram(x).detach()` for a line that gives something it calls a name."""
     statement = _statement(code_of(line))

@@ -17,6 +17,7 @@ from gradscope.analysis.program.culprits import Overwritten, carried, overwritte
 from gradscope.analysis.program.endings import WENT_ON, went_on
 from gradscope.analysis.rules.own_line import (
     carried_detached,
+    carried_name,
     code_of,
     instead,
     kept_detached,
@@ -287,6 +288,10 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
             why += f"; it reads what was kept{at(kept)}, with its graph"
             better = kept_detached(kept.text)
             fix = instead(better, kept.text) if better else f"detach() what is kept{at(kept)}"
+        elif not new:
+            back, name = _given_back(trace)
+            why += f"; {back} gives the model `{name}`, which that line made before" if name else ""
+            fix = f"detach `{name}` before it is given to the model again" if name else fix
     return Found(
         message=f"What {_node(trace, error.node)} had saved was freed by the backward called"
         f"{at(_called(trace, first))}, and a second backward needed it",
@@ -306,6 +311,18 @@ def _kept_at(trace: Trace, site: Site, first: int) -> Site:
         if kept and re.search(rf"\.{re.escape(str(act.facts.get('name')))}\b", site.text):
             return acts.site(act) if acts.site(act) != site else Site()
     return Site()
+
+
+def _given_back(trace: Trace) -> tuple[Site, str]:
+    """The line that gives a model what it returned on that line before, and the name of that."""
+    acts = trace.once(Acts)
+    detached = {acts.site(act).text for act in acts.of(Deed.CUT)}
+    for act in acts.of(Deed.RAN):
+        for site in acts.sites(act):
+            name = carried_name(site.text)
+            if name and not any(re.search(rf"\b{name}\b", text) for text in detached):
+                return site, name
+    return Site(), ""
 
 
 def _detached_between(trace: Trace, first: int, t: int) -> Site:

@@ -239,6 +239,10 @@ def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
             )
 
 
+AGAIN = 3
+"""So often it is frozen, and so many steps others take, after the last of its own."""
+
+
 @rule("GS402", "frozen", Severity.NOTE, needs="engine")
 def frozen(trace: Trace) -> Iterator[Found]:
     """An optimizer holds parameters that ask for no gradient, and so never change.
@@ -269,6 +273,7 @@ def frozen(trace: Trace) -> Iterator[Found]:
     yield from _flags(training)
     for optimizer in training.optimizers:
         still = set(optimizer.tensors) & training.frozen - training.reached
+        still |= _frozen_again(training, optimizer)
         acts = [
             act
             for act in training.acts.of(Deed.REQUIRES_GRAD)
@@ -281,6 +286,24 @@ def frozen(trace: Trace) -> Iterator[Found]:
             by_line[training.acts.site(act).place].append(act)
         for several in by_line.values():
             yield _of_frozen(training, optimizer, still, several)
+
+
+def _frozen_again(training: Training, optimizer: Optimizer) -> set[int]:
+    """What has learned and is frozen time and again while others train, and thawed at no time."""
+    first, last = optimizer.steps[0].t, optimizer.steps[-1].t
+    begun = [act.t for each in training.optimizers for act in each.steps if act.t > last]
+    if len(begun) < AGAIN:
+        return set()
+    times: dict[int, int] = defaultdict(int)
+    thawed: set[int] = set()
+    for act in training.acts.of(Deed.REQUIRES_GRAD):
+        if act.facts.get("to"):
+            thawed.update(act.tensors if act.t > first else ())
+        elif act.t > last:
+            for tensor in act.tensors:
+                times[tensor] += 1
+    often = {tensor for tensor, many in times.items() if many >= AGAIN}
+    return often.intersection(optimizer.tensors) & training.frozen - thawed
 
 
 def _flags(training: Training) -> Iterator[Found]:
@@ -324,7 +347,7 @@ def _of_frozen(
     site = sites[0]
     outer = f", called{at(sites[1])}" if len(sites) > 1 else ""
     return Found(
-        message=f"{training.named(tensors)} of {optimizer.type} never change{_s(tensors)}: "
+        message=f"{training.named(tensors)} of {optimizer.type} {_unchanged(training, tensors)}: "
         f"requires_grad was set to False{at(site)}{outer}",
         site=site,
         evidence=tuple(Evidence("act", act.id) for act in (*acts[:2], optimizer.built)),
@@ -356,5 +379,6 @@ def _get(tensors: set[int]) -> str:
     return "get" if len(tensors) > 1 else "gets"
 
 
-def _s(tensors: set[int]) -> str:
-    return "" if len(tensors) > 1 else "s"
+def _unchanged(training: Training, tensors: set[int]) -> str:
+    verb = "change" if len(tensors) > 1 else "changes"
+    return f"{verb} no longer" if tensors & training.reached else f"never {verb}"

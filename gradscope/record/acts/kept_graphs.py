@@ -19,7 +19,7 @@ from time import perf_counter_ns
 from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradscope.record.acts.source.lines import Stored, lines_that_store
+from gradscope.record.acts.source.lines import Stored, lines_that_call, lines_that_store
 from gradscope.record.notes.local_names import node_of
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -167,10 +167,12 @@ class KeptGraphs:
         for line in reversed(lines):
             function = "<module>" if name.within is None else name.within.co_qualname
             stack = sites.of_line(name.file, line, function, stack)
+        callers = lines_that_call(lines[0], name.file) if lines else []
+        facts: dict[str, Any] = {"callers": callers} if callers else {}
         self._acts.note(
             Deed.KEPT, None, stack=stack, name=name.text, container=name.container,
             attribute=name.attribute, when=when, many=held.tensors, steps=len(held.steps),
-            longest=held.longest,
+            longest=held.longest, **facts,
         )  # fmt: skip
 
 
@@ -180,7 +182,7 @@ class Walk:
     def __init__(self, tensor: Any, module: type, acts: Acts) -> None:
         self._tensor, self._module = tensor, module
         self._is_machinery = acts.session.sites.is_machinery
-        self._seen: set[int] = set()
+        self._seen: dict[int, int] = {}  # by id(), how deep: what is deep may be nearer elsewhere
         self._told: set[tuple[Name, int]] = set()
         self._own: dict[type, str] = {}  # the files of the program's classes; "" of others
 
@@ -224,10 +226,12 @@ class Walk:
                 yield name, value
             return
         kind = type(value)
-        if kind in _PLAIN or depth > DEEPEST or len(self._seen) > MOST or id(value) in self._seen:
+        if kind in _PLAIN or depth > min(DEEPEST, self._seen.get(id(value), DEEPEST + 1) - 1):
+            return
+        if len(self._seen) > MOST:
             return
         if isinstance(value, (*LISTS, dict)):
-            self._seen.add(id(value))
+            self._seen[id(value)] = depth
             held = list(value.values() if isinstance(value, dict) else value)
             if len(held) > WIDEST:
                 held = held[: WIDEST // 2] + held[-WIDEST // 2 :]
@@ -235,10 +239,10 @@ class Walk:
             for each in held:
                 yield from self._inside(inner, each, depth + 1)
         elif kind in _CALLABLES:
-            self._seen.add(id(value))
+            self._seen[id(value)] = depth
             yield from self._behind(name, value, depth)
         elif file := self._file_of(kind):
-            self._seen.add(id(value))
+            self._seen[id(value)] = depth
             for text, each in list(getattr(value, "__dict__", {}).items()):
                 if text not in OF_MODULES:
                     yield from self._inside(_of_object(name, text, file), each, depth + 1)

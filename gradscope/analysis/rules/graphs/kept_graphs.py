@@ -117,7 +117,7 @@ def _kept(
     facts, sites = act.facts, acts.sites(act)
     what, many, steps = holder(act), facts.get("many", 0), _steps(act)
     grows = _is_a_chain(act)
-    stored = f", stored at {sites[0]}" if sites[0].place else ""
+    stored = f", stored at {sites[0]}{_callers(act, sites[0])}" if sites[0].place else ""
     if facts.get("container"):
         said = f"{what} holds {many} tensors with the graphs of {steps} steps{stored}"
     else:
@@ -137,6 +137,14 @@ def _kept(
         + ("; each step adds its graph to the one before, which takes longer and longer" * grows),
         fix=_detached(sites[0].text) or "keep `x.item()` or `x.detach()` instead of `x`",
     )
+
+
+def _callers(act: Done, site: Site) -> str:
+    """ ", called at train.py:28 and train.py:31", of the function that stores."""
+    listed = act.facts.get("callers")
+    lines = [each for each in listed if isinstance(each, int)] if isinstance(listed, list) else []
+    file = site.place.rpartition(":")[0]
+    return f", called at {' and '.join(f'{file}:{each}' for each in lines)}" if lines else ""
 
 
 def _let_go(acts: Acts) -> str:

@@ -23,6 +23,9 @@ ON_THE_WAY = SAME_NUMBERS | {
 }  # fmt: skip
 SLOPE = {"tanh": 0.03, "sigmoid": 0.0075}
 """A mean slope below which an activation is called saturated: 3 % of the steepest there is."""
+SLOPE_OF_FILLED = {"tanh": 0.12, "sigmoid": 0.03}
+"""The same behind a layer whose weights the program has drawn itself, by `DRAWN`."""
+DRAWN = ("normal_", "uniform_")
 FAR = 64
 """How many calls are looked at before one."""
 
@@ -202,7 +205,8 @@ def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
     given = NONE if maker == NONE else numbers.of_op(calls.id(maker))
     if name in SLOPE:
         slope = 1 - rms**2 if name == "tanh" else mean - rms**2
-        if given == NONE or not slope < SLOPE[name]:
+        drawn = any(f"by {each} " in _filled_before(calls, at) for each in DRAWN)
+        if given == NONE or not slope < (SLOPE_OF_FILLED if drawn else SLOPE)[name]:
             return ""
         if name == "sigmoid" and not 0.05 < mean < 0.95 and slope > SHUT:
             return ""  # gates may be meant to be shut, or open, but not for ever
@@ -223,7 +227,8 @@ def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
 def _found(calls: Calls, numbers: Numbers, at: int, said: str) -> Found:
     site, word = calls.site(at), calls.name(at).lstrip("_")
     return Found(
-        message=f"Saturated {word}{calls.where(at)} at {site}: {said}, from the first step on",
+        message=f"Saturated {word}{calls.where(at)} at {site}: {said}, from the first step on"
+        f"{_filled_before(calls, at)}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
         why=f"what comes in is large{_stretch(calls, numbers, at)}, where {word} is flat: "

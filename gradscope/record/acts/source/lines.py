@@ -175,14 +175,54 @@ def _stores(statement: ast.stmt, stored: Stored) -> int:
         return int(stored.is_named(statement.target))
     if not isinstance(statement, ast.Assign):
         return 0
+    empty = _is_empty(statement.value)
     for target in statement.targets:
         if isinstance(target, ast.Subscript) and stored.is_named(target.value):
-            return 1
+            return 4 if empty else 1
         names = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
         if any(stored.is_named(each) for each in names):
             if any(stored.is_named(each) for each in ast.walk(statement.value)):
                 return 1
             if isinstance(statement.value, ast.Constant):
                 return 0
-            return 3 if stored.held else 2
+            return 4 if empty else 3 if stored.held else 2
     return 0
+
+
+EMPTY = frozenset(("list", "dict", "set", "deque", "defaultdict", "OrderedDict"))
+
+
+def _is_empty(value: ast.expr) -> bool:
+    """Whether it is a container that has nothing in it yet."""
+    if isinstance(value, ast.List | ast.Dict | ast.Set):
+        return not (value.keys if isinstance(value, ast.Dict) else value.elts)
+    called = value.func if isinstance(value, ast.Call) else None
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return name in EMPTY and not any(
+        isinstance(each, ast.List | ast.Tuple | ast.GeneratorExp)
+        for each in value.args  # type: ignore[attr-defined]
+    )
+
+
+def lines_that_call(line: int, file: str) -> list[int]:
+    """Where the function that a line stands in is called by its name, if that is in few places."""
+    tree = tree_of(file)
+    around = [
+        each
+        for each in ([] if tree is None else ast.walk(tree))
+        if isinstance(each, ast.FunctionDef) and each.lineno < line <= (each.end_lineno or 0)
+    ]
+    if tree is None or not around:
+        return []
+    inner = max(around, key=lambda each: each.lineno)
+    calls = {
+        each.lineno
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Call) and _called(each) == inner.name
+    }
+    return sorted(calls) if len(calls) <= MOST else []
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
