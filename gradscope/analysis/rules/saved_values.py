@@ -162,18 +162,9 @@ def _unseen(trace: Trace, error: Error) -> Found:
             certainty=Certainty.INFERRED,
         )
         return _of_an_older_graph(trace, error, found)
-    wrote = _wrote_before(trace, error)
-    if wrote.place:
-        return Found(
-            message=f"Something wrote in place to what {_node(trace, error.node)} had saved, which "
-            f"backward needed as it was{counts}; the line that wrote to it before is {wrote}",
-            site=wrote,
-            evidence=_evidence(error),
-            why=f"{_not_seen(trace)} in this recording, and earlier writes of that line were; it "
-            f"was needed by the backward called{at(_called(trace, error.task))}",
-            fix=_out_of_place(wrote),
-            certainty=Certainty.INFERRED,
-        )
+    wrote_before = _wrote_before(trace, error)
+    if wrote_before.place:
+        return _by_that_line(trace, error, wrote_before, counts)
     likely = _likely_writes(trace)
     if likely:
         acts = trace.once(Acts)
@@ -199,6 +190,19 @@ def _unseen(trace: Trace, error: Error) -> Found:
         f"{at(_called(trace, error.task))}",
         fix="look for a write in place (x.add_(…), x += …, x[…] = …) between that line and the "
         "backward, and let it write to a clone()",
+    )
+
+
+def _by_that_line(trace: Trace, error: Error, wrote: Site, counts: str) -> Found:
+    return Found(
+        message=f"Something wrote in place to what {_node(trace, error.node)} had saved, which "
+        f"backward needed as it was{counts}; the line that wrote to it before is {wrote}",
+        site=wrote,
+        evidence=_evidence(error),
+        why=f"{_not_seen(trace)} in this recording, and earlier writes of that line were; it was "
+        f"needed by the backward called{at(_called(trace, error.task))}",
+        fix=_out_of_place(wrote),
+        certainty=Certainty.INFERRED,
     )
 
 
