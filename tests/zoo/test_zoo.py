@@ -61,6 +61,13 @@ def test_at_level_engine_what_optimizers_found_names_them_too(family: str, tmp_p
     assert [alarm for each in found for alarm in each.false_alarms] == []
 
 
+@pytest.mark.torch
+def test_at_level_engine_data_that_nodes_keep_is_an_operand(tmp_path: Path) -> None:
+    pairs = [case for case in cases("structure_shape") if case.kind == "broadcast"]
+    found = [verdict(case, tmp_path, on="torch", level="engine") for case in pairs]
+    assert [each.case.name for each in found if each.named is not Named.BOTH] == []
+
+
 HERE = Path(__file__).parents[2]
 SOUND = [
     *(HERE / "tests/programs/ordinary").glob("*.py"),

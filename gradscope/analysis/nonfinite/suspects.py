@@ -76,7 +76,7 @@ OFF_THE_EDGE = frozenset(
 UNKNOWN = frozenset(("pow", "div", "exp", *SOFTMAX))
 """Calls of which more than the name has to be known."""
 
-GUARDED = 10
+LAST, GUARDED = 5, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,11 @@ class Suspects:
         for suspect in self._brought_in(step, backward=backward):
             found.setdefault(suspect.site.place, suspect)
         several = sorted(found.values(), key=lambda each: each.rank)
-        likely = [each for each in several if each.rank < GUARDED]
-        return likely or several
+        for limit in (LAST, GUARDED):  # of what is hardly ever it nothing is said beside others
+            likely = [each for each in several if each.rank < limit]
+            if likely:
+                return likely
+        return several
 
     @cached_property
     def _read(self) -> dict[tuple[int, int], int]:
@@ -153,6 +156,8 @@ class Suspects:
         if risk is None or not calls.site(at).place or self._is_harmless(at, name):
             return None
         forward, behind, what = risk
+        if name in ("div", "true_divide") and self._given(at).get("other") == 0:
+            forward, behind, what = 0, 0, "by 0, which it was"
         rank = min(forward, behind) if backward is None else behind if backward else forward
         if rank == NEVER:
             return None

@@ -151,6 +151,8 @@ class OfFunctions:
     def _returned(self, call: Call, returned: Any) -> None:
         all_ = returned if isinstance(returned, tuple) else (returned,)
         tensor = self._torch.Tensor
+        if len(all_) < len(call.needs):
+            return  # which raises
         try:
             call.returned = [keep(each) if isinstance(each, tensor) else None for each in all_]
         except NotKept:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.acts.notes import Acts
     from gradscope.record.acts.numbers.not_finite import NotFinite
+    from gradscope.record.acts.of_tensors import OfTensors
     from gradscope.record.acts.stand_ins import StandIns
 
 CLIPS = {"clip_grad_norm_": "max_norm", "clip_grad_value_": "clip_value"}
@@ -30,6 +31,9 @@ CLIPS = {"clip_grad_norm_": "max_norm", "clip_grad_value_": "clip_value"}
 DECORATED = frozenset(("decorate_context", "decorated"))
 """Functions of the engines that run another one with gradients off, where it is decorated so."""
 
+OF_A_SCALAR = "Converting a tensor with requires_grad=True to a scalar"
+"""How the warning about `float(loss)` begins, which comes once."""
+
 LONGEST = 400
 """Of a warning's text."""
 
@@ -37,8 +41,8 @@ LONGEST = 400
 class OfPrograms:
     """Stands in for functions by which they do it."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, not_finite: NotFinite) -> None:
-        self._not_finite = not_finite
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, tensors: OfTensors) -> None:
+        self._not_finite, self._tensors = tensors.not_finite, tensors
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
@@ -77,11 +81,13 @@ class OfPrograms:
             acts.note(Deed.COPIED, frame, what=type(given[0]).__name__)
 
     def _warning(self, own: Any) -> Any:
-        acts = self._acts
+        acts, tensors = self._acts, self._tensors
 
         def show(message: Any) -> Any:
             if acts.on:
                 acts.guarded(_warned, acts, _below_warnings(sys._getframe(1)), message)
+                if str(message.message).startswith(OF_A_SCALAR):
+                    acts.tried(tensors.warned_of_a_scalar)
             return own(message)
 
         return show

@@ -62,7 +62,7 @@ class OfTensors:
     """Stands in for what programs call on tensors, and assign to them."""
 
     def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, not_finite: NotFinite) -> None:
-        self._not_finite = not_finite
+        self.not_finite = not_finite
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
@@ -222,24 +222,36 @@ class OfTensors:
         self, _acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
         if result - result != 0:
-            self._not_finite.read(frame, "item", result, given[0])
+            self.not_finite.read(frame, "item", result, given[0])
         if given[0].requires_grad:
-            self._not_finite.reads(frame, "item", result)
+            self.not_finite.reads(frame, "item", result)
             if self._is_grad_enabled():
                 self._cut(frame, "item", [given[0]])
+
+    def warned_of_a_scalar(self) -> None:
+        """From here on `float(loss)` warns no more, and may have a stand-in: see that note."""
+        self._stand_ins.put((StandIn(self._torch.Tensor, "__float__", self._read_as_float),))
+
+    def _read_as_float(
+        self, _acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
+    ) -> None:
+        if result - result != 0:
+            self.not_finite.read(frame, "float", result, given[0])
+        if given[0].requires_grad:
+            self.not_finite.reads(frame, "float", result)
 
     def _taken_out_by(self, name: str) -> Tell:
         cut = self._cut_by(name)
 
         def tell(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
-            self._not_finite.looked(frame, name, given[0])
+            self.not_finite.looked(frame, name, given[0])
             cut(acts, frame, None, given, more)
 
         return tell
 
     def _shown_by(self, name: str) -> Tell:
         def tell(_acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _m: Any) -> None:
-            self._not_finite.looked(frame, name.strip("_"), given[0])
+            self.not_finite.looked(frame, name.strip("_"), given[0])
 
         return tell
 

@@ -59,7 +59,7 @@ class WatchedActs:
         self._stand_ins = stand_ins = StandIns(acts, torch.compiler.is_compiling)
         self._not_finite = not_finite = NotFinite(acts)
         tensors = OfTensors(torch, acts, stand_ins, not_finite)
-        programs = OfPrograms(torch, acts, stand_ins, not_finite)
+        programs = OfPrograms(torch, acts, stand_ins, tensors)
         copies = OfCopies(torch, acts, stand_ins)
         self._backward_ended = tensors.forget
         self._modules = OfModules(torch, acts, stand_ins, copies.loaded)

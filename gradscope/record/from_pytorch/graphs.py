@@ -198,15 +198,12 @@ class Graphs:
     def _seen(self, ops: Ops, saved: dict[str, Ints]) -> None:
         """Calls as they were seen; what no call was seen of stays as it follows."""
         session, values = self._session, self._values
-        operands: list[Ints] = []
-        if values.on:
-            kept = take_all(self._kept)
-            if self.walked is not None:
-                operands = self.walked.operands()
-                kept += operands
-            if kept:
-                node, _, tensor = np.concatenate(kept, axis=1)
-                ops.with_operands(node, tensor)
+        kept = take_all(self._kept)
+        operands = [] if self.walked is None else self.walked.operands()
+        kept += operands
+        if kept:
+            node, _, tensor = np.concatenate(kept, axis=1)
+            ops.with_operands(node, tensor)
         missed, writes = ops.seen(
             self._calls, session.contexts.idents(), session.start, self._intern
         )
@@ -247,7 +244,7 @@ class Graphs:
             if self._values.on and nr is None:
                 at = max(node.made.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
-        if self._values.on and nr is None:  # what a node keeps and no node made was an operand
+        if nr is None:  # what a node keeps and no node made was an operand
             self._kept.append(np.array([[node.made.number], [NONE], [number]], np.int64))
         return number
 

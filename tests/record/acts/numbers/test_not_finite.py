@@ -22,7 +22,7 @@ for step in range(8):
     loss.backward()
     found = torch.nn.utils.clip_grad_norm_([w], 1.0)
     optimizer.step()
-    print(f"{loss:.1f}", loss.item(), loss.detach().tolist(), found.item())
+    print(f"{loss:.1f}", loss.item(), loss.detach().tolist(), float(loss))
     print(loss)
 masked.sum().backward()
 other.step()
@@ -37,6 +37,7 @@ EXPECTED = [
     (7, 13, {"by": "format", **READ}, []),
     (7, 13, {"by": "item", **READ}, []),
     (7, 13, {"by": "tolist", **READ, "history": False}, []),
+    (7, 13, {"by": "float", **READ}, []),  # behind the warning, which comes once
     (7, 14, {"by": "repr", **READ}, []),
     (8, 0, {"what": "parameters", "when": "before", "many": 1, **INF}, ["masked"]),
 ]

@@ -37,7 +37,9 @@ def test_a_write_is_to_its_first_input_and_its_result_is_that_tensor() -> None:
     assert writes(trace) == [("add_", 0, 1), ("mul_", 1, 2)]
     ops = {row.name: row for row in trace.rows(Op)}
     (y,) = ops["add_"].outputs
-    assert ops["add_"].inputs == ops["mul_"].inputs == ops["mul_"].outputs == (y,)
+    assert ops["add_"].inputs == ops["mul_"].inputs[:1] == ops["mul_"].outputs == (y,)
+    (two,) = ops["mul_"].inputs[1:]  # which its node keeps
+    assert trace.table(Tensor).row(two).shape == ()
     assert {row.tensor for row in trace.rows(Version)} == {y}
     tensor = trace.table(Tensor).row(y)
     assert {row.storage for row in trace.rows(Version)} == {tensor.storage}
