@@ -33,7 +33,7 @@ MANY = 1 << 16
 
 SOON, CALM = 50_000_000, 750_000_000
 """After so many nanoseconds notes are flushed at the next occasion, however few there are: soon at
-first, since a program may not live long; then after twice as many each time, up to CALM."""
+first, since a program may not live long; then after four times as many each time, up to CALM."""
 
 
 class Session:
@@ -88,7 +88,7 @@ class Session:
     def flush_if_due(self, *, wait: bool = True) -> None:
         """Flush when the last time was long ago, so that little is lost if the program dies."""
         if time.perf_counter_ns() - self._flushed > self._calm:
-            self._calm = min(2 * self._calm, CALM)
+            self._calm = min(4 * self._calm, CALM)
             self._flush_if_open(wait=wait)
 
     def flush(self, then: Callable[[], None] | None = None) -> bool:
