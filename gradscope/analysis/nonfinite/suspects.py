@@ -61,7 +61,7 @@ RISKS = {
 }
 """By name: how near at hand it is in a forward, and in a backward whose loss is finite; what of."""
 
-EMPTY = ("mean", "std", "std_mean", "var")
+EMPTY = ("mean", "std", "std_mean", "var", "nll_loss", "nll_loss_forward", "nll_loss_nd")
 MASKED = frozenset(("masked_fill", "masked_fill_", "where", "add", "log"))
 SOFTMAX = frozenset(("softmax", "_softmax", "log_softmax", "_log_softmax", "logsumexp"))
 HUGE = 1e18
@@ -106,8 +106,8 @@ class Suspects:
         """`backward`: whether the loss was finite; `bad`, `good`: leaves whose gradients were."""
         calls = self._calls
         ops = calls.ops
-        mine = np.flatnonzero((ops["step"] == step) & (ops["phase"] != Phase.OPTIMIZER))
-        mine = mine[calls.is_forward[mine]]
+        own = (ops["phase"] != Phase.OPTIMIZER) | (ops["node"] != NONE)  # closures run in steps
+        mine = np.flatnonzero(own & (ops["step"] == step) & (ops["task"] == NONE))
         leads = np.ones(len(self._trace.table(Node)), np.bool_)
         if backward and bad:  # what is born in a forward goes on to leaves that are used later
             leads = self._leads(step, bad)

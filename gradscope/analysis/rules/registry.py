@@ -95,7 +95,10 @@ class Rule:
         """What this rule reads and nobody could see in what was recorded, as `meta.absent` says."""
         said = trace.meta.get("absent")
         absent = {name for name in said if isinstance(name, str)} if isinstance(said, list) else ()
-        lacks = [name for name in self.reads if name in absent or name.partition(".")[0] in absent]
+        reads = self.reads
+        if self.fully and not self.sees_a_part(trace):  # at this level values are what it looks at
+            reads = (*reads, "value")
+        lacks = [name for name in reads if name in absent or name.partition(".")[0] in absent]
         left_out = trace.once(steps_left_out) if self.steps else frozenset()
         return (*lacks, *(each for each in STEPS[self.steps] if each in left_out))
 

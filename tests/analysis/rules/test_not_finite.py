@@ -29,12 +29,18 @@ for step in range(4):
     scores[:0].mean().item()
     if step == 2 and (loss * float("nan")).item() != 0:
         continue
+    if step == 1:
+        wrong = loss * float("nan")
+        wrong.backward()
+        if wrong.item() != 0:
+            optimizer.zero_grad()
+            continue
     loss.backward()
     optimizer.step()
 """
 
 
-def test_what_is_masked_a_mean_of_nothing_and_a_loss_left_out_are_notes(tmp_path: Path) -> None:
+def test_what_is_masked_a_mean_of_nothing_and_losses_left_out_are_notes(tmp_path: Path) -> None:
     assert {each.severity for each in found(SOUND, tmp_path)} == {Severity.NOTE}
 
 
@@ -61,3 +67,44 @@ def test_the_step_is_named_and_what_can_be_infinite_in_a_backward_alone(tmp_path
     (named,) = said.partition("calls of that step that can make one: ")[2].split("; c")
     assert named.startswith("sqrt at snippet_0.py:7 (of a negative number")
     assert "--level values --steps 4:5" in only.fix
+
+
+IN_A_CLOSURE = """\
+layer = torch.nn.Linear(3, 1)
+optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=2)
+x = torch.zeros(4, 3)
+def closure():
+    optimizer.zero_grad()
+    loss = ((layer(x) - 1) / x.sum()).pow(2).mean()
+    loss.backward()
+    return loss
+for step in range(2):
+    optimizer.step(closure)
+"""
+
+
+def test_what_a_closure_computes_is_of_the_step_that_calls_it(tmp_path: Path) -> None:
+    (only,) = found(IN_A_CLOSURE, tmp_path)
+    assert "div at" in only.message
+    assert only.site.line == 6
+
+
+NOTHING_LEFT = """\
+layer = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(4):
+    wanted = torch.arange(2) > step
+    loss = layer(torch.ones(2, 3))[wanted].mean() / 2
+    loss.backward()
+    if step % 2:
+        optimizer.step()
+        optimizer.zero_grad()
+    loss.item()
+"""
+
+
+def test_a_loss_of_nothing_counts_where_parameters_stay_finite_too(tmp_path: Path) -> None:
+    (only,) = found(NOTHING_LEFT, tmp_path)
+    assert only.severity is Severity.ERROR
+    assert "mean at" in only.message
+    assert "(of no numbers)" in only.message

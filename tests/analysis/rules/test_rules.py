@@ -535,6 +535,17 @@ def test_a_level_too_low_is_said_and_never_sold_as_clean() -> None:
     assert {each.rule for each in report.partly} == {r.id for r in all_rules() if r.fully}
 
 
+def test_numbers_that_could_not_be_read_at_their_level_are_not_sold_as_looked_at() -> None:
+    trace = nan_in_backward()
+    trace.meta["absent"] = ["value"]
+
+    report = inspect(trace)
+
+    fully = {rule.id for rule in all_rules() if rule.fully}
+    assert fully <= {each.rule for each in report.unchecked if each.lacks == ("value",)}
+    assert report.partly == ()
+
+
 def test_rules_are_chosen_and_ignored_by_id_or_slug() -> None:
     trace = nan_in_backward()
 

@@ -68,7 +68,9 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
     ]
     losses = [act for act in reads if act.facts.get("history")]
     if harms:
-        yield _found(min(harms, key=lambda each: each.first.t), others=len(harms) - 1)
+        first = min(harms, key=lambda each: each.first.t)
+        told_of = set(first.first.tensors)
+        yield _found(first, sum(not told_of >= set(each.first.tensors) for each in harms))
         return
     for loss in losses:
         optimizer = _stepped_with(trace, acts, loss)
@@ -89,9 +91,10 @@ def _stepped_with(trace: Trace, acts: Acts, loss: Done) -> Optimizer | None:
     begins = np.sort(tasks[tasks > before[-1]]) if len(before) else tasks[:0]
     if not len(begins) or (len(later) and later[0] < begins[0]):
         return None
-    end = later[0] if len(later) and later[0] > begins[0] else sys.maxsize
     for optimizer in acts.optimizers:
-        if any(begins[0] < step.t < end for step in optimizer.steps):
+        after = (act for act in (*optimizer.steps, *optimizer.cleared) if act.t > begins[0])
+        first = min(after, key=lambda act: act.t, default=None)
+        if first is not None and first.kind is Deed.STEP:
             return optimizer
     return None
 
@@ -166,7 +169,9 @@ def _found(harm: _Harm, others: int) -> Found:
         message += ", and it was stepped with"
     else:
         message = f"{value}: {what}{named} {hold} {value} {_when(harm, site)}{_of_the_loss(harm)}"
-    message += f"; so do, later, those of {others} more optimizers" * bool(others)
+    message += f"; so do, later, those of {others} more optimizer{'s' * (others > 1)}" * bool(
+        others
+    )
     if likely:
         more = f", and {len(suspects) - FEW} more" * (len(suspects) > FEW)
         lines = "; ".join(each.words for each in likely)
