@@ -34,6 +34,7 @@ WATCHERS = str(Path(__file__).parents[2] / "watch")
 FRAMES = 3
 """So many of the program's own lines are kept of each act."""
 
+FEW_LISTED = 16
 MOST_ALIKE = 1000
 """So many acts of a kind are kept of one line, where a program may do them for each number."""
 
@@ -110,6 +111,7 @@ class Acts:
         self._places: dict[tuple[int, ...], int] = {(): 0}
         self._lists: list[tuple[int, ...]] = [()]
         self._texts: dict[tuple[Any, ...], int] = {}
+        self._listed: dict[int, tuple[Any, ...]] = {}  # by their text: those with lists in them
         self._kinds = {kind: session.writer.intern(kind.value) for kind in Deed}
         self._optimizers: dict[int, tuple[ref[Any], int]] = {}
         self._unmet: dict[int, int] = {}  # places of modules without an id, by id()
@@ -233,7 +235,11 @@ class Acts:
         try:
             found = self._texts.get(key)
         except TypeError:  # lists in it: it comes seldom
-            return self.text_of(facts)
+            if len(self._listed) > FEW_LISTED:
+                self._listed.clear()
+            found = self.text_of(facts)
+            self._listed[found] = key
+            return found
         if found is None:
             if len(self._texts) > MOST_ALIKE:  # what changes from act to act is not asked for again
                 self._texts.clear()
@@ -242,6 +248,8 @@ class Acts:
 
     def facts_of(self, kind: Deed, text: int) -> tuple[Any, ...]:
         """The values that were said in such a text, if it was lately."""
+        if text in self._listed:
+            return self._listed[text][1:]
         for (of, *values), known in list(self._texts.items()):
             if known == text and of == kind:
                 return tuple(values)

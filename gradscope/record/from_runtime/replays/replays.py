@@ -181,8 +181,9 @@ class Replays:
             columns = (by["kind"], by["of"], by["facts"])
             for row, (kind, number, text) in enumerate(zip(*columns, strict=True)):
                 said = acts.facts_of(Deed.STEP, text) if kind == step and number in of else ()
-                if len(said) == len(STEPPED):
-                    found.append(Stepped(nr, row, ref(of[number]), said))
+                few = said[: len(STEPPED)]
+                if said:
+                    found.append(Stepped(nr, row, ref(of[number]), few, len(said) > len(few)))
         return tuple(found)
 
     def _looked_up(self, window: Window) -> list[int]:
@@ -299,7 +300,8 @@ class Replays:
         for each in template.stepped:
             optimizer = each.optimizer()
             lr = None if optimizer is None else rates_of(optimizer)
-            if lr not in (None, each.said[0]):
+            if each.more or lr not in (None, each.said[0]):
+                lr = each.said[0] if lr is None else lr
                 facts = dict(zip(STEPPED, (lr, *each.said[1:]), strict=True))
                 replay.texts.append((each, session.acts.acts.text_of(facts)))
         self._waiting.append(replay)

@@ -27,6 +27,7 @@ class Stepped(NamedTuple):
     row: int
     optimizer: ref[Any]
     said: tuple[Any, ...]  # the rates first
+    more: bool  # whether it says what was seen of this one step
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,10 +210,11 @@ def test_a_rate_that_changes_is_told() -> None:
             run(X, Y)
 
     _, trace = traced(work)
-    steps = [orjson.loads(act.facts)["lr"] for act in trace.rows(Act) if act.kind == Deed.STEP]
+    steps = [orjson.loads(act.facts) for act in trace.rows(Act) if act.kind == Deed.STEP]
 
     assert run.plans[0].replays == CALLS - 2
-    assert steps == [[0.1 * (nr + 1)] for nr in range(CALLS)]
+    assert [step["lr"] for step in steps] == [[0.1 * (nr + 1)] for nr in range(CALLS)]
+    assert {len(step) for step in steps[3:]} == {3}  # what was seen of one step is said of none
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (3, 5)])
