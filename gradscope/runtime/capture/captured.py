@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from gradscope.runtime.capture.making import CHANGES, MORE_CODE, Making
@@ -141,19 +141,9 @@ class Captured:
                 lines.append(f"{one_pass} are made by {len(plan.joins)} kernels{close}")
         lines += [f"not fused: the replay differs in {reason}" for reason in self.not_fused]
         if self.pieces is not None:
-            lines += self._pieces_told(self.pieces)
+            lines += self.pieces.told()
         lines += [f"recorded anew: {reason}" for reason in self.recaptured]
         return "\n".join([*lines, f"{self.eager} calls ran as ever"])
-
-    def _pieces_told(self, pieces: Pieces) -> Iterator[str]:
-        for part in pieces.parts:
-            first, last = part.lines
-            lines = f"line {first}" if first == last else f"lines {first} to {last}"
-            if isinstance(part.function, Captured):
-                yield f"{lines}:"
-                yield from (f"  {line}" for line in part.function.report().splitlines()[1:])
-            elif part.cut:
-                yield f"{lines}: as ever"
 
     def _as_ever(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.eager += 1

@@ -60,6 +60,18 @@ class Pieces:
             known.update(zip(part.left, made, strict=True))
         return None
 
+    def told(self) -> Iterator[str]:
+        """What of it is replayed, in words."""
+        for part in self.parts:
+            first, last = part.lines
+            lines = f"line {first}" if first == last else f"lines {first} to {last}"
+            report = getattr(part.function, "report", None)
+            if report is not None:
+                yield f"{lines}:"
+                yield from (f"  {line}" for line in report().splitlines()[1:])
+            elif part.cut:
+                yield f"{lines}: as ever"
+
 
 def cut(
     step: Any, line: int, capture: Callable[[Callable[..., Any]], Callable[..., Any]]

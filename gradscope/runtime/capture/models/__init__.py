@@ -8,4 +8,7 @@ with the graph of that forward. Then all plans are run on the numbers from befor
 by bit. From then on a call replays the forward; its results have one node, which keeps the arrays
 that the backward reads and replays that when the engine comes to it. The engine gathers the
 gradients it returns.
+
+A model that cannot be captured whole is cut as steps are (Note [Where a step is cut]); each piece
+is captured like a model of its own, whose gradients go on into what it was given.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations, product
 from typing import Any
 
@@ -17,8 +17,9 @@ from gradscope.runtime.capture.reach.guards import TensorState, version_of
 from gradscope.runtime.capture.reach.objects import Unreadable
 from gradscope.runtime.capture.recording.exchange import exchanged
 from gradscope.runtime.capture.recording.recording import PLAIN
-from gradscope.runtime.capture.recording.watching import Watching
+from gradscope.runtime.capture.recording.watching import Program, Watching
 from gradscope.runtime.capture.told import tensors_in
+from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad
 from gradscope.runtime.core.tensors.default_generator import default_generator
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap
@@ -31,6 +32,11 @@ class MakingModel(Making):
     """One call of a model that is recorded, with a backward behind it."""
 
     model_plan: ModelPlan | None = None
+
+    def __init__(self, model: Callable[..., Any], program: Program, *, records: bool) -> None:
+        super().__init__(model, program, records=records)
+        forward = getattr(model, "forward", model)
+        self.recording.code = getattr(getattr(forward, "__func__", forward), "__code__", None)
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the model, and make a plan of what it does, if that can be done."""
@@ -52,6 +58,7 @@ class MakingModel(Making):
         with exchanged(recording), Watching(self.program, recording).active():
             result = self.function(*args, **kwargs)
             forward_calls, outs = len(recording.calls), self._outs(result)
+            leaves = self._used(outs, leaves)
             dummies = [_standing_for(each) for each in outs]
             for nr, each in enumerate(dummies):
                 inputs[recording.new(each._array)] = f"args[1][{nr}]"
@@ -95,6 +102,20 @@ class MakingModel(Making):
             recording.stop("a gradient's origin is not seen", "")
         found.append(grads)
         return Backward(of, first, len(recording.calls), tuple(numbers))
+
+    def _used(self, outs: Any, leaves: list[TensorState]) -> list[TensorState]:
+        """Those that the call has used itself, not only what it was given was made of."""
+        used: set[int] = set()
+        seen, left = set(), [out.grad_fn for out in outs]
+        while left:
+            node = left.pop()
+            if isinstance(node, AccumulateGrad):
+                used.add(id(node.variable))
+            elif node is not None and node not in seen:
+                seen.add(node)
+                if node.sequence_nr > self.recording.first_node:
+                    left += [following for following, _ in node.next_functions]
+        return [each for each in leaves if id(each.tensor) in used or not each.leaf]
 
     def _outs(self, result: Any) -> list[Any]:
         return [each for each in tensors_in(result) if each.requires_grad]

@@ -9,11 +9,13 @@ from gradscope.runtime.capture.captured import MOST_PLANS, MOST_TRIES, _is_speci
 from gradscope.runtime.capture.making import MORE_CODE
 from gradscope.runtime.capture.models.making_model import MakingModel
 from gradscope.runtime.capture.models.model_plan import ModelPlan
+from gradscope.runtime.capture.pieces import Pieces, cut, line_about
 from gradscope.runtime.capture.recording.recording import Stop
 from gradscope.runtime.capture.recording.watching import Program
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.nn.modules.module import Module
+from gradscope.runtime.nn.modules.module_parts.global_hooks import EVERYWHERE
 
 IN_A_RECORDING = "a model's backward is a part of the program's, which is recorded node by node"
 
@@ -57,17 +59,20 @@ class OptimizedModule(Module):
 
 
 class CapturedModel:
-    """Calls a model, or replays it."""
+    """Calls a model, or a piece of one, or replays it."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.function, self.name = model.forward, type(model).__name__
+        self.is_module = isinstance(model, Module)
+        self.function = model.forward if self.is_module else model
+        self.name = type(model).__name__ if self.is_module else model.__name__
         self.plans: list[ModelPlan] = []
         self.stops: list[Stop] = []
         self.recaptured: list[str] = []
         self.not_fused: list[str] = []
         self.untold: list[str] = []  # why it ran as ever while it was recorded
-        self.pieces = self.whole = None  # it is one
+        self.pieces: Pieces | None = None
+        self.whole: CapturedModel | None = None  # the model it is a piece of
         self.lines = (0, 0)
         self.eager = 0
         self._program = Program()
@@ -88,7 +93,11 @@ class CapturedModel:
                 told.met(self)
                 self._say(f"runs as ever while it is recorded: {IN_A_RECORDING}")
             return self._as_ever(args, kwargs)
-        if _is_special(local.state) or self.stops:
+        if _is_special(local.state):
+            return self._as_ever(args, kwargs)
+        if self.pieces is not None and self._is_as_it_was_cut():
+            return self.pieces.run(args, kwargs)
+        if self.stops:
             return self._as_ever(args, kwargs)
         for place, plan in enumerate(self.plans):
             if plan.guards.hold(args, kwargs):
@@ -127,9 +136,22 @@ class CapturedModel:
             else:
                 self._give_up(stop)
 
+    def _is_as_it_was_cut(self) -> bool:
+        """Whether a call of the model is a call of the function that was cut, and nothing more."""
+        if not self.is_module:
+            return True
+        heard = self.model.__dict__["_attended"] or EVERYWHERE
+        return not heard and self.model.forward == self.function
+
     def _give_up(self, stop: Stop) -> None:
+        """Go on in pieces, if the model can be cut where it cannot be replayed, else as ever."""
         self.stops.append(stop)
-        self._say(f"is not replayed: {stop}")
+        place = stop.place or line_about(self.function, stop.about)
+        self.pieces = cut(self.function, place, CapturedModel) if place else None
+        for part in self.pieces.parts if self.pieces else ():
+            if isinstance(part.function, CapturedModel):
+                part.function.whole, part.function.lines = self, part.lines
+        self._say(f"is {'replayed in pieces' if self.pieces else 'not replayed'}: {stop}")
 
     def _say(self, text: str) -> None:
         if text not in self._said:
@@ -140,11 +162,13 @@ class CapturedModel:
         """What was captured, how often it was replayed, and why not, in words."""
         many = len(self.plans)
         lines = [f"{self.name}: {many} plan{'' if many == 1 else 's'}"]
-        lines += [f"not replayed: {stop}" for stop in self.stops]
+        how = "in pieces" if self.pieces else "not replayed"
+        lines += [f"{how}: {stop}" for stop in self.stops]
         for plan in self.plans:
             first, last = plan.forward_calls, plan.backward_calls
             lines.append(
                 f"{first} calls on arrays forward, {last} backward; replayed {plan.replays} times"
             )
+        lines += self.pieces.told() if self.pieces else ()
         lines += [f"recorded anew: {reason}" for reason in self.recaptured]
         return "\n".join([*lines, f"{self.eager} calls ran as ever"])

@@ -15,6 +15,7 @@ from gradscope.runtime.capture.reach.holdings import ABSENT, Holding
 from gradscope.runtime.capture.recording.watching import names_in
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.nn import functional
+from gradscope.runtime.nn.modules.module import Module
 
 if TYPE_CHECKING:
     from gradscope.runtime.capture.reach.reached import Reached
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 REPLACEABLE = ("forward", "__call__", "step", "zero_grad")
 """What a program calls of the runtime's classes without naming it, or under another name."""
+
+
+OF_EVERY_MODULE = frozenset(vars(Module()))
 
 
 class Unreadable(Exception):  # noqa: N818  (it is caught where a capture begins)
@@ -83,13 +87,23 @@ def hold_object(reached: Reached, value: Any, name: str) -> None:
     if _is_opaque(cls):
         raise Unreadable(f"{name} is of {cls.__module__}.{cls.__name__}, which is opaque")
     if own is not None:
-        of_runtime = any(is_of_runtime(each.__module__) for each in cls.__mro__)
-        for key in list(own) if of_runtime else reached.named(own):
+        for key in _keys_read(reached, cls, own):
             reached.hold(own, key, own[key], "item", f"{name}.{key}")
         reached.note(Holding(own, None, len(own), "size", f"len(vars({name}))"))
         reached.note(Holding(value, "__class__", cls, "slot", f"the class of {name}"))
     for key in slots:
         reached.hold(value, key, getattr(value, key, ABSENT), "slot", f"{name}.{key}")
+
+
+def _keys_read(reached: Reached, cls: type, own: dict[str, Any]) -> list[str]:
+    """Of the runtime's objects all attributes; of the program's, and of its modules, named ones."""
+    first = next((each for each in cls.__mro__ if is_of_runtime(each.__module__)), None)
+    if first is None:
+        return reached.named(own)
+    if first is not Module or reached.program.every_attribute:
+        return list(own)
+    named = set(reached.named(own))
+    return [key for key in own if key in OF_EVERY_MODULE or key in named]
 
 
 def _slots_of(cls: type) -> Iterator[str]:

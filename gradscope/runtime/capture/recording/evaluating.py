@@ -81,7 +81,8 @@ class Evaluating:
 
     def _unknown(self, task: GraphTask, node: Node) -> str:
         """Why a node cannot be recorded; empty if it can."""
-        if not isinstance(node, KNOWN_NODES) or node.written_by_user:
+        unknown = not isinstance(node, KNOWN_NODES) or node.written_by_user
+        if unknown and _is_to_run(task, node):
             return f"{node.name()} is no operation's node"
         if not task.raw and isinstance(node, AccumulateGrad) and _is_to_run(task, node):
             return "a gradient is gathered with its graph (create_graph=True)"
