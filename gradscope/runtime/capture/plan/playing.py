@@ -113,7 +113,8 @@ class Playing:
         calls = self.calls[first:end]
         made = tuple([call.made for call in calls if call.made in self._shared])
         read = {nr: None for call in calls for value in call.given for nr in refs(value)}
-        given = tuple([nr for nr in read if nr not in made and nr not in self._inner(calls)])
+        inner = self._inner(calls)
+        given = tuple([nr for nr in read if nr not in made and nr not in inner])
         slots = {nr: slot for slot, nr in enumerate((*given, *made), 2)}
         loops = []
         for place, call in enumerate(calls, first):
@@ -144,7 +145,8 @@ class Playing:
 
     def _let_go(self, place: int, call: Call) -> None:
         """Let others lie where nobody reads any more."""
-        over = [nr for nr in self._places if nr < 0]
+        used = {one for step in self.steps[place] for one in step.operands}
+        over = [nr for nr in used if isinstance(nr, int) and nr < 0]
         read = {nr for value in call.given for nr in refs(value)} | {call.made}
         over += [nr for nr in read & self._places.keys() if self.last.get(nr, place) == place]
         for nr in over:
