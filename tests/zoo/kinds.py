@@ -67,7 +67,9 @@ KINDS = {
     "steps-again": Kind(("steps-again",)),
     "optimizer-rebuilt": Kind(("optimizer-rebuilt",)),
     "schedule-without-effect": Kind(("schedule-without-effect",)),
-    "mode-left": Kind(("eval-left-on", "training-mode-in-evaluation", "dropout-always-on")),
+    "mode-left": Kind(
+        ("eval-left-on", "training-mode-in-evaluation", "dropout-always-on", "train-undoes-eval")
+    ),
     "not-divided": Kind(("not-divided",)),
     "batches-lost": Kind(("batches-lost",)),
     # graphs across backwards, memory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
@@ -105,7 +105,8 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
     """A schedule goes on with an optimizer that steps no more, while another one trains instead.
 
     A schedule changes the learning rate of the optimizer that it was built with. Where a second
-    optimizer takes over, it needs one of its own.
+    optimizer takes over, it needs one of its own. Nor has one an effect that is made anew before
+    each of its steps.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -132,6 +133,7 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
     stepped: dict[int, list[Done]] = defaultdict(list)
     for act in loop.acts.of(Deed.SCHEDULE_STEP):
         stepped[act.of].append(act)
+    yield from _begun_anew(loop, stepped)
     for old in loop.acts.optimizers:
         last = old.steps[-1].t if old.steps else -1
         if len(stepped[old.built.id]) < LATE or old.built.facts.get("before"):
@@ -148,6 +150,37 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
                     yield _of_an_old_one(loop, old, new, idle)
                     break
 
+
+def _begun_anew(loop: Loop, stepped: Mapping[int, list[Done]]) -> Iterator[Found]:
+    """Schedules made again and again on one line, of which each gets as far as its first step."""
+    several: dict[tuple[int, int], list[Done]] = defaultdict(list)
+    for act in loop.acts.of(Deed.SCHEDULE):
+        several[act.stack, act.of].append(act)
+    for (_, of), made in several.items():
+        ends = [*(act.t for act in made[1:]), LAST]
+        times = [
+            sum(act.t < step.t < end for step in stepped[of])
+            for act, end in zip(made, ends, strict=True)
+        ]
+        steps = (each.steps for each in loop.optimizers if each.built.id == of)
+        trained = any(step.t > made[0].t for each in steps for step in each)
+        if len(made) < ANEW or max(times) > 1 or sum(times) < len(made) - 1 or not trained:
+            continue
+        site, sites = loop.acts.site(made[0]), loop.acts.sites(made[0])
+        outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
+        yield Found(
+            message=f"{made[0].facts.get('type')}{at(site)}{outer} is made anew {len(made)} times, "
+            "each time before its first step: it never goes further",
+            site=site,
+            evidence=(Evidence("act", made[0].id), Evidence("act", made[-1].id)),
+            why="a schedule counts its own steps, and a new one begins at 0; none of these took a "
+            "second step",
+            fix=f"move {line(site, 'scheduler = …')} before the loop, and step that one",
+        )
+
+
+ANEW, LAST = 3, 1 << 62
+"""So often a schedule is made; after all moments."""
 
 LATE = 2
 """So many steps of a schedule come too late: one may be that of the last epoch."""

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at, site_of
-from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.loop import Loop
 from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.modules import module_names
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed, Finding, GraphTask
 from gradscope.trace.trace import Trace
@@ -184,3 +187,82 @@ def _no_grad_instead(text: str) -> str:
     if "inference_mode" in text:
         return f"write `{text.replace('inference_mode', 'no_grad')}`"
     return "write `torch.no_grad()` instead of `torch.inference_mode()` there"
+
+
+@rule("GS520", "train-undoes-eval", Severity.WARNING, needs="engine", reads=("act",))
+def train_undoes_eval(trace: Trace) -> Iterator[Found]:
+    """What was frozen and set to evaluation runs in training mode: train() of the whole undid it.
+
+    Batch norm in it then takes the statistics of each batch and changes its running ones, and
+    dropout drops, though none of its parameters learns.
+
+    Bad:
+        backbone = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4))
+        model = torch.nn.Sequential(backbone, torch.nn.Linear(4, 1))
+        backbone.requires_grad_(False).eval()
+        optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
+        model.train()
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.rand(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+
+    Good:
+        backbone = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4))
+        model = torch.nn.Sequential(backbone, torch.nn.Linear(4, 1))
+        backbone.requires_grad_(False)
+        optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
+        model.train()
+        backbone.eval()
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.rand(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop, modes = trace.once(Loop), trace.once(Modes)
+    training = trace.once(Training)
+    switches, told = [*modes.switches()], set[int]()
+    for off in switches:
+        inside = modes.inside(off.module) if off.module in modes.modules else frozenset()
+        own = modes.parameters(inside)
+        if off.facts.get("to") or not own or not own <= training.frozen or own & training.reached:
+            continue
+        ran = [act for each in sorted(inside & modes.two_ways) for act in _in_training(modes, each)]
+        on = [
+            each
+            for each in switches
+            if each.t > off.t
+            and each.facts.get("to")
+            and each.module not in inside
+            and off.module in modes.inside(each.module)
+        ]
+        again = [each.t for each in switches if each.module in inside and not each.facts.get("to")]
+        later = [
+            (switch, act)
+            for switch in on[:1]
+            for act in ran
+            if act.t > switch.t and not any(switch.t < t < act.t for t in again)
+        ]
+        if later and loop.optimizers and on[0].stack not in told:
+            told.add(on[0].stack)
+            yield _undone(loop, modes, off, *later[0])
+
+
+def _in_training(modes: Modes, module: int) -> list[Done]:
+    found = (modes.ran.get((module, grad, True)) for grad in (True, False))
+    return [act for act in found if act is not None]
+
+
+def _undone(loop: Loop, modes: Modes, off: Done, on: Done, ran: Done) -> Found:
+    site, before = loop.acts.site(on), loop.acts.site(off)
+    row = modes.modules[ran.module]
+    named = f"{row.type} ({row.path})" if row.path else row.type
+    return Found(
+        message=f"train(){at(site)} undoes eval(){at(before)}: {named}, frozen with all around it, "
+        "runs in training mode",
+        site=site,
+        evidence=tuple(Evidence("act", act.id) for act in (off, on, ran)),
+        why="train() of a module sets all that is in it; batch norm then changes its running "
+        "statistics at each forward, with gradients or without",
+        fix=f"write {line(before, 'backbone.eval()')} after {line(site, 'model.train()')}, too",
+    )

@@ -10,6 +10,7 @@ from gradscope.analysis.program.dims import ELEMENTWISE, NLL, PRODUCTS, VIEWS, F
 from gradscope.analysis.rules.own_line import instead, with_dim
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS, SOFTMAX
+from gradscope.analysis.rules.structure.pooling import pooled_over_another
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -171,7 +172,8 @@ def attention_over_the_wrong_dim(trace: Trace) -> Iterator[Found]:
     """Weights of an attention are normalised over another dim than values are summed over.
 
     Of scores (batch, queries, keys), weights @ values sums over the keys. Only if the softmax goes
-    over the keys, too, is each result a mean of values.
+    over the keys, too, is each result a mean of values. So it is where each position of a sample
+    has one score, and the softmax goes over the samples.
 
     Bad:
         x = torch.linspace(-1, 1, 48, requires_grad=True).reshape(2, 3, 8)
@@ -184,6 +186,7 @@ def attention_over_the_wrong_dim(trace: Trace) -> Iterator[Found]:
         (weights @ x.cos()).sum().backward()
     """
     calls = trace.once(Calls)
+    yield from pooled_over_another(calls, ("_softmax", "softmax"))
     for few, times in calls.few_of_each_line(calls.with_tensors("_softmax", "softmax")):
         for at in few:
             over, shape = calls.dims(at), calls.shape(calls.outputs(at)[0])
