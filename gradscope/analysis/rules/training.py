@@ -239,8 +239,8 @@ def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
             )
 
 
-AGAIN = 3
-"""So often it is frozen, and so many steps others take, after the last of its own."""
+AGAIN, FEW_STEPS = 3, 2
+"""So often it is frozen, and so many steps others take, after the last of its own few."""
 
 
 @rule("GS402", "frozen", Severity.NOTE, needs="engine")
@@ -292,8 +292,8 @@ def _frozen_again(training: Training, optimizer: Optimizer) -> set[int]:
     """What has learned and is frozen time and again while others train, and thawed at no time."""
     first, last = optimizer.steps[0].t, optimizer.steps[-1].t
     begun = [act.t for each in training.optimizers for act in each.steps if act.t > last]
-    if len(begun) < AGAIN:
-        return set()
+    if len(begun) < AGAIN or len(optimizer.steps) > FEW_STEPS:
+        return set()  # what has trained for long may be frozen for good
     times: dict[int, int] = defaultdict(int)
     thawed: set[int] = set()
     for act in training.acts.of(Deed.REQUIRES_GRAD):

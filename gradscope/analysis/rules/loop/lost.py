@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -15,6 +16,9 @@ from gradscope.analysis.rules.loop.words import evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Accumulate, Deed
 from gradscope.trace.trace import Trace
+
+CLEARS = re.compile(r"\bzero_grad\(|\.grad\s*=\s*None")
+"""A line that does so itself, and calls nothing which may use gradients before it clears them."""
 
 Overtaken = tuple[Moment, Moment, Moment, Moment]
 """A backward, what cleared all that it had brought, the next backward, and the step."""
@@ -32,9 +36,9 @@ def thrown_away(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
     for together in several.values():
         fill, clear, later, step = together[0]
         few = len(together) < 2 or 2 * len(together) < len(rounds)
-        if few or _is_looked_at(loop, fill, clear):
-            continue
         site, first = loop.site(clear), loop.site(fill)
+        if few or not CLEARS.search(site.text) or _is_looked_at(loop, fill, clear):
+            continue
         yield Found(
             message=f"gradients are cleared too early: zero_grad{at(site)} throws away all that "
             f"the backward{at(first)} has brought; the step{at(loop.site(step))} has those of the "
