@@ -133,3 +133,25 @@ def test_a_step_that_never_fits_is_given_up(capsys: pytest.CaptureFixture[str]) 
     assert given == [3.0 * nr for nr in range(MOST_PLANS + 6)]
     said = f"{step.__qualname__} is not replayed: {MOST_PLANS} plans are made, and none fits"
     assert capsys.readouterr().err == f"gradscope: {said}\n"
+
+
+def test_a_program_that_has_used_autocast_is_captured_and_runs_as_ever_under_it() -> None:
+    layer = torch.nn.Linear(4, 3)
+
+    def step(x: Any) -> Any:
+        layer.zero_grad()
+        loss = torch.nn.functional.mse_loss(layer(x), x[:, :3])
+        loss.backward()
+        return loss.detach(), layer(x).detach()
+
+    run = Captured(step)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        under = step(torch.ones(2, 4))
+    for nr in range(6):
+        assert run(torch.ones(2, 4) * nr)[0].item() == step(torch.ones(2, 4) * nr)[0].item()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = run(torch.ones(2, 4))
+
+    assert run.plans[0].replays == 4
+    assert found[1].dtype == under[1].dtype == torch.bfloat16
+    assert found[1].tolist() == under[1].tolist()

@@ -156,6 +156,7 @@ FUNCTIONS: dict[str, Any] = {
     **_names("core.autograd.engine.evaluate", "evaluate_function", HARMLESS),
     **_names("core.probe", "_nobody", HARMLESS),
     **_names("compiler", "is_compiling", HARMLESS),
+    **_names("amp.casting", "_Whole.__call__", HARMLESS),  # under autocast steps run as ever
     **_names("core.dispatch.overrides.gates", "Gate.__call__ Gate.wanted", HARMLESS),
     **_names("core.tensors.tensor.overriding", "overriders overrides", HARMLESS),
     **_names("core.dispatch.modes.factories_for_modes", "outlying.<locals>.dispatched", HARMLESS),

@@ -175,11 +175,9 @@ def _declare(
 ) -> Any:
     joints = [t for t in traits if isinstance(t, Joint)]
     if joints:
-        differentiable = joints[0].names
-        formulas: tuple[Formula, ...] = (Formula(joints[0].by),)
+        differentiable, formulas = joints[0].names, tuple(Formula(each.by) for each in joints)
     else:
-        differentiable = tuple(derivatives)
-        formulas = tuple(Formula(f) for f in derivatives.values())
+        differentiable, formulas = tuple(derivatives), tuple(map(Formula, derivatives.values()))
     names = next((t.names for t in traits if isinstance(t, Outputs)), ("result",))
     without = next((t.without for t in traits if isinstance(t, Outputs)), ())
     parameters = _parameters(forward, traits, differentiable)
