@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.measure import each_number_of_threads, in_turn, report_ratio
+from bench.measure import chosen, each_number_of_threads, in_turn, report_ratio
 
 OPERATIONS = 1_000
 LIMIT = 0.8
@@ -63,6 +63,8 @@ def main() -> None:
 
     for _ in each_number_of_threads(torch, ours):
         for name, chain in CHAINS.items():
+            if not chosen.wants(name):
+                continue
             pair = repeated(chain(ours)), repeated(chain(torch))
             comparison = in_turn(*pair, rounds=41, warmups=3)
             report_ratio(f"5 × {OPERATIONS} × {name}", "PyTorch", comparison, LIMIT)

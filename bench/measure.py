@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -38,13 +41,35 @@ def in_turn(
     return Comparison(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
 
 
+@dataclass
+class Chosen:
+    """What of a bench is run: `python -m bench replaying --threads 2 --only MLP`."""
+
+    threads: tuple[int, ...] = (1, 2)
+    only: str = ""
+
+    def wants(self, name: str) -> bool:
+        return self.only.lower() in name.lower()
+
+
+chosen = Chosen()
+
+
 def each_number_of_threads(*engines: Any) -> Iterator[int]:
     """One thread and then two, for all engines; what is printed meanwhile stands below."""
-    for count in (1, 2):
+    for count in chosen.threads:
         for engine in engines:
             engine.set_num_threads(count)
         print(f" {count} thread{'s' if count > 1 else ''}:")
         yield count
+
+
+def processor() -> str:
+    """The processor's name, and how many of its cores there are."""
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text().splitlines() if known.exists() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{named[0] if named else platform.processor()}, {os.cpu_count()} cores"
 
 
 def seconds(run: Callable[[], object]) -> float:

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from bench.chains import CHAINS
-from bench.measure import each_number_of_threads, in_turn, report, report_ratio, seconds
+from bench.measure import chosen, each_number_of_threads, in_turn, report, report_ratio, seconds
 from bench.models import GPT, MODELS, RESNET
 
 LIMITS = {
@@ -19,6 +19,8 @@ LIMITS = {
     RESNET: 0.9,
 }
 CHAIN_LIMIT = 0.15
+PATIENCE = 120
+"""Seconds that PyTorch's compiler has for one step, measured and all."""
 BEFORE = 4
 """Calls until a step is replayed: watched, recorded, proved, and one for the memory."""
 
@@ -31,18 +33,26 @@ def main() -> None:
 
     for threads in each_number_of_threads(torch, ours):
         for name, chain in CHAINS.items():
-            _compare(f"1,000 × {name}, replayed", chain, CHAIN_LIMIT, 31)
+            if chosen.wants(name):
+                _compare(f"1,000 × {name}, replayed", chain, CHAIN_LIMIT, 31)
         for name, limit in LIMITS.items():
+            if not chosen.wants(name):
+                continue
             model = MODELS[name]
             _compare(f"{name}, replayed", model.step, limit, model.rounds)
-            if threads == 1:
-                _compiled(name)
+            _compiled(name, threads)
 
 
-def _compiled(name: str) -> None:
+def _compiled(name: str, threads: int) -> None:
     """PyTorch's own compiler beside it: its step over an eager one, and how long it compiles."""
-    command = [sys.executable, "-m", __name__, name]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", __name__, name, str(threads)]
+    try:
+        told = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        print(f"  {name}, torch.compile of PyTorch: not done after {PATIENCE} s", flush=True)
+        return
     if told.returncode:
         print(f"  {name}, torch.compile of PyTorch: fails ({_last(told.stderr)})")
     else:
@@ -53,11 +63,11 @@ def _last(text: str) -> str:
     return (text.strip().splitlines() or [""])[-1][:100]
 
 
-def _by_pytorch(name: str) -> None:
+def _by_pytorch(name: str, threads: int) -> None:
     """Print what a step compiled by PyTorch takes over an eager one, and its first calls."""
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     model = MODELS[name]
     compiled = torch.compile(model.step(torch))
     begin = perf_counter()
@@ -88,4 +98,4 @@ def _compare(name: str, make: Callable[[Any], Any], limit: float, rounds: int) -
 
 
 if __name__ == "__main__":
-    _by_pytorch(sys.argv[1])
+    _by_pytorch(sys.argv[1], int(sys.argv[2]))

@@ -13,7 +13,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from bench.measure import each_number_of_threads, in_turn, report, report_ratio
+from bench.measure import chosen, each_number_of_threads, in_turn, report, report_ratio
 from bench.models import GPT, MODELS, RESNET, Model
 
 MEMORY_LIMIT = 1.0
@@ -30,12 +30,14 @@ def main() -> None:
 
     for _ in each_number_of_threads(torch, ours):
         for name, model in MODELS.items():
+            if not chosen.wants(name):
+                continue
             times = in_turn(model.step(ours), model.step(torch), rounds=model.rounds, warmups=5)
             report_ratio(name, "PyTorch", times, model.limit)
-    for name in MODELS:
+    for name in filter(chosen.wants, MODELS):
         mine, theirs = (float(_told(engine, name, "memory")) for engine in ENGINES)
         report(f"{name}: peak of a step {mine:.1f} MB", mine / theirs, MEMORY_LIMIT, "×")
-    for name in RECORDED:
+    for name in filter(chosen.wants, RECORDED):
         for level, limit in RECORDING_LIMITS.items():
             report(f"{name}: recorded at level {level}", _recorded(name, level), limit, "×")
 

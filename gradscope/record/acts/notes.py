@@ -34,9 +34,11 @@ WATCHERS = str(Path(__file__).parents[2] / "watch")
 FRAMES = 3
 """So many of the program's own lines are kept of each act."""
 
-FEW_LISTED = 16
 MOST_ALIKE = 1000
 """So many acts of a kind are kept of one line, where a program may do them for each number."""
+
+FEW_LISTED = 16
+"""So many texts with lists in them are remembered, for replays."""
 
 COUNTED = frozenset(
     (

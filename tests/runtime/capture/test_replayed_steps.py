@@ -58,3 +58,40 @@ def test_steps_leave_the_same_bits(part: int, capsys: pytest.CaptureFixture[str]
     names = list(STEPS)[part::3]
 
     assert {name: reason for name in names if (reason := compared(name))} == {}
+
+
+def trained_in(threads: int, *, captured: bool) -> list[Any]:
+    """What a few steps leave of layers that are large enough for several threads."""
+    nn, before = torch.nn, torch.get_num_threads()
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 8 * 8, 256),
+        nn.LayerNorm(256), nn.GELU(), nn.Linear(256, 10),
+    )  # fmt: skip
+    optimizer = torch.optim.Adam(model.parameters())
+    images, labels = torch.randn(64, 8, 8, 8), torch.arange(64) % 10
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    run = Captured(step) if captured else step
+    torch.set_num_threads(threads)
+    try:
+        found = [bits(run()) for _ in range(5)] + left(model)
+    finally:
+        torch.set_num_threads(before)
+    assert not captured or run.plans[0].replays > 1
+    return found
+
+
+def test_one_thread_and_two_leave_the_same_bits() -> None:
+    trained_in(1, captured=False)  # what is compiled at first calls is compiled
+    wanted = trained_in(1, captured=False)
+
+    assert trained_in(2, captured=False) == wanted
+    assert trained_in(1, captured=True) == wanted
+    assert trained_in(2, captured=True) == wanted
