@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
@@ -89,7 +90,8 @@ def reseeded(trace: Trace) -> Iterator[Found]:
     """The same seed is set again while a training goes on: it draws the same numbers again.
 
     Noise, dropout masks and the order of data are then the same in every epoch. Not meant are
-    runs that are to be compared, each with an optimizer of its own, and what `fork_rng` encloses.
+    runs that are to be compared, each with an optimizer of its own, what `fork_rng` encloses, and
+    lines that set several seeds: the number of an item, so that it is the same in each epoch.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -113,12 +115,19 @@ def reseeded(trace: Trace) -> Iterator[Found]:
     seeds = loop.acts.of(Deed.SEED)
     restored = [act.t for act in seeds if act.facts.get("by")]
     several: dict[tuple[int, int], list[Done]] = defaultdict(list)
+    set_at: dict[Any, set[int]] = defaultdict(set)  # which seeds, by line
     for act in seeds:
         seed = act.facts.get("seed")
         if isinstance(seed, int) and not act.facts.get("by") and _is_the_engines(act):
             several[act.stack, seed].append(act)
+            set_at[loop.acts.site(act)].add(seed)
     for (_, seed), acts in several.items():
-        if len(acts) < 2 or not _goes_on(loop, acts) or _is_enclosed(loop, acts, restored):
+        if (
+            len(acts) < 2
+            or len(set_at[loop.acts.site(acts[0])]) > 1
+            or not _goes_on(loop, acts)
+            or _is_enclosed(loop, acts, restored)
+        ):
             continue
         site = loop.acts.site(acts[0])
         own = acts[0].facts.get("of_") == "generator"
