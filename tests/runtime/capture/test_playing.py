@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -99,6 +100,35 @@ def test_large_arrays_strided_ones_and_other_functions_are_left_alone() -> None:
         x = torch.linspace(-1, 1, 35).view(5, 7) * nr
         assert bits(run(x)) == bits(step(x))
     assert [played for plan in run.plans for played in plan.played] == []
+
+
+@SOON
+def test_threads_that_replay_one_plan_have_memory_of_their_own() -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(8, 8)
+
+    def step(x: Any) -> Any:
+        for _ in range(6):
+            x = torch.tanh(x @ weight) + x * 0.5
+        return x.sum() * x
+
+    run = Captured(step)
+    found: list[list[Any]] = [[], []]
+    for nr in range(CALLS):
+        run(torch.ones(8, 8) * nr)
+
+    def replay(mine: int) -> None:
+        found[mine] += [bits(run(torch.ones(8, 8) * (nr + mine))) for nr in range(100)]
+
+    threads = [threading.Thread(target=replay, args=(mine,)) for mine in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert run.plans[0].played
+    for mine, made in enumerate(found):
+        assert made == [bits(step(torch.ones(8, 8) * (nr + mine))) for nr in range(100)]
 
 
 @SOON
