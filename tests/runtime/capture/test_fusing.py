@@ -57,6 +57,23 @@ def test_a_few_calls_are_not_worth_a_kernel() -> None:
     assert run.plans[0].replays > WORTH_FUSING
 
 
+def test_arithmetic_whose_results_nobody_needs_is_no_kernel() -> None:
+    weight = torch.ones(64, 64, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        unused = x
+        for _ in range(6):
+            unused = -(unused * x)
+        loss = (x.relu() * weight).sum()
+        loss.backward()
+        return loss.detach()
+
+    run = Captured(step)
+    for nr in range(WORTH_FUSING + 6):
+        assert run(torch.ones(64, 64) * nr).item() == 4096 * nr
+    assert run.plans[0].fusing_tried
+
+
 def test_what_is_not_finite_goes_through_a_fused_kernel_as_through_numpy() -> None:
     lines = ("y0 = x0 * x1", "y1 = y0 + f(0.5)", "y2 = (f(1) - y1 * y1) * -x0")
     for kind in (np.float32, np.float64):

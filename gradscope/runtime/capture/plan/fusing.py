@@ -81,8 +81,9 @@ class Fusing:
         place = 0
         while place < len(self.calls):
             end = self._end(place)
-            if end - place >= LEAST:
-                found[place] = self._chain(place, end)
+            chain = self._chain(place, end) if end - place >= LEAST else None
+            if chain is not None and chain.made:  # else nobody needs what it makes
+                found[place] = chain
             place = max(end, place + 1)
         return found
 
