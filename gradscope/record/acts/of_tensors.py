@@ -30,7 +30,8 @@ TAKEN_OUT = ("tolist", "numpy")
 SHOWN = ("__repr__", "__format__")
 
 CHOICES = (
-    "argmax", "argmin", "multinomial", "bernoulli", "gt", "lt", "ge", "le", "long", "int", "bool",
+    "argmax", "argmin", "argsort", "multinomial", "bernoulli", "gt", "lt", "ge", "le",
+    "long", "int", "bool",
 )  # fmt: skip
 WHOLE = ("long", "int")
 """They leave whole numbers of fractions."""

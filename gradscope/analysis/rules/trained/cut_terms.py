@@ -38,6 +38,10 @@ LAST = re.compile(r"\.(detach\(\)|data|item\(\)|numpy\(\)|tolist\(\))\W*$")
 """At the end of what a term is given: it was meant to have no history."""
 
 
+CHOSEN = frozenset(("argmax", "argmin", "argsort"))
+"""What is no loss: which is the greatest, or in which order they are."""
+
+
 @rule("GS414", "cut-term", Severity.WARNING, needs="engine", reads=("act", "edge"))
 def cut_term(trace: Trace) -> Iterator[Found]:
     """A term of a loss was computed from a detached tensor alone: it changes the loss, no gradient.
@@ -152,8 +156,12 @@ class _Additions:
             self._known = self._by_line()
         wanted = np.array([SIGNS.index(each) for each in str(whole.facts.get("signs"))])
         nodes, signs = self._known.get(training.acts.site(whole).place, (NOBODY, NOBODY))
-        times, rest = divmod(len(nodes), len(wanted) or 1)
         place = term.facts.get("place")
+        if len(wanted) == 1 and place == 0:  # sum() adds on that line, too: the last is the loss
+            last = np.isin(nodes, self._trace.table(GraphTask).ragged("roots").values)
+            if last.any() and (signs[last] == wanted[0]).all():
+                return nodes[last]
+        times, rest = divmod(len(nodes), len(wanted) or 1)
         if rest or not times or not isinstance(place, int):
             return NOBODY
         if not np.array_equal(signs, np.tile(wanted, times)):
@@ -265,7 +273,8 @@ def _found(training: Training, whole: Done, term: Done, acts: list[Done], node: 
     by = str(act.facts.get("by"))
     elsewhere = "" if cut == site else f"{at(cut)}"
     lost = set(act.tensors) & training.reached
-    meant = bool(LAST.search(code_of(site.text))) or by not in REMOVED
+    by_mistake = by in REMOVED or (by in CHOSEN and A_LOSS.search(name))
+    meant = bool(LAST.search(code_of(site.text))) or not by_mistake
     return Found(
         message=f"{what} has no history and trains nothing: {REMOVED.get(by, by)}{elsewhere} cut "
         f"it off, and the sum{at(added)} adds a constant to the loss",
