@@ -6,9 +6,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gradscope.runtime as torch
 from gradscope.runtime.capture.captured import WORTH_FUSING, Captured
+from gradscope.runtime.capture.plan import text
 from gradscope.runtime.core.kernels.compiling.fused import fused_kernel
 from tests.runtime.capture.test_replayed_steps import bits
 
@@ -72,6 +74,20 @@ def test_arithmetic_whose_results_nobody_needs_is_no_kernel() -> None:
     for nr in range(WORTH_FUSING + 6):
         assert run(torch.ones(64, 64) * nr).item() == 4096 * nr
     assert run.plans[0].fusing_tried
+
+
+def test_a_kernel_that_fails_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise AssertionError("a kernel")
+
+    monkeypatch.setattr(text, "fused_kernel", lambda *_: fails)
+    eager, _ = chain(torch.float32)
+    captured, _ = chain(torch.float32)
+    run, scale = Captured(captured), torch.ones(SHAPE)
+    for _ in range(WORTH_FUSING + 6):
+        assert bits(run(scale)) == bits(eager(scale))
+
+    assert "a kernel" in run.not_fused[0]
 
 
 def test_what_is_not_finite_goes_through_a_fused_kernel_as_through_numpy() -> None:
