@@ -1,9 +1,9 @@
 """The text of a plan: one line for each call, and arrays let go of after their last use.
 
 No memory is kept for a replay: what is let go of, the allocator gives to the next call. Replays of
-an MLP, an LSTM, a GPT and a ResNet-18 were measured to take no page fault and no time of the system;
-buffers of their own, by lifetime, could save some 0.1 µs a call, which is 0.2 % of the GPT's step,
-and would have to be kept from results that the program holds on to.
+an MLP, an LSTM, a GPT and a ResNet-18 were measured to take no page fault and no time of the
+system; buffers of their own, by lifetime, could save some 0.1 µs a call, which is 0.2 % of the
+GPT's step, and would have to be kept from results that the program holds on to.
 """
 
 from __future__ import annotations
