@@ -142,7 +142,8 @@ def _made_in_forward(training: Training) -> Iterator[Found]:
 def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     """Gradients come to parameters of a model that no optimizer holds: they never change.
 
-    It is a warning where an optimizer holds other parameters of the same model.
+    Not meant are those that the program itself writes to between backwards. It is a warning where
+    an optimizer holds other parameters of the same model.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -163,7 +164,7 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     yield from of_no_module(training)
     known = set(training.parameters) - _unregistered(training) - _put_in_later(training)
-    lost = (known & training.reached) - training.held
+    lost = (known & training.reached) - training.held - training.written
     lost = lost.difference(*(tensors for _, tensors, _ in trained_by_nobody(training)))
     stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
     if not lost or not stepping:
