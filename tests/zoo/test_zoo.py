@@ -44,7 +44,7 @@ def test_on_pytorch_as_well(family: str, tmp_path: Path) -> None:
 
 
 AT_ENGINE = {
-    "births_backward": {"hook_divides_by_the_norm", "two_penalties_meet"},
+    "births_backward": {"two_penalties_meet"},
     "signal": {
         "exploding_recurrence",
         "logits_scaled_until_softmax_is_flat_out",

@@ -107,7 +107,8 @@ class Suspects:
         calls = self._calls
         ops = calls.ops
         own = (ops["phase"] != Phase.OPTIMIZER) | (ops["node"] != NONE)  # closures run in steps
-        mine = np.flatnonzero(own & (ops["step"] == step) & (ops["task"] == NONE))
+        own &= (ops["task"] == NONE) | (backward is not False)  # or a hook's
+        mine = np.flatnonzero(own & (ops["step"] == step))
         leads = np.ones(len(self._trace.table(Node)), np.bool_)
         if backward and bad:  # what is born in a forward goes on to leaves that are used later
             leads = self._leads(step, bad)

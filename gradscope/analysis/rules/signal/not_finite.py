@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
-from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.nonfinite.births import births
 from gradscope.analysis.nonfinite.suspects import Suspect, Suspects
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
@@ -17,7 +17,7 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.numbers import GUARDS
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Step
+from gradscope.trace.schema import NONE, Deed, GraphTask, HookBegin, HookEnd, Node, Step
 from gradscope.trace.trace import Trace
 
 FEW = 3
@@ -223,7 +223,10 @@ def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
     why = "which call made it was not looked at: that takes level values"
     if harm.when == "step":
         why = f"after the steps before, what was looked at was finite; {why}"
-    if not likely and harm.when != "before":
+    hooks = _hooks(harm.trace) if harm.backward is not False and harm.when == "step" else []
+    if hooks:
+        why += f"; gradients were replaced by hooks: {', '.join(hooks[:FEW])}"
+    if not likely and not hooks and harm.when != "before":
         lines = [
             f"{harm.acts.site(act)} ({act.facts.get('by')})"
             for act in harm.acts.of(Deed.STATEMENT, Deed.CAME_IN)
@@ -235,6 +238,15 @@ def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
             f"too large{where}"
         )
     return why
+
+
+def _hooks(trace: Trace) -> list[str]:
+    """Hooks that returned another gradient, and where they are written."""
+    begins, ends = trace.table(HookBegin), trace.table(HookEnd)
+    replaced = {*ends["node"][ends["replaced"] != 0].tolist()}
+    mine = np.flatnonzero(np.isin(begins["node"], list(replaced)))
+    pairs = zip(begins["name"][mine].tolist(), begins["stack"][mine].tolist(), strict=True)
+    return [f"{trace.text(name)}{at(site_of(trace, stack))}" for name, stack in sorted({*pairs})]
 
 
 def _fix(harm: _Harm, likely: Sequence[Suspect]) -> str:
