@@ -13,7 +13,7 @@ from gradscope.analysis.rules.own_line import in_holder, parameter_around
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_history import NO_HISTORY
 from gradscope.analysis.rules.trained.of_no_module import of_no_module
-from gradscope.analysis.rules.trained.unused import trained_by_nobody
+from gradscope.analysis.rules.trained.unused import trained_by_nobody, written_later
 from gradscope.trace.schema import Deed, Finding, Module
 from gradscope.trace.trace import Trace
 
@@ -142,8 +142,8 @@ def _made_in_forward(training: Training) -> Iterator[Found]:
 def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     """Gradients come to parameters of a model that no optimizer holds: they never change.
 
-    Not meant are those that the program itself writes to between backwards. It is a warning where
-    an optimizer holds other parameters of the same model.
+    Not meant are those that the program makes averages of others. It is a warning where an
+    optimizer holds other parameters of the same model.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -164,7 +164,8 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     yield from of_no_module(training)
     known = set(training.parameters) - _unregistered(training) - _put_in_later(training)
-    lost = (known & training.reached) - training.held - training.written
+    lost = (known & training.reached) - training.held
+    lost -= written_later(training, averages=True)
     lost = lost.difference(*(tensors for _, tensors, _ in trained_by_nobody(training)))
     stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
     if not lost or not stepping:

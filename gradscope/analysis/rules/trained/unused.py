@@ -222,7 +222,7 @@ def touched(training: Training) -> set[int]:
     for act in training.acts.of(Deed.DATA_SET, Deed.DATA_WRITTEN):
         if not _averages(training.acts.site(act).text):
             found.update(act.tensors)
-    return found | _written(training)
+    return found | written_later(training, averages=False)
 
 
 def _averages(text: str) -> bool:
@@ -230,11 +230,11 @@ def _averages(text: str) -> bool:
     return AVERAGE.search(text) is not None and "grad" not in text
 
 
-def _written(training: Training) -> set[int]:
-    """What was written after the first backward on other lines."""
+def written_later(training: Training, *, averages: bool) -> set[int]:
+    """What was written after the first backward: on lines that average two, or on others."""
     trace, versions = training.trace, training.trace.table(Version)
     its = np.isin(versions["tensor"], np.array([*training.written], np.int64))
     stacks = distinct(versions["stack"][its]).tolist()
-    average = [each for each in stacks if _averages(site_of(trace, each).text)]
-    others = its & ~np.isin(versions["stack"], np.array(average, np.int64))
-    return set(versions["tensor"][others].tolist())
+    chosen = [each for each in stacks if _averages(site_of(trace, each).text) is averages]
+    its &= np.isin(versions["stack"], np.array(chosen, np.int64))
+    return set(versions["tensor"][its].tolist())
