@@ -21,7 +21,7 @@ def _where_its_data_is(name: str) -> object:
     return pytest.param(name, marks=pytest.mark.torch) if needs else name
 
 
-@pytest.mark.parametrize("name", map(_where_its_data_is, ALL))
+@pytest.mark.parametrize("name", [_where_its_data_is(each) for each in ALL])
 def test_a_sample_prints_the_same(name: str) -> None:
     path = SAMPLES / name
     steps = FEW.get(path.stem, STEPS)
