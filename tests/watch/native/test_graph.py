@@ -156,13 +156,12 @@ def models(torch: Any) -> dict[str, Callable[[], Any]]:
             x, y = ctx.saved_tensors
             return one * y + other, one * x + other
 
-    for _ in range(3):  # by then the line is known
-        elsewhere = torch.rand(3, requires_grad=True).exp()
+    elsewhere = [torch.rand(3, requires_grad=True).exp() for _ in range(3)]  # the line is known
 
     class Keeps(torch.autograd.Function):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(elsewhere)  # made by a node that no backward reaches
+            ctx.save_for_backward(elsewhere[-1])  # made by a node that no backward reaches
             return x * 2
 
         @staticmethod
@@ -193,6 +192,7 @@ def models(torch: Any) -> dict[str, Callable[[], Any]]:
     def aside() -> None:
         x = torch.rand(3, requires_grad=True)
         torch.autograd.grad(Keeps.apply(x).sum(), x)
+        elsewhere.clear()  # a recording keeps classes of functions that it has seen
 
     def made_before() -> None:
         y.backward()
