@@ -30,7 +30,7 @@ WORDS_OF_STORAGE = 10
 INLINE = 5
 """So many sizes, and after them as many strides, lie in the tensor itself."""
 
-SHAPE, OFFSET = (5, 7, 11), 29
+SHAPE, OFFSET, TRIES = (5, 7, 11), 29, 3
 
 
 class NotReadable(Exception):  # noqa: N818 -- why numbers are not seen
@@ -58,7 +58,17 @@ def _words(address: int, many: int) -> NDArray[np.int64]:
 
 @cache
 def found() -> Places:
-    """Where everything lies, as known tensors have it."""
+    """Where everything lies, as known tensors have it.
+
+    Chance may put elsewhere, too, what is looked for: then other tensors are looked at.
+    """
+    for _ in range(TRIES - 1):
+        with suppress(NotReadable):
+            return _found()
+    return _found()
+
+
+def _found() -> Places:
     plain = [_known(getattr(torch, kind)) for kind in KINDS]
     words = [_words(each._cdata, WORDS).tolist() for each in plain]
     sizes = _only(
@@ -74,7 +84,8 @@ def found() -> Places:
     offset = _only(at for at in range(WORDS) if all(w[at] == OFFSET for w in words))
     keys = _only(at for at in range(WORDS) if at not in {storage, offset} and _tells(at))
     halves = [_words(each._cdata, WORDS).view(np.uint16).tolist() for each in plain]
-    other = _words(torch.ones(2, 2, dtype=torch.float64)._cdata, WORDS).view(np.uint16).tolist()
+    double = torch.ones(2, 2, dtype=torch.float64)
+    other = _words(double._cdata, WORDS).view(np.uint16).tolist()
     dtype = _only(
         at
         for at in range(4 * WORDS)
