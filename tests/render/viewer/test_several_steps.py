@@ -19,8 +19,10 @@ OUTLINE = "[...document.querySelectorAll('#outline .name')].map(name => name.tex
 PICTURE = "gradscope.picture.all.map(box => [box.title, box.x, box.y])"
 
 
-def text(page: Any, of: str) -> str:
-    page.wait_for_timeout(40)
+def text(page: Any, of: str, words: str) -> str:
+    """What stands there, as soon as these words do."""
+    there = "([of, words]) => document.querySelector(of).innerText.includes(words)"
+    page.wait_for_function(there, arg=[of, words])
     found: str = page.inner_text(of)
     return found
 
@@ -49,20 +51,19 @@ def test_gradients_and_events_are_those_of_the_backward_shown(opened: Opens) -> 
     column = "[...gradscope.model.nodes.get('leaf')]"
     page.evaluate(f"gradscope.selectNode({column}.indexOf({leaf}))")
 
-    said = text(page, "#details")
-    assert "1 of 1 gradient came" in said
+    said = text(page, "#details", "1 of 1 gradient came")
     assert "comes from: 1 gradient\n" in said
     assert said.count("stolen at") + said.count("added at") <= 1
     link = page.get_by_role("button", name="begun: event")
     number = link.inner_text().removeprefix("begun: event ")
     link.click()
-    assert f"event {number}/" in text(page, "#now")
+    assert text(page, "#now", f"event {number}/")
 
     page.evaluate("gradscope.selectGroup(gradscope.tree.of[gradscope.picture.all[0].node])")
-    assert "comes from: 1 gradient\n" in text(page, "#details")
+    assert text(page, "#details", "comes from: 1 gradient\n")
     page.evaluate("gradscope.setBackward(-1)")
     page.evaluate(f"gradscope.selectNode({column}.indexOf({leaf}))")
-    assert "comes from: 3 gradients, in all backwards\n" in text(page, "#details")
+    assert text(page, "#details", "comes from: 3 gradients, in all backwards\n")
 
 
 def test_what_another_step_made_is_shown_in_the_backward_that_ran_it(opened: Opens) -> None:
@@ -78,7 +79,7 @@ def test_what_another_step_made_is_shown_in_the_backward_that_ran_it(opened: Ope
     page = opened(trace_of(*rows))
     page.evaluate("gradscope.setBackward(1); gradscope.selectNode(0)")
 
-    assert "comes from: 1 gradient\nfrom CBackward0" in text(page, "#details")
+    assert text(page, "#details", "comes from: 1 gradient\nfrom CBackward0")
     assert page.evaluate("[gradscope.backward, gradscope.tree.title(gradscope.root)]") == [
         1,
         "step 0",
