@@ -69,7 +69,7 @@ class Numbers:
     def number(self, column: str, at: int) -> float:
         return float(self.values[column][at])
 
-    def starts(self) -> dict[int, int]:
+    def _starts(self) -> dict[int, int]:
         """Where the statistics of leaves that need a gradient are, as the first backward met them.
 
         Of a leaf that a watched call made or filled, they are those of that call's result.
@@ -88,10 +88,11 @@ class Numbers:
         chosen = chosen[np.argsort(values["t"][chosen], kind="stable")]
         return dict(zip(values["tensor"][chosen].tolist(), chosen.tolist(), strict=True))
 
+    @cached_property
     def begins(self) -> dict[int, Start]:
         """The same in numbers; at level `engine` as the first steps of optimizers found them."""
         found = {}
-        for tensor, at in self.starts().items():
+        for tensor, at in self._starts().items():
             low, high = self.number("min", at), self.number("max", at)
             found[tensor] = Start(
                 self.number("rms", at), low if low == high else math.nan,
@@ -134,14 +135,16 @@ class Numbers:
                     rms = np.array([norm for _, norm in norms]) / math.sqrt(many)
                     yield Series(tensor, np.zeros(0, np.int64), rms, tuple(id for id, _ in norms))
 
-    def gradients(self) -> Iterator[Series]:
+    @cached_property
+    def gradients(self) -> tuple[Series, ...]:
         """What was in `.grad` when a backward had added to it, the last of each step.
 
         At level `engine`: what optimizers found there, in the steps that were looked at.
         """
-        if not (self.values["place"] == Place.GRAD).any():
-            yield from self._of_steps()
-            return
+        seen = (self.values["place"] == Place.GRAD).any()
+        return tuple(self._of_backwards() if seen else self._of_steps())
+
+    def _of_backwards(self) -> Iterator[Series]:
         values, tensors = self.values, self.trace.table(Tensor)
         chosen = np.flatnonzero((values["place"] == Place.GRAD) & (values["tensor"] != NONE))
         if not (len(chosen) and len(tensors)):

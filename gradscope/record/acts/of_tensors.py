@@ -222,12 +222,9 @@ class OfTensors:
     def _read_out(
         self, _acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
-        if result - result != 0:
-            self.not_finite.read(frame, "item", result, given[0])
-        if given[0].requires_grad:
-            self.not_finite.reads(frame, "item", result)
-            if self._is_grad_enabled():
-                self._cut(frame, "item", [given[0]])
+        self._a_number(frame, "item", result, given[0])
+        if given[0].requires_grad and self._is_grad_enabled():
+            self._cut(frame, "item", [given[0]])
 
     def warned_of_a_scalar(self) -> None:
         """From here on `float(loss)` warns no more, and may have a stand-in: see that note."""
@@ -236,10 +233,14 @@ class OfTensors:
     def _read_as_float(
         self, _acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
-        if result - result != 0:
-            self.not_finite.read(frame, "float", result, given[0])
-        if given[0].requires_grad:
-            self.not_finite.reads(frame, "float", result)
+        self._a_number(frame, "float", result, given[0])
+
+    def _a_number(self, frame: FrameType, by: str, number: Any, tensor: Any) -> None:
+        """The program reads one out of a tensor."""
+        if number - number != 0:
+            self.not_finite.read(frame, by, number, tensor)
+        if tensor.requires_grad:
+            self.not_finite.reads(frame, by, number)
 
     def _taken_out_by(self, name: str) -> Tell:
         cut = self._cut_by(name)

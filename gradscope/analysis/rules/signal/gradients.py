@@ -57,7 +57,7 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
             h.sum().backward()
     """
     numbers, calls = trace.once(Numbers), trace.once(Calls)
-    found = [each for each in numbers.gradients() if np.isfinite(each.rms).all()]
+    found = [each for each in numbers.gradients if np.isfinite(each.rms).all()]
     found = [each for each in found if each.rms.max() > 0]
     every = [each for each in found if len(calls.shape(each.tensor)) >= 2]
     if len(every) < 3:
@@ -116,7 +116,7 @@ def _gone(every: list[Series], largest: float) -> Series | None:
 
 def _begins_small(calls: Calls, numbers: Numbers, tensor: int) -> tuple[str, Site]:
     """Whether a weight began far smaller than it should for what it is given, and where it did."""
-    start, shape = numbers.begins().get(tensor), calls.shape(tensor)
+    start, shape = numbers.begins.get(tensor), calls.shape(tensor)
     rms = math.nan if start is None else start.rms
     if not rms < SMALL / math.sqrt(math.prod(shape[1:]) or 1):
         return "", Site()
@@ -163,7 +163,7 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
         return
     if trace.once(Acts).of(Deed.SCALE):
         return
-    huge = [each for each in numbers.gradients() if np.isfinite(each.rms).any()
+    huge = [each for each in numbers.gradients if np.isfinite(each.rms).any()
             and np.nanmax(each.rms) > HUGE]  # fmt: skip
     if huge:
         most = max(huge, key=lambda each: float(np.nanmax(each.rms)))
@@ -226,7 +226,7 @@ def symmetric_weights(trace: Trace) -> Iterator[Found]:
         (torch.tanh(torch.ones(2, 3) @ w) @ v).sum().backward()
     """
     numbers, calls = trace.once(Numbers), trace.once(Calls)
-    alike = {id: start for id, start in numbers.begins().items() if _is_alike(calls, id, start)}
+    alike = {id: start for id, start in numbers.begins.items() if _is_alike(calls, id, start)}
     if len(alike) < 2:
         return
     for tensor, seen in alike.items():

@@ -127,8 +127,8 @@ def _found(acts: Acts, moves: _Moves, message: str, why: str, fix: str) -> Found
 
 
 def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
-    weights = {id: start.rms for id, start in numbers.begins().items()}
-    grads = {each.tensor: float(each.rms[0]) for each in numbers.gradients()}
+    weights = {id: start.rms for id, start in numbers.begins.items()}
+    grads = {each.tensor: float(each.rms[0]) for each in numbers.gradients}
     tensors = trace.table(Tensor)
     for optimizer in acts.optimizers:
         if optimizer.steps:

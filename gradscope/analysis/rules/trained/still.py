@@ -40,7 +40,7 @@ class StillParameters:
         self.trace = trace
         held, self.looks, self.zero, step = trace.once(Training).held, 0, set[int](), NONE
         acts = trace.once(Acts).by_id
-        for series in trace.once(Numbers).gradients():
+        for series in trace.once(Numbers).gradients:
             if series.acts and len(series.acts) >= LOOKS and series.tensor in held:
                 if not series.rms.any():
                     self.zero.add(series.tensor)

@@ -167,7 +167,7 @@ def _always_zero(trace: Trace) -> set[int]:
     """Leaves whose `.grad` was zero throughout in each step that was seen."""
     values = trace.table(Value)
     found = set()
-    for series in trace.once(Numbers).gradients():
+    for series in trace.once(Numbers).gradients:
         rows = series.rows
         if len(rows) >= STEPS and (values["zero"][rows] == values["count"][rows]).all():
             found.add(series.tensor)

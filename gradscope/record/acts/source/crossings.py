@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from gradscope.record.acts.source.statements import functions, own_statements
@@ -32,8 +33,7 @@ class Crossing(NamedTuple):
 def crossings(tree: ast.Module) -> Iterator[Crossing]:
     """Those of a file, but of numbers that stand there themselves."""
     found = (each for function, body in functions(tree) for each in _of(function, body))
-    for _, each in zip(range(MOST), found, strict=False):
-        yield each
+    yield from islice(found, MOST)
 
 
 def _of(function: str, body: list[ast.stmt]) -> Iterator[Crossing]:

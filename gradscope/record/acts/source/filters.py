@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from gradscope.record.acts.source.statements import functions, own_statements
@@ -44,8 +45,7 @@ def filters(tree: ast.Module) -> Iterator[Filter]:
         for loop, scope in _loops(statement)
         for each in _tests(loop, scope, function, lists)
     )
-    for _, each in zip(range(MOST), found, strict=False):
-        yield each
+    yield from islice(found, MOST)
 
 
 def _lists(tree: ast.Module) -> dict[str, tuple[str, ...]]:
@@ -142,8 +142,7 @@ def reads(tree: ast.Module) -> Iterator[Read]:
         if not isinstance(each, ast.FunctionDef | ast.ClassDef | ast.For | ast.If | ast.With)
         and _reads(each)
     )
-    for _, each in zip(range(MOST), found, strict=False):
-        yield each
+    yield from islice(found, MOST)
 
 
 def _calls_backward(statement: ast.stmt) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from gradscope.record.acts.source.statements import functions, own_statements
@@ -30,8 +31,7 @@ def reorders(tree: ast.Module) -> Iterator[Reordered]:
         for function, body in functions(tree)
         for each in _of_a_function(list(own_statements(body)), function)
     )
-    for _, each in zip(range(MOST), found, strict=False):
-        yield each
+    yield from islice(found, MOST)
 
 
 def _of_a_function(statements: list[ast.stmt], function: str) -> Iterator[Reordered]:

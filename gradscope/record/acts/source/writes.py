@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from gradscope.record.acts.source.statements import functions, own_statements
@@ -36,8 +37,7 @@ def writes(tree: ast.Module) -> Iterator[Write]:
         for each in own_statements(body)
         if (name := _written(each)) and any(a <= each.lineno <= b for a, b in blocks)
     )
-    for _, each in zip(range(MOST), found, strict=False):
-        yield each
+    yield from islice(found, MOST)
 
 
 def _is_off(expression: ast.expr) -> bool:

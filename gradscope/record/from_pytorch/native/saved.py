@@ -195,7 +195,7 @@ class _Forms(NamedTuple):
 def _first_of_each(rows: Ints) -> tuple[Ints, Ints]:
     """Where each row that differs from all before it stands; and which of these each row is."""
     with np.errstate(over="ignore"):
-        mixed = rows @ _MIXING[: rows.shape[1]]
+        mixed = rows @ _MIXING
     _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
     if not (rows[first][which] == rows).all():  # two rows that differ are mixed to one number
         _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
