@@ -33,11 +33,20 @@ def in_turn(
     rounds: int = 15,
     warmups: int = 2,
 ) -> Comparison:
-    """Run both in every round, so that what disturbs the machine disturbs both."""
+    """Run both in every round, so that what disturbs the machine disturbs both.
+
+    What is there before is frozen: a collection between two rounds would walk all of it, and a step
+    of a millisecond would be measured with cold caches, as no loop of a program's has them.
+    """
     for _ in range(warmups):
         ours()
         peer()
-    pairs = [(seconds(ours), seconds(peer)) for _ in range(rounds)]
+    gc.collect()
+    gc.freeze()
+    try:
+        pairs = [(seconds(ours), seconds(peer)) for _ in range(rounds)]
+    finally:
+        gc.unfreeze()
     return Comparison(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
 
 
