@@ -97,6 +97,7 @@ KINDS = {
     "cross-indexed": Kind(("cross-indexed",)),
     "duplicates-lost": Kind(("duplicates-lost",)),
     "broadcast": Kind(("accidental-broadcast",)),
+    "batch-swallowed": Kind(("exception",)),
     "truncated": Kind(("truncated",)),
     "dtype-creep": Kind(("dtype-creep",)),
     "mixed-up-elements": Kind(("mixed-up-elements",)),

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.trace.schema import Deed, HookBegin, HookEnd, Module, Tensor
@@ -23,14 +26,17 @@ class Explained:
     site: Site | None = None  # the line to blame, if it is not the one that raised
 
 
-Explain = Callable[[Trace, "re.Match[str]", Site], Explained]
+Shape = tuple[int, ...]
+View = tuple[Site, Shape, Shape]  # where, its result's, and what it is of
+Explain = Callable[[Trace, "re.Match[str]", Site], Explained | None]
 
 
 def explained(trace: Trace, message: str, site: Site) -> Explained | None:
     """What is known of an error that was raised at a line; None for one of no known kind."""
     for pattern, explain in KINDS:
-        if match := re.search(pattern, message):
-            return explain(trace, match, site)
+        match = re.search(pattern, message)
+        if match and (found := explain(trace, match, site)):
+            return found
     return None
 
 
@@ -125,6 +131,59 @@ def _hook_returned(trace: Trace, match: re.Match[str], _: Site) -> Explained:
 # Shapes and dtypes -------------------------------------------------------------------------------
 
 
+VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view", "flatten")
+RECENT = 200
+"""So many views are looked at, from the last on."""
+
+INFERRED = re.compile(r"\.(view|reshape)\(-1,[^()]*\)")
+
+
+def _other_batch(trace: Trace, match: re.Match[str], _: Site) -> Explained | None:
+    """There are not as many rows as targets: a view may have made others of the batch."""
+    sizes = match.groupdict()
+    came, wanted = (int(sizes[name].partition(",")[0] or 0) for name in ("came", "wanted"))
+    pairs = {(came, wanted), (wanted, came)}
+    view = _last_view(trace, lambda now, before: (now[0], before[0]) in pairs)
+    return view and _batch_swallowed(*view)
+
+
+def _other_rows(trace: Trace, match: re.Match[str], _: Site) -> Explained | None:
+    """A layer is given other columns than it takes: a view may have cut the samples elsewhere."""
+    rows, columns = int(match[1]), int(match[2])
+
+    def cuts(now: Shape, before: Shape) -> bool:
+        if now == (columns,):  # all of the batch in one row
+            return rows == 1
+        return now == (rows, columns) and rows not in accumulate(before, mul)
+
+    view = _last_view(trace, cuts)
+    return view and _batch_swallowed(*view)
+
+
+def _last_view(trace: Trace, wanted: Callable[[Shape, Shape], bool]) -> View | None:
+    """The last one whose result, and what it is of, are of such shapes."""
+    calls = trace.once(Calls)
+    for at_ in calls.with_tensors(*VIEWS)[: -RECENT - 1 : -1].tolist():
+        now, before = calls.shape(calls.outputs(at_)[0]), calls.shape(calls.inputs(at_)[0])
+        if now and len(before) > 1 and before[0] not in {1, now[0]} and wanted(now, before):
+            return calls.site(at_), now, before
+    return None
+
+
+def _batch_swallowed(site: Site, now: Shape, before: Shape) -> Explained:
+    code = site.text.partition("  #")[0].strip()
+    better = INFERRED.sub(".flatten(1)", code)
+    return Explained(
+        f"a view{at(site)} made {now} of {before}: the {before[0]} samples of the batch became "
+        f"{now[0]} rows" + ("" if len(now) > 1 else " of one number, or one row"),
+        f"keep dim 0: write `{better}` instead of `{code}`, and give the layer behind it as many "
+        "features as there are"
+        if better != code
+        else f"keep dim 0: `x.flatten(1)`, or `x.view({before[0]}, -1)`",
+        site if site.place else None,
+    )
+
+
 def _not_multiplied(trace: Trace, match: re.Match[str], site: Site) -> Explained:
     rows, columns, takes, gives = (int(part) for part in match.groups())
     module = _module_with(trace, (gives, takes), site)
@@ -195,6 +254,7 @@ def _other_size(_: Trace, match: re.Match[str], __: Site) -> Explained:
     )
 
 
+SIZE = r"\(torch\.Size\(\[(?P<%s>[\d, ]+)\]\)\)"
 KINDS: tuple[tuple[str, Explain], ...] = (
     (r"does not require grad and does not have a grad_fn", _without_history),
     (r"a (view of a )?leaf Variable that requires grad is being used in an in", _leaf_written),
@@ -203,6 +263,12 @@ KINDS: tuple[tuple[str, Explain], ...] = (
     (r"Function '(\w+)' returned nan values", _anomaly),
     (r"One of the differentiated Tensors appears to not have been used", _unused),
     (r"expected Variable, but hook returned '(\w+)'", _hook_returned),
+    (r"input batch_size \((?P<came>\d+)\) to match target batch_size \((?P<wanted>\d+)\)",
+     _other_batch),
+    (rf"arget size {SIZE % 'wanted'} .* input size {SIZE % 'came'}", _other_batch),
+    ((r"size of tensor a \((?P<came>\d+)\) must match the size of tensor b \((?P<wanted>\d+)\) "
+      "at non-singleton dimension 0"), _other_batch),
+    (r"shapes cannot be multiplied \((\d+)x(\d+) and", _other_rows),
     (r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _not_multiplied),
     ((r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton "
      r"dimension (\d+)"), _not_broadcast),

@@ -7,7 +7,7 @@ import pytest
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.raised import Explained, explained
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import Act, Frame, Module, Stack, Tensor
+from gradscope.trace.schema import Act, Frame, Module, Op, Stack, Tensor
 from gradscope.trace.trace import Trace
 
 NO_GRAD_FN = "element 0 of tensors does not require grad and does not have a grad_fn"
@@ -66,6 +66,46 @@ def test_the_module_whose_weight_does_not_fit_is_named_with_the_sizes_it_wants()
 
     assert told(message, "return self.b(h)", trace).why.startswith("net.b (Linear) takes 32")
     assert told(message, "return x @ y").why.startswith("the first has 16 columns")
+
+
+@pytest.mark.parametrize(
+    ("message", "before", "now"),
+    [
+        ("Expected input batch_size (12) to match target batch_size (6).", (6, 4, 36), (12, 72)),
+        (("Target size (torch.Size([6, 1])) must be the same as input size (torch.Size([12, 1]))"),
+         (6, 4, 36), (12, 72)),
+        (("The size of tensor a (12) must match the size of tensor b (6) at non-singleton "
+          "dimension 0"), (6, 4, 36), (12, 72)),
+        ("mat1 and mat2 shapes cannot be multiplied (12x72 and 144x1)", (6, 4, 36), (12, 72)),
+        ("mat1 and mat2 shapes cannot be multiplied (1x864 and 144x1)", (6, 4, 36), (864,)),
+    ],
+)  # fmt: skip
+def test_the_view_that_took_the_batch_for_something_else_is_named(
+    message: str, before: tuple[int, ...], now: tuple[int, ...]
+) -> None:
+    trace = _viewed(before, now)
+
+    found = told(message, "loss(net(x), y)", trace)
+
+    assert found.site == Site("a.py:3", "x = x.view(-1, 72)")
+    assert found.why.startswith(f"a view at a.py:3 made {now} of {before}: the 6 samples")
+    assert "write `x = x.flatten(1)` instead of `x = x.view(-1, 72)`" in found.fix
+
+
+def test_a_view_that_merges_whole_dims_is_not_blamed_for_a_layer_of_another_size() -> None:
+    message = "mat1 and mat2 shapes cannot be multiplied (24x36 and 72x1)"
+
+    assert told(message, "f(x)", _viewed((6, 4, 36), (24, 36))).site is None
+
+
+def _viewed(before: tuple[int, ...], now: tuple[int, ...]) -> Trace:
+    return trace_of(
+        Frame(0, "a.py", 3, "f", "x = x.view(-1, 72)"),
+        Stack(0, 0),
+        Tensor(0, shape=before),
+        Tensor(1, shape=now, op=0),
+        Op(0, "view", inputs=(0,), outputs=(1,), stack=0),
+    )
 
 
 def test_of_other_messages_nothing_is_claimed() -> None:
