@@ -61,6 +61,7 @@ KINDS = {
     "changed-after-the-step": Kind(("changed-after-the-step",)),
     "clipped-at-the-wrong-time": Kind(("clipped-at-the-wrong-time",)),
     "scheduled-at-the-wrong-time": Kind(("scheduled-at-the-wrong-time",)),
+    "rate-by-a-wrong-factor": Kind(("rate-by-a-wrong-factor",)),
     "not-unscaled": Kind(("not-unscaled",)),
     "not-scaled": Kind(("not-scaled",)),
     "never-stepped": Kind(("never-stepped",)),

@@ -15,8 +15,11 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.program.acts import Acts
-from gradscope.trace.schema import NONE, GraphTask, Place, Tensor, Value
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Place, Tensor, Value
 from gradscope.trace.trace import Trace
+
+ROSE = 1.5
+"""So many times the first loss, for one that rises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +162,34 @@ class Numbers:
         for rows in np.split(chosen, np.flatnonzero(np.diff(tensor)) + 1):
             if len(rows):
                 yield Series(int(values["tensor"][rows[0]]), rows, values["rms"][rows])
+
+
+def losses_of(trace: Trace) -> list[float]:
+    """What backwards began from, one after the other, where that was one number.
+
+    Where no numbers were looked at: what the program read of them at the line that read most.
+    """
+    tasks, nodes, numbers = trace.table(GraphTask), trace.table(Node), trace.once(Numbers)
+    found: list[float] = []
+    for roots in tasks.ragged("roots").tuples():
+        if len(roots) == 1 and nodes.has(roots[0]):
+            op = int(nodes["op"][nodes.index(roots[0])])
+            value = NONE if op == NONE else numbers.of_op(op)
+            if value != NONE and numbers.number("count", value) == 1:
+                found.append(numbers.number("mean", value))
+    reads = [act.facts for act in trace.once(Acts).of(Deed.READ)]
+    if found or not reads:
+        return found
+    most = max(reads, key=lambda facts: facts.get("times") or 0)
+    listed = [*(most.get("first") or ()), most.get("last")]
+    return [math.nan if each is None else float(each) for each in listed]
+
+
+def rises(losses: list[float]) -> bool:
+    """Whether the loss is higher after the first steps than it was, and ends so."""
+    finite = [loss for loss in losses if np.isfinite(loss)]
+    if len(losses) < 3:
+        return False
+    if len(finite) < len(losses):
+        return True
+    return finite[0] > 0 and min(finite[1], finite[-1]) > ROSE * finite[0]

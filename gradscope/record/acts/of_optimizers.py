@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradscope.record.acts.kept_graphs import is_elsewhere
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import Moved
 from gradscope.record.acts.numbers.not_finite import NotFinite
+from gradscope.record.acts.source.lines import lines_that_return
 from gradscope.record.acts.stand_ins import StandIn, Tell, as_if_not_there, asked
+from gradscope.record.notes.user_functions import written
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
@@ -213,10 +216,12 @@ class OfOptimizers:
     ) -> None:
         schedule, mode = given[0], getattr(given[0], "mode", None)
         watches = {"mode": mode} if mode in ("min", "max") else {}
-        acts.note(
+        act = acts.note(
             Deed.SCHEDULE, frame, of=self._of(schedule.optimizer), type=type(schedule).__name__,
             **watches,
         )  # fmt: skip
+        for factor in {id(each): each for each in getattr(schedule, "lr_lambdas", ())}.values():
+            _factor(acts, factor, act)
 
     def _schedule_stepped(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
@@ -245,6 +250,19 @@ class OfOptimizers:
 
     def _steps_so_far(self, _given: tuple[Any, ...], _more: dict[str, Any]) -> int:
         return self._steps
+
+
+def _factor(acts: Acts, factor: Any, schedule: int) -> None:
+    """What a schedule multiplies its rates with is a function of the program's."""
+    own = written(factor)
+    if own is None or is_elsewhere(own.__code__.co_filename):
+        return
+    code, stack = own.__code__, NONE
+    for line in reversed(lines_that_return(code)):
+        stack = acts.session.sites.of_line(code.co_filename, line, code.co_qualname, stack)
+    if stack != NONE:
+        name = code.co_name
+        acts.note(Deed.STATEMENT, None, of=schedule, stack=stack, what="factor", name=name)
 
 
 def _scaled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:

@@ -90,8 +90,8 @@ class Deed(StrEnum):
     # line of a no_grad around it); crossing (by), which makes a tensor of numbers; written-unseen
     # (in place, under no_grad), filter (words that are sought in names: how; freezes: it decides
     # what asks for gradients), reordered (dims: of its shape, which a view takes in another order),
-    # reads-grad (apart: in a function without a backward); name: the
-    # method's, variable's, or attribute's
+    # reads-grad (apart: in a function without a backward), factor (of a schedule: where what it
+    # multiplies rates with is returned); name: the method's, variable's, or attribute's
     WARNING = "warning"  # category, text
     NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one; made: when,
     # or with which sequence_nr, its node was made), the first of each line; parameters, gradients

@@ -621,8 +621,9 @@ def test_rules_about_loops_say_which_steps_they_would_need() -> None:
     assert {each.rule: each.lacks for each in inspect(later).unchecked} == {
         "GS503": ("the first steps",),
         "GS506": ("the first steps",),
+        "GS521": ("the first steps",),
     }
-    of_loops = {f"GS50{number}" for number in range(1, 9)} | {"GS510"}
+    of_loops = {f"GS50{number}" for number in range(1, 9)} | {"GS510", "GS521"}
     of_loops |= {f"GS51{number}" for number in range(6, 10)}
     assert {each.rule: each.lacks for each in inspect(holes).unchecked} == dict.fromkeys(
         of_loops, ("all rows",)

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.loop import Loop
+from gradscope.analysis.program.numbers import losses_of, rises
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed
@@ -23,6 +24,10 @@ MANY, MOSTLY = 4, 0.75
 
 MORE_IS_BETTER = re.compile(r"acc|f1|auc|iou|dice|reward|bleu|psnr|recall|precision", re.IGNORECASE)
 
+ABOVE, FAR_UP = 1.01, 10.0
+"""A rate that is never higher than so many times another; one that goes up so far."""
+
+SEARCHED = 1e-5
 NOTHING = 1e-3
 """A rate this much smaller than the first trains nothing any more."""
 
@@ -169,6 +174,126 @@ def _the_wrong_way(loop: Loop, built: Done, stepped: list[Done]) -> Iterator[Fou
         f"and the rate from {rates[0]:.2g} to {rates[-1]:.2g}: getting better counts as a plateau",
         fix=f'give it mode="{better}"',
         certainty=Certainty.INFERRED if mode == "min" else Certainty.SUSPECTED,
+    )
+
+
+@rule(
+    "GS521",
+    "rate-by-a-wrong-factor",
+    Severity.WARNING,
+    needs="engine",
+    reads=("act",),
+    steps="first",
+)
+def rate_by_a_wrong_factor(trace: Trace) -> Iterator[Found]:
+    """The function of a LambdaLR takes the learning rate to nothing, below 0, or far up.
+
+    A LambdaLR multiplies the optimizer's `lr` with what its function returns: a factor, 1 at first
+    or after a warm-up. A function that returns the rate itself makes it the square of what was
+    meant; one that goes down over more epochs than there are leaves nothing to train with.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.01 * 0.9 ** epoch)
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            schedule.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.9 ** epoch)
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            schedule.step()
+    """
+    loop = trace.once(Loop)
+    for optimizer in loop.optimizers:
+        built = [act for act in loop.acts.of(Deed.SCHEDULE) if act.of == optimizer.built.id]
+        base = _rate(optimizer.built)
+        rates = [rate for act in optimizer.steps if (rate := _rate(act)) is not None]
+        if len(built) != 1 or not base or len(rates) < MANY or optimizer.built.facts.get("before"):
+            continue
+        for factor in factors_of(loop.acts, built[0]):
+            if told := _wrong_factor(trace, str(built[0].facts.get("type")), base, rates):
+                yield _by_a_factor(loop, (built[0], factor), told)
+                break
+
+
+def factors_of(acts: Acts, schedule: Done) -> list[Done]:
+    """Where the functions return by which a schedule multiplies its rates."""
+    return [
+        act
+        for act in acts.of(Deed.STATEMENT)
+        if act.of == schedule.id and act.facts.get("what") == "factor"
+    ]
+
+
+def _wrong_factor(
+    trace: Trace, kind: str, base: float, rates: list[float]
+) -> tuple[str, str, str] | None:
+    """What a factor does, what shows it, and what to write; None: nothing that is wrong."""
+    most, low = max(rates), sum(rate < NOTHING * max(rates) for rate in rates)
+    went = f"lr is {base:g}; in {len(rates)} steps it went {rates[0]:.2g} to {rates[-1]:.2g}"
+    if min(rates) < 0:
+        return (
+            f"makes the learning rate negative: {min(rates):.2g}",
+            f"{went}; a step with a rate below 0 climbs",
+            "let it end at 0: `max(0.0, …)`, with as many steps as there are",
+        )
+    if most == 0:
+        return None  # GS805 tells of it
+    if kind == "LambdaLR" and _is_close(rates[0], base * base) and most <= ABOVE * base * base:
+        return (
+            f"is the rate itself, times lr={base:g}: the learning rate is {rates[0]:.2g}",
+            f"LambdaLR multiplies lr with what its function returns, {base:g} at first",
+            f"return a factor, without the {base:g}; or build the optimizer with lr=1.0",
+        )
+    if 2 * low >= len(rates) and all(rate < NOTHING * most for rate in rates[-low:]):
+        return (
+            "takes the learning rate to nothing",
+            f"{went}; the last {low} had less than a thousandth of the highest",
+            "count in it what schedule.step() counts, epochs or batches, as many as there are",
+        )
+    found = most > FAR_UP * base > FAR_UP * SEARCHED  # a search for a rate begins below
+    if found and rises(losses_of(trace)):
+        return (
+            f"takes the learning rate up to {most:.2g} from {base:g}, and the loss rises",
+            went,
+            "keep the factor at 1 or below",
+        )
+    return None
+
+
+def _is_close(one: float, other: float) -> bool:
+    return abs(one - other) <= 1e-3 * abs(other) and not _is_one(other)
+
+
+def _is_one(number: float) -> bool:
+    return abs(number - 1) < 0.1
+
+
+def _by_a_factor(loop: Loop, of: tuple[Done, Done], told: tuple[str, str, str]) -> Found:
+    schedule, factor = of
+    site, made = loop.acts.site(factor), loop.acts.site(schedule)
+    what, why, fix = told
+    others = ", ".join(str(each) for each in loop.acts.sites(factor)[1:])
+    more = f" (or {others})" if others else ""
+    name = str(factor.facts.get("name"))
+    function = "the lambda" if name == "<lambda>" else name
+    return Found(
+        message=f"What {function} returns{at(site)}{more}, for the {schedule.facts.get('type')} "
+        f"made{at(made)}, {what}",
+        site=site,
+        evidence=(Evidence("act", factor.id), Evidence("act", schedule.id)),
+        why=why,
+        fix=fix,
+        certainty=Certainty.INFERRED,
     )
 
 

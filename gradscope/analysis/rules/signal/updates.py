@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
-from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.program.numbers import Numbers, losses_of, rises
+from gradscope.analysis.rules.loop.schedules import factors_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Tensor
+from gradscope.trace.schema import Deed, Tensor
 from gradscope.trace.trace import Table, Trace
 
 TOO_SMALL, TOO_LARGE = 1e-8, 1.0
@@ -21,7 +21,6 @@ TOO_SMALL, TOO_LARGE = 1e-8, 1.0
 of single elements; here it is of the whole parameter, and the loss has to rise besides."""
 SMALL_RATE = 1e-5
 """Above it, what is small is the gradient."""
-ROSE = 1.5
 NORMED = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Lion", "Adagrad"}
 """Their first step moves each element by the learning rate, whatever its gradient is."""
 
@@ -69,23 +68,26 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     acts, numbers = trace.once(Acts), trace.once(Numbers)
-    losses = _losses(trace, numbers)
+    losses = losses_of(trace)
     for moves in _moves(trace, acts, numbers):
         ratio, all_lr = float(np.median(moves.ratios)), _rates(moves.optimizer)
         if max(all_lr, default=0.0) == 0.0 and len(all_lr) > 1:
-            yield _found(
-                acts, moves, "the learning rate is 0 in all "
-                f"{len(moves.optimizer.steps)} steps: nothing is moved", "",
+            factor = _factor(acts, moves.optimizer)
+            by = f", by what is returned{at(acts.site(factor))}" if factor else ""
+            found = _found(
+                acts, moves, f"the learning rate is 0 in all {len(moves.optimizer.steps)} steps"
+                f"{by}: nothing is moved", "",
                 f"look at what the schedule{_scheduled(acts, moves.optimizer)} computes: `//` and "
                 "int() make 0 of a fraction",
             )  # fmt: skip
+            yield found if factor is None else replace(found, site=acts.site(factor))
         elif max(moves.ratios) < TOO_SMALL and 0 < max(all_lr) <= min(moves.lr, SMALL_RATE):
             yield _found(
                 acts, moves, f"learning rate {moves.lr:g} is far too small: a step changes weights "
                 f"by {ratio:.1g} of their size", "float32 rounds away what is less than 6e-8 of a "
                 "number; ", "raise the learning rate, by powers of ten",
             )  # fmt: skip
-        elif _is_too_large(ratio, moves) and _rises(losses):
+        elif _is_too_large(ratio, moves) and rises(losses):
             yield _found(
                 acts, moves, f"learning rate {moves.lr:g} is far too large: a step changes weights "
                 f"by {ratio:.2g} times their size, and the loss rises",
@@ -101,6 +103,12 @@ def _scheduled(acts: Acts, optimizer: Optimizer) -> str:
         if act.of == optimizer.built.id:
             return f", {act.facts.get('type')}{at(acts.site(act))},"
     return ""
+
+
+def _factor(acts: Acts, optimizer: Optimizer) -> Done | None:
+    """Where the function returns by which its schedule multiplies the rate."""
+    built = (act for act in acts.of(Deed.SCHEDULE) if act.of == optimizer.built.id)
+    return next((each for act in built for each in factors_of(acts, act)), None)
 
 
 def _is_too_large(ratio: float, moves: _Moves) -> bool:
@@ -172,34 +180,3 @@ def _seen(tensors: Table[Tensor], optimizer: Optimizer, step: Done) -> list[floa
         if known and len(tensors.ragged("shape")[tensors.index(tensor)]) > 1:
             found.append(float(by) / float(of))
     return found
-
-
-def _losses(trace: Trace, numbers: Numbers) -> list[float]:
-    """What backwards began from, one after the other, where that was one number.
-
-    Where no numbers were looked at: what the program read of them at the line that read most.
-    """
-    tasks, nodes = trace.table(GraphTask), trace.table(Node)
-    found: list[float] = []
-    for roots in tasks.ragged("roots").tuples():
-        if len(roots) == 1 and nodes.has(roots[0]):
-            op = int(nodes["op"][nodes.index(roots[0])])
-            value = NONE if op == NONE else numbers.of_op(op)
-            if value != NONE and numbers.number("count", value) == 1:
-                found.append(numbers.number("mean", value))
-    reads = [act.facts for act in trace.once(Acts).of(Deed.READ)]
-    if found or not reads:
-        return found
-    most = max(reads, key=lambda facts: facts.get("times") or 0)
-    listed = [*(most.get("first") or ()), most.get("last")]
-    return [math.nan if each is None else float(each) for each in listed]
-
-
-def _rises(losses: list[float]) -> bool:
-    """Whether the loss is higher after the first steps than it was, and ends so."""
-    finite = [loss for loss in losses if np.isfinite(loss)]
-    if len(losses) < 3:
-        return False
-    if len(finite) < len(losses):
-        return True
-    return finite[0] > 0 and min(finite[1], finite[-1]) > ROSE * finite[0]

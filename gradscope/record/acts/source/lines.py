@@ -57,6 +57,21 @@ def lines_of_gradient(backward: FunctionType, place: int) -> list[int]:
     return lines
 
 
+def lines_that_return(code: CodeType) -> list[int]:
+    """Where a function returns something; of a lambda, where it stands."""
+    tree = _definition(code, tree_of(code.co_filename))
+    if tree is not None:
+        inside = [each for part in tree.body for each in _own_statements(part)]
+        return sorted(
+            each.value.lineno
+            for each in inside
+            if isinstance(each, ast.Return) and each.value is not None
+        )[:MOST]
+    at = _returns(code)
+    lines = [line for start, _, line in code.co_lines() if start in at and line]
+    return sorted(set(lines))[:MOST]
+
+
 def _returns(code: CodeType) -> set[int]:
     """Where lines begin in it that return."""
     starts = [start for start, _, _ in code.co_lines()]
