@@ -18,16 +18,20 @@ from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from queue import SimpleQueue
 from time import perf_counter_ns, thread_time_ns
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gradscope.runtime.core.kernels.compiling.threads import blas_threads
+
+if TYPE_CHECKING:
+    from gradscope.runtime.core.kernels.compiling.awake import Counts
 
 Part: TypeAlias = Callable[[int, int], object]
 """Makes the results from the first number to before the last."""
 Done: TypeAlias = "SimpleQueue[BaseException | None]"
 Piece: TypeAlias = tuple[Part, int, int, Done]
+Worker: TypeAlias = "tuple[SimpleQueue[Piece], Counts]"
 
-LEAST: Final = 100_000
+LEAST: Final = 50_000
 """Nanoseconds of work that a thread is woken for."""
 WORTH: Final = 0.85
 """What share of the time that one thread would have taken is worth to do it again."""
@@ -39,15 +43,17 @@ class _Pool:
     """The threads that wait for pieces. A process has one; a forked child begins with a new one."""
 
     def __init__(self) -> None:
-        self.waiting: list[SimpleQueue[Piece]] = []
+        self.waiting: list[Worker] = []
         self.taken = allocate_lock()  # by one thread of the program; others compute by themselves
 
-    def queues(self, count: int) -> list[SimpleQueue[Piece]]:
-        """Where so many threads wait, which start here if they are not there."""
+    def workers(self, count: int) -> list[Worker]:
+        """So many threads, which start here if they are not there."""
         while len(self.waiting) < count:
-            queue: SimpleQueue[Piece] = SimpleQueue()
-            start_new_thread(_work, (queue,))
-            self.waiting.append(queue)
+            from gradscope.runtime.core.kernels.compiling.awake import Counts  # with a compiler
+
+            worker: Worker = SimpleQueue(), Counts()
+            start_new_thread(_work, worker)
+            self.waiting.append(worker)
         return self.waiting[:count]
 
 
@@ -91,22 +97,25 @@ def _spread(part: Part, count: int, cost: float, multiple: int) -> None:
         return
     try:
         ends = [min(units * nr // pieces * multiple, count) for nr in range(1, pieces + 1)]
-        _run(part, ends, pool.queues(pieces - 1))
+        _run(part, ends, pool.workers(pieces - 1))
     finally:
         pool.taken.release()
 
 
-def _run(part: Part, ends: list[int], queues: list[SimpleQueue[Piece]]) -> None:
+def _run(part: Part, ends: list[int], workers: list[Worker]) -> None:
     """Do the first piece here and the others there; come back when all are done."""
     done: Done = SimpleQueue()
     begin, begin_here = perf_counter_ns(), thread_time_ns()
-    for queue, first, last in zip(queues, ends, ends[1:], strict=False):
+    for (queue, counts), first, last in zip(workers, ends, ends[1:], strict=False):
         queue.put((part, first, last, done))
+        counts.given()
     try:
         part(0, ends[0])
         here = thread_time_ns() - begin_here
     finally:
-        errors = [error for _ in queues if (error := done.get()) is not None]
+        for _, counts in workers:
+            counts.until_done()
+        errors = [error for _ in workers if (error := done.get()) is not None]
     if errors:
         raise errors[0]
     _look_at(perf_counter_ns() - begin, here * len(ends))
@@ -121,9 +130,10 @@ def _look_at(taken: int, by_one: int) -> None:
         _State.next_left = min(2 * _State.next_left, MOST_LEFT)
 
 
-def _work(queue: SimpleQueue[Piece]) -> None:
+def _work(queue: SimpleQueue[Piece], counts: Counts) -> None:
     """Do what comes, for ever: the process does not wait for this thread when it ends."""
     while True:
+        counts.rest()
         part, first, last, done = queue.get()
         done.put(_error_of(part, first, last))
         del part, done  # what they hold is not needed while nothing comes
