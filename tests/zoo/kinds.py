@@ -120,6 +120,7 @@ KINDS = {
     "reseeded": Kind(("reseeded",)),
     "weights-reset": Kind(("weights-reset",)),
     "not-a-copy": Kind(("not-a-copy",)),
+    "averaged-the-wrong-way": Kind(("averaged-the-wrong-way",)),
     "nothing-loaded": Kind(("nothing-loaded",)),
     # custom functions
     "wrong-backward": Kind(("wrong-backward",)),

@@ -14,6 +14,7 @@ from gradscope.record.acts.of_modules import LOOKS, OfModules
 from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
+from gradscope.record.acts.source.averages import averages
 from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.filters import filters, reads
 from gradscope.record.acts.source.misspelt import misspelt
@@ -152,6 +153,11 @@ class WatchedActs:
             for line, function, name, dims in reorders(tree):
                 stack, facts = sites.of_line(file, line, function), {"dims": [*dims]}
                 note(Deed.STATEMENT, None, stack=stack, what="reordered", name=name, **facts)
+            for each in averages(tree):
+                stack = sites.of_line(file, each.line, each.function)
+                facts = {"name": each.name, "new": each.new, "kept": each.kept}
+                facts |= {"in_place": each.in_place, "swapped": each.swapped}
+                note(Deed.STATEMENT, None, stack=stack, what="average", **facts)
             for line, function, apart in reads(tree):
                 stack = sites.of_line(file, line, function)
                 note(Deed.STATEMENT, None, stack=stack, what="reads-grad", apart=apart)

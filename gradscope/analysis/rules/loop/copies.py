@@ -6,13 +6,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
-from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import Deed, Version
 from gradscope.trace.trace import Trace
 
 STEPS = 2
@@ -20,6 +23,14 @@ STEPS = 2
 
 FEW = 20
 """So many loads of a line are looked at: a loop repeats itself."""
+
+FORGETS = 0.1
+"""An average that keeps no more than this of itself at each update is hardly one."""
+
+AVERAGED = re.compile(
+    r"ema|avg|average|running|shadow|teacher|target|momentum|cent(er|re)|mean|var"
+)
+"""Names of what may be one, where it is no method that says so."""
 
 ALIASES = re.compile(r"(\.data|\.detach\(\))(?!\.clone)")
 """What gives the same memory another name."""
@@ -73,6 +84,79 @@ def not_a_copy(trace: Trace) -> Iterator[Found]:
             found = _of_one_module(training, acts)
         if found is not None:
             yield found
+
+
+@rule("GS919", "averaged-the-wrong-way", Severity.WARNING, needs="engine", reads=("act",))
+def averaged_the_wrong_way(trace: Trace) -> Iterator[Found]:
+    """The factors of a moving average (EMA) are the wrong way round: it forgets what it was.
+
+    With a decay of 0.99 the average keeps 0.99 of itself and takes 0.01 of what is new. The other
+    way round it is a copy of the newest; and written into the model that is trained, it undoes
+    each step. The factors are read in the source.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        average = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            with torch.no_grad():
+                for a, p in zip(average.parameters(), model.parameters()):
+                    a.mul_(0.01).add_(p, alpha=0.99)
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        average = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            with torch.no_grad():
+                for a, p in zip(average.parameters(), model.parameters()):
+                    a.mul_(0.99).add_(p, alpha=0.01)
+    """
+    training = trace.once(Training)
+    if not any(each.steps for each in training.optimizers):
+        return
+    for act in training.acts.of(Deed.STATEMENT):
+        forgets = 0 < float(act.facts.get("kept", 1)) <= FORGETS
+        if forgets and (act.facts.get("in_place") or AVERAGED.search(str(act.facts.get("name")))):
+            yield _the_wrong_way(training, act)
+
+
+def _the_wrong_way(training: Training, act: Done) -> Found:
+    site, facts = training.acts.site(act), act.facts
+    name, new, kept = str(facts.get("name")), str(facts.get("new")), float(facts.get("kept", 0))
+    versions, held = training.trace.table(Version), _held(training)
+    stacks = distinct(versions["stack"]).tolist()
+    here = [each for each in stacks if site_of(training.trace, each).place == site.place]
+    leaves = held & set(versions["tensor"][np.isin(versions["stack"], here)].tolist())
+    better = f"write `{facts.get('swapped')}`"
+    message = (
+        f"A moving average is kept the wrong way round{at(site)}: `{name}` keeps {kept:.2g} of "
+        f"what it was, and takes {1 - kept:.2g} of `{new}`"
+    )
+    if leaves:
+        message += f", and is {training.named(leaves)}, which are trained"
+        better += (
+            f"; or, if `{new}` is the average, write that into it, and leave `{name}` as it is"
+        )
+    return Found(
+        message=message,
+        site=site,
+        evidence=(Evidence("act", act.id), *few_tensors(training.trace, leaves)),
+        why="an average that changes slowly keeps nearly all of itself; so each update replaces it"
+        + (", and each step of the optimizer is undone" if leaves else ""),
+        fix=better,
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _held(training: Training) -> set[int]:
+    return {tensor for each in training.optimizers for tensor in each.tensors}
 
 
 def _loaded(training: Training, act: Done) -> Found | None:

@@ -1,0 +1,251 @@
+"""Moving averages that a program keeps, and how much of what they were each update leaves.
+
+`ema.mul_(m).add_(new, alpha=1 - m)`, `ema.lerp_(new, 1 - m)`, `ema = m * ema + (1 - m) * new`: told
+where both factors can be read in the file, as numbers, defaults or options, and are 1 together.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from gradscope.record.acts.source.statements import functions, own_statements
+
+MOST = 20
+"""So many are told of a file."""
+
+HOPS = 3
+"""A name may stand for a name, which stands for one, ..."""
+
+SAME = frozenset(("data", "detach", "clone"))
+"""What is behind a name, and is still it."""
+
+Numbers = dict[str, list[ast.expr | None]]
+"""By name: what it is given somewhere in the file; None: something that is no expression."""
+
+
+class Average(NamedTuple):
+    """A statement that keeps one."""
+
+    line: int
+    function: str
+    name: str  # of the average, as it stands there
+    new: str  # likewise, of what it takes in
+    kept: float  # the factor of what it was
+    in_place: bool  # written by a method that writes tensors, or as `.data`
+    swapped: str  # the statement with its two factors the other way round
+
+
+class _Parts(NamedTuple):
+    average: ast.expr
+    new: ast.expr
+    kept: ast.expr  # factors; of lerp: 1 less the weight, and that
+    taken: ast.expr
+
+
+def averages(tree: ast.Module) -> Iterator[Average]:
+    """Those of a file."""
+    known = _numbers(tree)
+    found = (
+        each
+        for function, body in functions(tree)
+        for statement in own_statements(body)
+        if (each := _average(statement, function, known)) is not None
+    )
+    yield from islice(found, MOST)
+
+
+def _average(statement: ast.stmt, function: str, known: Numbers) -> Average | None:
+    parts, in_place = _parts(statement)
+    if parts is None:
+        return None
+    kept = _value(parts.kept, known)
+    taken = _value(parts.taken, known)
+    if math.isnan(kept) or not math.isclose(kept + taken, 1.0, abs_tol=1e-6):
+        return None
+    swapped = _swapped(statement, parts.kept, parts.taken)
+    name, new = _plain(parts.average), _plain(parts.new)
+    return Average(statement.lineno, function, name, new, kept, in_place, swapped)
+
+
+# The forms that an update has -------------------------------------------------------------------
+
+
+def _parts(statement: ast.stmt) -> tuple[_Parts | None, bool]:
+    if isinstance(statement, ast.Expr):
+        return _of_call(statement.value), True
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        of_data = isinstance(target, ast.Attribute) and target.attr == "data"
+        return _of_sum(target, statement.value) or _of_lerp(target, statement.value), of_data
+    return None, False
+
+
+def _of_call(call: ast.expr) -> _Parts | None:
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
+        return None
+    owner, name, given = call.func.value, call.func.attr, call.args
+    if name == "copy_":
+        return _of_sum(owner, given[0]) or _of_lerp(owner, given[0])
+    if name == "lerp_" and len(given) > 1:
+        return _Parts(owner, given[0], _one_less(given[1]), given[1])
+    inner = owner.func if isinstance(owner, ast.Call) else None
+    multiplied = isinstance(inner, ast.Attribute) and inner.attr == "mul_"
+    if name != "add_" or not multiplied or not isinstance(owner, ast.Call) or not owner.args:
+        return None
+    assert isinstance(inner, ast.Attribute)
+    alpha = next((each.value for each in call.keywords if each.arg == "alpha"), None)
+    pairs = [(given[0], alpha)] if alpha is not None else _product(given[0])
+    new, taken = pairs[0] if pairs else (given[0], None)
+    if taken is None:
+        return None
+    number = next((each for each in pairs if _is_number(each[1])), (new, taken))
+    return _Parts(inner.value, number[0], owner.args[0], number[1])
+
+
+def _of_sum(target: ast.expr, value: ast.expr) -> _Parts | None:
+    """`m * ema + (1 - m) * new`, in any order."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return None
+    for own, other in ((value.left, value.right), (value.right, value.left)):
+        mine = [factor for of, factor in _product(own) if _plain(of) == _plain(target)]
+        rest = [(of, factor) for of, factor in _product(other) if _plain(of) != _plain(target)]
+        if mine and rest:
+            new, taken = next((each for each in rest if _is_number(each[1])), rest[0])
+            return _Parts(target, new, mine[0], taken)
+    return None
+
+
+def _of_lerp(target: ast.expr, value: ast.expr) -> _Parts | None:
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return None
+    of, given = value.func.value, value.args
+    if value.func.attr != "lerp":
+        return None
+    operands = given if isinstance(of, ast.Name) and of.id == "torch" else [of, *given]
+    if len(operands) != 3 or _plain(operands[0]) != _plain(target):
+        return None
+    return _Parts(target, operands[1], _one_less(operands[2]), operands[2])
+
+
+def _product(value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """What is multiplied, and by what, both ways round."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        return [(value.right, value.left), (value.left, value.right)]
+    return []
+
+
+def _one_less(weight: ast.expr) -> ast.expr:
+    return ast.BinOp(ast.Constant(1), ast.Sub(), weight)
+
+
+def _is_number(factor: ast.expr) -> bool:
+    """Whether it looks like a factor, and not like what is averaged."""
+    return not any(isinstance(each, ast.Call | ast.Subscript) for each in ast.walk(factor))
+
+
+def _plain(expression: ast.expr) -> str:
+    """As it stands there, without `.data` and the like."""
+    while True:
+        if isinstance(expression, ast.Attribute) and expression.attr in SAME:
+            expression = expression.value
+        elif isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute) and (
+            expression.func.attr in SAME
+        ):  # fmt: skip
+            expression = expression.func.value
+        else:
+            return ast.unparse(expression)
+
+
+class _Swap(ast.NodeTransformer):
+    """Puts two expressions into each other's place."""
+
+    def __init__(self, one: ast.expr, other: ast.expr) -> None:
+        self._instead = {id(one): other, id(other): one}
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        instead: ast.AST | None = self._instead.get(id(node))
+        return instead or self.generic_visit(node)
+
+
+def _swapped(statement: ast.stmt, kept: ast.expr, taken: ast.expr) -> str:
+    text = ast.unparse(_Swap(kept, taken).visit(statement))
+    _Swap(kept, taken).visit(statement)  # and back
+    return text
+
+
+# What names stand for ---------------------------------------------------------------------------
+
+
+def _numbers(tree: ast.Module) -> Numbers:
+    """Everything that is given to each name, attribute and parameter of these names."""
+    known: Numbers = defaultdict(list)
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Assign):
+            for target in each.targets:
+                _note(known, target, each.value)
+        elif isinstance(each, ast.AnnAssign) and each.value is not None:
+            _note(known, each.target, each.value)
+        elif isinstance(each, ast.AugAssign | ast.For):
+            _note(known, each.target, None)
+        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            every = [*each.args.posonlyargs, *each.args.args]
+            for argument, default in zip(
+                reversed(every), reversed(each.args.defaults), strict=False
+            ):
+                known[argument.arg].append(default)
+            for argument, value in zip(each.args.kwonlyargs, each.args.kw_defaults, strict=True):
+                known[argument.arg] += [] if value is None else [value]
+        elif isinstance(each, ast.Call):
+            _note_call(known, each)
+    return known
+
+
+def _note(known: Numbers, target: ast.expr, value: ast.expr | None) -> None:
+    if isinstance(target, ast.Tuple | ast.List):
+        values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+        whole = len(values) == len(target.elts)
+        for place, each in enumerate(target.elts):
+            _note(known, each, values[place] if whole else None)
+    elif isinstance(target, ast.Attribute | ast.Name):
+        known[target.attr if isinstance(target, ast.Attribute) else target.id].append(value)
+
+
+def _note_call(known: Numbers, call: ast.Call) -> None:
+    """`EMA(net, decay=0.999)`, and options of a command line."""
+    given = {each.arg: each.value for each in call.keywords if each.arg}
+    for name, value in given.items():
+        known[name].append(value)
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if called == "add_argument" and "default" in given:
+        for each in call.args:
+            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                known[each.value.lstrip("-").replace("-", "_")].append(given["default"])
+
+
+def _value(expression: ast.expr, known: Numbers, hops: int = HOPS) -> float:
+    """The number that it is; NaN where that is not known, or there are several."""
+    if isinstance(expression, ast.Constant):
+        number = expression.value
+        return float(number) if isinstance(number, int | float) else math.nan
+    if isinstance(expression, ast.BinOp):
+        one, other = (_value(each, known, hops) for each in (expression.left, expression.right))
+        if isinstance(expression.op, ast.Sub):
+            return one - other
+        return one + other if isinstance(expression.op, ast.Add) else math.nan
+    if isinstance(expression, ast.Name | ast.Attribute) and hops:
+        name = expression.id if isinstance(expression, ast.Name) else expression.attr
+        given = [each for each in known.get(name, []) if not _is_of(each, name)]
+        values = {math.nan if e is None else _value(e, known, hops - 1) for e in given}
+        return values.pop() if len(values) == 1 else math.nan
+    return math.nan
+
+
+def _is_of(value: ast.expr | None, name: str) -> bool:
+    """Whether a name is given itself: `self.decay = decay`."""
+    own = value.attr if isinstance(value, ast.Attribute) else getattr(value, "id", "")
+    return own == name
