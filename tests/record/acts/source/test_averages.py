@@ -32,13 +32,13 @@ def test_averages_are_told_with_what_they_keep() -> None:
     found = list(averages(ast.parse(SCRIPT)))
 
     assert [(each.line, each.name, each.new, round(each.kept, 4)) for each in found] == [
-        (12, "self.mean", "x.mean(0)", 0.75),
         (7, "s", "p", 0.75),
         (8, "s", "p", 0.01),
         (9, "s", "p", 0.75),
         (10, "s", "p", 0.75),
         (11, "s", "p", 0.01),
+        (12, "self.mean", "x.mean(0)", 0.75),
     ]
-    assert [each.in_place for each in found] == [False, True, True, True, True, True]
-    assert found[2].swapped == "s.data = s.data * DECAY + (1 - DECAY) * p.data"
-    assert found[3].swapped == "s.lerp_(p, 1 - 0.25)"
+    assert [each.in_place for each in found] == [True, True, True, True, True, False]
+    assert found[1].swapped == "s.data = s.data * DECAY + (1 - DECAY) * p.data"
+    assert found[2].swapped == "s.lerp_(p, 1 - 0.25)"
