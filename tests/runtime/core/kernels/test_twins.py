@@ -164,6 +164,16 @@ def test_activations(both: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_relu(both: Any, dtype: Any) -> None:
+    x = numbers((3, 41), dtype)
+    x[0, :5] = np.nan, np.inf, -np.inf, 0.0, -0.0
+
+    for given in (x, x.T):
+        found, known = both(plain.relu, given)
+        np.testing.assert_array_equal(found, known)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("threshold", [0, -1.5])
 def test_thresholds(both: Any, threshold: float, dtype: Any) -> None:
     """What is NaN is not below, and what is at the threshold is: both to the bit."""

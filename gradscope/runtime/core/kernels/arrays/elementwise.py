@@ -51,6 +51,7 @@ __all__ = [
     "nll_loss_backward",
     "polygamma",
     "put_add",
+    "relu",
     "scatter_add",
     "sigmoid",
     "silu",
@@ -71,7 +72,8 @@ def sigmoid(x: Array) -> Array:
     return np.reciprocal(y)
 
 
-FAST: Final = Family("arrays.fast_activations", few=1 << 12)
+FEW: Final = 1 << 12
+FAST: Final = Family("arrays.fast_activations", few=FEW)
 """Compiled kernels of smooth activations; the functions here are their plain twins."""
 
 
@@ -93,6 +95,13 @@ def silu_backward(grad: Array, x: Array) -> Array | None:
     if _pays(x) and grad.dtype == np.float32 and grad.shape == x.shape:
         return cast("Array", FAST.kernels.silu_backward(grad, x))
     return None
+
+
+def relu(x: Array) -> Array:
+    """Return x where it is above zero, or NaN, and else zero."""
+    if x.dtype.char in "fd" and FAST.wins(x.size) and x.flags.c_contiguous:
+        return cast("Array", FAST.kernels.relu(x))
+    return np.asarray(np.maximum(x, _number(0.0, x.dtype)))
 
 
 def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:

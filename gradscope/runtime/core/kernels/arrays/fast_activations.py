@@ -71,6 +71,19 @@ def _silu_backward(grad: Array, x: Array, out: Array) -> None:
 
 
 @compiled
+def _relu(x: Array, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = x.dtype.type(0) if x[i] <= 0 else x[i]  # NaN stays
+
+
+def relu(x: Array) -> Array:
+    out = np.empty_like(x)
+    flat, made = x.reshape(-1), out.reshape(-1)
+    spread(lambda first, last: _relu(flat[first:last], made[first:last]), x.size, MOVED)
+    return out
+
+
+@compiled
 def _threshold_backward(grad: Array, x: Array, threshold: Any, out: Array) -> None:
     for i in range(x.size):
         out[i] = grad.dtype.type(0) if x[i] <= threshold else grad[i]
@@ -133,4 +146,5 @@ def warm() -> None:
     for function in (gelu_backward, gelu_tanh_backward, silu_backward):
         function(x, x)
     for kind in (np.float32, np.float64):
+        relu(np.ones(4, kind))
         threshold_backward(np.ones(4, kind), np.ones(4, kind), 0.0)

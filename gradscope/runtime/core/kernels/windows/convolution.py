@@ -70,11 +70,10 @@ def to_input(grad: Array, weight: Array, w: Windows, groups: int) -> Array:
     if grad.dtype in HALVES:
         return _halves_to_input(grad, weight, w, groups)
     channels = weight.shape[1] * groups
-    made = np.zeros((len(grad), channels, *w.size), grad.dtype)
-    if direct.wins(made, w, weight.shape[1]):
-        if direct.to_input(grad, weight, made, w, groups):
-            return made
-        made[...] = 0
+    made = np.empty((len(grad), channels, *w.size), grad.dtype)
+    if direct.wins(made, w, weight.shape[1]) and direct.to_input(grad, weight, made, w, groups):
+        return made
+    made = np.zeros(made.shape, grad.dtype)
     if _is_channel_by_channel(made, weight, w, groups):
         many = len(weight) // groups
         _each_channel("_to_input", (grad, weight, made), made.shape, many, w)
@@ -114,13 +113,15 @@ def to_weight(grad: Array, x: Array, w: Windows, groups: int) -> Array:
         return wide.astype(grad.dtype)
     x = _images(x, w)
     of_group = x.shape[1] // groups
-    weight = np.zeros((grad.shape[1], of_group, *w.kernel), x.dtype)
-    if _is_channel_by_channel(x, weight, w, groups):
+    weight = np.empty((grad.shape[1], of_group, *w.kernel), x.dtype)
+    each = _is_channel_by_channel(x, weight, w, groups)
+    if not each and direct.wins(x, w, len(weight) // groups):
+        direct.to_weight(grad, x, weight, w, groups)
+        return weight
+    weight = np.zeros(weight.shape, x.dtype)
+    if each:
         many = len(weight) // groups
         _each_channel("_to_weight", (grad, x, weight), x.shape, many, w)
-        return weight
-    if direct.wins(x, w, len(weight) // groups):
-        direct.to_weight(grad, x, weight, w, groups)
         return weight
     grads = np.ascontiguousarray(grad).reshape(len(grad), groups, grad.shape[1] // groups, w.count)
     made = weight.reshape(groups, grad.shape[1] // groups, of_group * w.taps)

@@ -35,7 +35,7 @@ def _threshold(self, threshold, value):
 
 relu = op(
     "ReluBackward0",
-    lambda self: np.maximum(self, ZERO[self.dtype]),
+    lambda self: plain.relu(self) if self.size >= plain.FEW else np.maximum(self, ZERO[self.dtype]),
     ELEMENTWISE,
     refuses("b", "Boolean inputs not supported for relu", error=RuntimeError),
     refuses("c", "clamp is not supported for complex types"),

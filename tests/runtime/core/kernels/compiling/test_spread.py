@@ -226,6 +226,7 @@ def of_elements() -> Iterator[Callable[[], Any]]:
     for kind in ("none", "tanh"):
         yield lambda kind=kind: plain.gelu(x, kind)
         yield lambda kind=kind: plain.gelu_backward(grad, x, kind)
+    yield lambda: plain.relu(x)
     yield lambda: plain.threshold_backward(grad, x, 0.1)
     yield lambda: plain.silu(x)
     yield lambda: plain.silu_backward(grad, x.transpose(1, 0, 2, 3).reshape(LARGE))

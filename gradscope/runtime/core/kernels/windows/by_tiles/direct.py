@@ -65,15 +65,15 @@ def to_input(grad: Array, weight: Array, made: Array, w: Windows, groups: int) -
     NaN of what it was never multiplied with: such are refused, when the first place shows it.
     """
     of_in, of_out = weight.shape[1], len(weight) // groups
-    if winograd.wins(grad.shape, of_in, w, groups, grad.dtype):
-        if winograd.to_input(grad, weight, made, w):
-            return True
-        made[...] = 0
+    few = winograd.wins(grad.shape, of_in, w, groups, grad.dtype)
+    if few and winograd.to_input(grad, weight, made, w):
+        return True
     flat = (
         np.ascontiguousarray(grad).reshape(-1),
         np.ascontiguousarray(weight).reshape(-1),
         made.reshape(-1),
     )
+    made[...] = 0  # also where no window sees it
     for top, left, high, wide, planes, taps in _seen_backward(w):
         for nr in range(groups):
             source = (len(weight), nr * of_out, of_out, *w.out[1:], 1)
@@ -88,10 +88,9 @@ def to_input(grad: Array, weight: Array, made: Array, w: Windows, groups: int) -
 
 def to_weight(grad: Array, x: Array, made: Array, w: Windows, groups: int) -> None:
     """Write the gradient of the weight."""
-    if winograd.wins(x.shape, len(made), w, groups, x.dtype):
-        if winograd.to_weight(grad, x, made, w):
-            return
-        made[...] = 0
+    few = winograd.wins(x.shape, len(made), w, groups, x.dtype)
+    if few and winograd.to_weight(grad, x, made, w):
+        return
     of_in, of_out = x.shape[1] // groups, grad.shape[1] // groups
     flat = (np.ascontiguousarray(grad).reshape(-1), x.reshape(-1), made.reshape(-1))
     kernel, target = tiles().convolve_to_weight, (grad.shape[1], *w.out[1:])

@@ -144,13 +144,35 @@ def _all_patches(x: Array, at: int, size: Any, place: Any, of: Any, room: Any, f
 
 
 @inner
-def _put(sums: Array, start: int, far: int, made: Array, at: Any, of: Any, room: Any) -> None:
-    """Aᵀ sums A of one channel, into its images."""
+def summed(x: Array, count: int, total: Any) -> Any:
+    """Sums of the first numbers, in as many lanes: they are finite only where all numbers are."""
+    lanes = BYTES // x.itemsize
+    for i in range(0, count - count % lanes, lanes):
+        total = total + load(x, i)
+    for i in range(count - count % lanes, count):
+        total = total + everywhere(x, x[uint(i)])
+    return total
+
+
+@inner
+def sum_of(total: Any, room: Array) -> Any:
+    """The sum of a vector's numbers; there is room for it."""
+    store(room, 0, total)
+    made = 0.0
+    for i in range(BYTES // room.itemsize):
+        made += room[i]
+    return made
+
+
+@inner
+def _put(sums: Array, start: int, far: int, made: Array, at: Any, of: Any, room: Any) -> Any:
+    """Aᵀ sums A of one channel, into its images; sums of what is put there, or of a bit more."""
     lines, images, wide, apart = of
     begin, line = at
     upper, lower, height, width = room
     lanes = BYTES // sums.itemsize
     count = images * wide
+    total = low = everywhere(sums, 0.0)
     for nr in range(lines):
         for i in range(0, count, lanes):
             place = start + nr * count + i
@@ -160,20 +182,24 @@ def _put(sums: Array, start: int, far: int, made: Array, at: Any, of: Any, room:
             seventh, eighth = _down(sums, place + 3 * far, far)
             weave_two(upper, 2 * i, (first + third + fifth, third - fifth - seventh))
             weave_two(lower, 2 * i, (second + fourth + sixth, fourth - sixth - eighth))
+        total, low = summed(upper, 2 * count, total), summed(lower, 2 * count, low)
         y = line + 2 * nr
         for image in range(images):
             to, source = begin + image * apart + y * width, image * 2 * wide
             copy(upper, source, made, to, width)
             if y + 1 < height:
                 copy(lower, source, made, to + width, width)
+    return total + low
 
 
 @inner
-def _put_all(sums: Array, rows: int, far: int, made: Array, at: Any, of: Any, room: Any) -> None:
+def _put_all(sums: Array, rows: int, far: int, made: Array, at: Any, of: Any, room: Any) -> Any:
     """The same of all channels that were made."""
+    total = everywhere(sums, 0.0)
     for row in range(rows):
         place = (at[0] + row * room[2] * room[3], at[1])
-        _put(sums, row * far, rows * far, made, place, of, room)
+        total = total + _put(sums, row * far, rows * far, made, place, of, room)
+    return total
 
 
 @inner
@@ -223,9 +249,10 @@ def _zeros(like: Array, count: int) -> Array:
 def convolve(
     x: Array, weight: Array, made: Array, source: Any, target: Any, turned: bool, together: Any,
     rows: Any, some: Any,
-) -> None:  # fmt: skip
+) -> Any:  # fmt: skip
     """Make some lines of patches, from the first to before the last, counted over all images.
 
+    Returns a sum that is finite only where all that was made is.
     `source`: how many channels an image of x has, height, width, padding. `target`: the same of
     `made` but for the padding. `turned`: the weights are turned round, and their input channels are
     those of `made`, of which the `rows` are made. `together`: so many patches, and so many rows.
@@ -250,7 +277,7 @@ def convolve(
     a_steps, b_steps = np.arange(count_in), np.arange(count_in) * room
     if turned:
         a_steps *= side + lanes
-    at = some[0]
+    at, total = some[0], everywhere(x, 0.0)
     while at < some[1]:
         image, line = at // lines, at % lines
         images, tall = block(lines, wide, line, some[1] - at, together[0])
@@ -272,7 +299,9 @@ def convolve(
             vectors = -(-images * tall * wide // lanes)
             _multiply(matrices, seen, sums, (count_in, few, vectors, room, lanes), b_steps)
             begin = (image * all_out + first) * high * broad
-            _put_all(sums, few, room, made, (begin, 2 * line), lying, (upper, lower, high, broad))
+            to = (upper, lower, high, broad)
+            total = total + _put_all(sums, few, room, made, (begin, 2 * line), lying, to)
+    return sum_of(total, near)
 
 
 def warm() -> None:

@@ -14,16 +14,30 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.compiling.support import Array
-from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, add_products, of_row
+from gradscope.runtime.core.kernels.tiles.tile import (
+    BYTES,
+    ROWS,
+    VECTORS,
+    add_products,
+    make_products,
+    of_row,
+)
 from gradscope.runtime.core.kernels.tiles.vectors import (
     copy,
     each_second,
     everywhere,
     load,
     store,
+    transpose,
     weave_three,
 )
-from gradscope.runtime.core.kernels.windows.by_tiles.fast_winograd import PLACES, block, whole
+from gradscope.runtime.core.kernels.windows.by_tiles.fast_winograd import (
+    PLACES,
+    block,
+    sum_of,
+    summed,
+    whole,
+)
 
 uint = np.uintp
 
@@ -32,28 +46,47 @@ CHANNELS = 64
 
 
 @inner
-def _beside(x: Array, at: int, size: Any, place: Any, made: Array, of: Any) -> None:
+def _turned(x: Array, at: int, count: int, far: int, run: Array, of: Any) -> None:
+    """So many places of some channels, which are `far` apart, with the channels side by side."""
+    channels, padded, lanes = of
+    for channel in range(0, channels, lanes):
+        whole_ones = count - count % lanes if channels - channel >= lanes else 0
+        for i in range(0, whole_ones, lanes):
+            transpose(x, at + channel * far + i, far, run, i * padded + channel, padded)
+        for nr in range(channel, min(channels, channel + lanes)):
+            for i in range(whole_ones, count):
+                run[uint(i * padded + nr)] = x[uint(at + nr * far + i)]
+
+
+@inner
+def _nothing(made: Array, at: int, count: int) -> None:
+    for i in range(at, at + count):
+        made[uint(i)] = 0
+
+
+@inner
+def _beside(x: Array, at: int, size: Any, place: Any, made: Array, run: Array, of: Any) -> None:
     """Lay out some channels side by side, of images, lines and places."""
     height, width = size
     images, channels, tall, broad, apart, padded = of
+    lanes = BYTES // x.itemsize
     low = max(0, -place[1])
     high = max(low, min(broad, width - place[1]))
-    for nr in range(images * channels):
-        image, channel = nr // channels, nr % channels
-        for line in range(tall):
-            y = place[0] + line
-            to = (image * tall + line) * broad * padded + channel
-            if y >= 0 and y < height:
-                source = at + image * apart + (channel * height + y) * width + place[1]
-                for i in range(low):
-                    made[uint(to + i * padded)] = 0
-                for i in range(low, high):
-                    made[uint(to + i * padded)] = x[uint(source + i)]
-                for i in range(high, broad):
-                    made[uint(to + i * padded)] = 0
-            else:
-                for i in range(broad):
-                    made[uint(to + i * padded)] = 0
+    top = min(tall, max(0, -place[0]))
+    bottom = max(top, min(tall, height - place[0]))
+    for image in range(images):
+        begin = at + image * apart + (place[0] + top) * width
+        lying = (channels, padded, lanes)
+        _turned(x, begin, (bottom - top) * width, height * width, run, lying)
+        to = image * tall * broad * padded
+        _nothing(made, to, top * broad * padded)
+        for line in range(top, bottom):
+            here = to + line * broad * padded
+            source = ((line - top) * width + place[1] + low) * padded
+            _nothing(made, here, low * padded)
+            copy(run, source, made, here + low * padded, (high - low) * padded)
+            _nothing(made, here + high * padded, (broad - high) * padded)
+        _nothing(made, to + bottom * broad * padded, (tall - bottom) * broad * padded)
 
 
 @inner
@@ -129,8 +162,8 @@ def _grads(grad: Array, at: int, size: Any, line: int, made: Array, to: int, of:
 
 @inner
 def _multiply(grads: Array, seen: Array, sums: Array, of: Any, a_steps: Any, b_steps: Any) -> None:
-    """Add the products of so many patches to the sums of each place."""
-    patches, rows, room, padded, lanes = of
+    """Add the products of so many patches to the sums of each place, where there are some."""
+    patches, rows, room, padded, lanes, is_first = of
     vectors, far = padded // lanes, -(-rows // ROWS) * ROWS * padded
     wide = VECTORS if vectors % VECTORS != 1 else VECTORS - 1
     for place in range(PLACES):
@@ -141,7 +174,10 @@ def _multiply(grads: Array, seen: Array, sums: Array, of: Any, a_steps: Any, b_s
                 begins = (begin, begin + lanes, begin + 2 * lanes)
                 matrices = (grads, first, room, a_steps, seen, begins, b_steps, (0, patches))
                 to = place * far + row * padded + vector * lanes
-                add_products(*matrices, sums, to, padded, min(wide, vectors - vector))
+                if is_first:
+                    make_products(*matrices, sums, to, padded, min(wide, vectors - vector))
+                else:
+                    add_products(*matrices, sums, to, padded, min(wide, vectors - vector))
 
 
 @inner
@@ -153,8 +189,8 @@ def _gathered(sums: Array, at: int, far: int, half: Any) -> Any:
 
 
 @inner
-def _put(sums: Array, at: int, far: int, made: Array, to: int, of: Any) -> None:
-    """Gᵀ sums G of one output channel, where its weights are."""
+def _put(sums: Array, at: int, far: int, made: Array, to: int, of: Any) -> Any:
+    """Gᵀ sums G of one output channel, where its weights are; sums of them."""
     channels, padded, lines, taps, lanes = of
     half = everywhere(made, 0.5)
     for i in range(0, padded, lanes):
@@ -165,6 +201,7 @@ def _put(sums: Array, at: int, far: int, made: Array, to: int, of: Any) -> None:
         left, middle, right = _gathered(lines, i, 3 * padded, half)
         weave_three(taps, 3 * i, (left, middle, right))
     copy(taps, 0, made, to, channels * 9)
+    return summed(taps, channels * 9, everywhere(taps, 0.0))
 
 
 @compiled
@@ -177,12 +214,12 @@ def convolve_to_weight(
     together: int,
     rows: Any,
     some: Any,
-) -> None:
+) -> Any:
     """Make the gradient of the weights from some input channels to some rows of output channels.
 
     `source`: how many images there are, how many channels each has, height, width, padding.
     `target`: how many channels an image of the gradient has, height and width. So many patches are
-    taken `together`.
+    taken `together`. Returns a sum that is finite only where all that was made is.
     """
     count, count_in, height, width, padding = source
     all_out, high, broad = target
@@ -192,12 +229,14 @@ def convolve_to_weight(
     room = whole(images * most * wide, lanes) + lanes
     near = np.empty(4 * most * whole(images * wide, lanes), x.dtype)
     grads = np.empty(PLACES * few * room, x.dtype)
+    total = everywhere(x, 0.0)
     for channel in range(some[0], some[1], CHANNELS):
         channels = min(CHANNELS, some[1] - channel)
         padded = whole(channels, lanes)
         far = -(-few // ROWS) * ROWS * padded
-        sums = np.zeros(PLACES * far, x.dtype)
+        sums = np.empty(PLACES * far, x.dtype)
         beside = np.zeros(images * (2 * most + 2) * (2 * wide + 2) * padded, x.dtype)
+        run = np.zeros(min(height, 2 * most + 2) * width * padded, x.dtype)
         seen = np.empty(PLACES * room * padded, x.dtype)
         a_steps, b_steps = np.arange(room), np.arange(room) * padded
         at = 0
@@ -208,21 +247,21 @@ def convolve_to_weight(
             begin, place = (image * count_in + channel) * height * width, 2 * line - padding[0]
             apart = count_in * height * width
             laid = (several, channels, 2 * tall + 2, 2 * wide + 2, apart, padded)
-            _beside(x, begin, (height, width), (place, -padding[1]), beside, laid)
+            _beside(x, begin, (height, width), (place, -padding[1]), beside, run, laid)
             _patches(beside, seen, (several, tall, wide, padded, lanes, room * padded))
             if channel == some[0] or several * tall < count * lines:  # else they are there
                 lying = (several, tall, wide, all_out * high * broad, near, lanes, few * room)
                 for row in range(few):
                     begin = (image * all_out + rows[0] + row) * high * broad
                     _grads(grad, begin, (high, broad), 2 * line, grads, row * room, lying)
-            sizes = (several * tall * wide, few, room, padded, lanes)
+            sizes = (several * tall * wide, few, room, padded, lanes, image == line == 0)
             _multiply(grads, seen, sums, sizes, a_steps, b_steps)
         scratch = (np.empty(12 * padded, x.dtype), np.empty(9 * padded, x.dtype))
         for row in range(few):
             to = ((rows[0] + row) * count_in + channel) * 9
-            _put(
-                sums, of_row(row, few) * padded, far, made, to, (channels, padded, *scratch, lanes)
-            )
+            of = (channels, padded, *scratch, lanes)
+            total = total + _put(sums, of_row(row, few) * padded, far, made, to, of)
+    return sum_of(total, np.empty(lanes, x.dtype))
 
 
 def warm() -> None:

@@ -7,13 +7,14 @@ may meet on the way that do not meet in a window: such results are refused, dire
 from __future__ import annotations
 
 from functools import cache, partial
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array, quiet
+from gradscope.runtime.core.kernels.compiling.support import Array
 from gradscope.runtime.core.kernels.tiles.products import COST, MANY
 from gradscope.runtime.core.kernels.windows.windows import Windows
 
@@ -23,7 +24,7 @@ FILLED: Final = 2.5
 """Of the four windows that a patch is for, so many have to be there."""
 PATCHES: Final = 512
 """So many patches are made together, at most."""
-NUMBERS: Final = 1 << 20
+NUMBERS: Final = 1 << 19
 """What is made of patches, and of weights, has so many numbers at a time."""
 TOGETHER: Final = 128
 """So many patches are taken together for the gradient of the weight."""
@@ -65,15 +66,13 @@ def wins(shape: tuple[int, ...], channels: int, w: Windows, groups: int, dtype: 
 def forward(x: Array, weight: Array, w: Windows) -> Array | None:
     """Return what the windows see of the images, times the weight; None where it is not finite."""
     made = np.empty((len(x), len(weight), *w.out), x.dtype)
-    _convolve(x, weight, made, w.padding[1:], turned=False)
-    return made if _is_finite(made) else None
+    return made if _convolve(x, weight, made, w.padding[1:], turned=False) else None
 
 
 def to_input(grad: Array, weight: Array, made: Array, w: Windows) -> bool:
     """Write the gradient of the images, if it is finite."""
     padding = (2 - w.padding[1], 2 - w.padding[2])
-    _convolve(np.ascontiguousarray(grad), weight, made, padding, turned=True)
-    return _is_finite(made)
+    return _convolve(np.ascontiguousarray(grad), weight, made, padding, turned=True)
 
 
 def to_weight(grad: Array, x: Array, made: Array, w: Windows) -> bool:
@@ -82,49 +81,54 @@ def to_weight(grad: Array, x: Array, made: Array, w: Windows) -> bool:
     source = (*x.shape[:2], *w.size[1:], w.padding[1:])
     rows, channels = made.shape[:2]
     target, kernel = (rows, *w.out[1:]), of_weight().convolve_to_weight
-    cost = 4 * len(x) * w.count * COST
-    if channels >= 2 * PART:
-        some = partial(_some, kernel, (*flat, source, target, TOGETHER, (0, rows)))
-        spread(some, channels, cost * rows, PART)
+    cost, sums = 4 * len(x) * w.count * COST, _Sums(kernel, (*flat, source, target, TOGETHER))
+    part = PART if channels >= 2 * PART else PART // 2
+    if channels >= 2 * part:
+        spread(partial(sums.of_columns, (0, rows)), channels, cost * rows, part)
     else:
-        some = partial(_some_rows, kernel, (*flat, source, target, TOGETHER), (0, channels), rows)
-        spread(some, rows // ROWS, cost * channels * ROWS)
-    return _is_finite(made)
+        spread(partial(sums.of_rows, (0, channels), rows), rows // ROWS, cost * channels * ROWS)
+    return sums.are_of_finite(made)
 
 
-@quiet
-def _is_finite(made: Array) -> bool:
-    """Whether all of it is: a sum with one that is not is none; one that overflows is asked of."""
-    return bool(np.isfinite(made.sum())) or bool(np.isfinite(made).all())
+class _Sums:
+    """What parts of a result add up to: what is not finite shows there."""
+
+    def __init__(self, kernel: Any, args: Any) -> None:
+        self.kernel, self.args = kernel, args
+        self.sums: list[float] = []
+
+    def of_columns(self, rows: Any, first: int, last: int) -> None:
+        """Make some columns, or lines of patches, in these rows."""
+        self.sums.append(self.kernel(*self.args, rows, (first, last)))
+
+    def of_rows(self, some: Any, rows: int, first: int, last: int) -> None:
+        """Make rows by so many; those that are left over are the last ones'."""
+        end = rows if last == rows // ROWS else last * ROWS
+        self.sums.append(self.kernel(*self.args, (first * ROWS, end), some))
+
+    def are_of_finite(self, made: Array) -> bool:
+        """Whether all of the result is finite; where a sum is too large, it is asked of each."""
+        return isfinite(sum(self.sums)) or bool(np.isfinite(made).all())
 
 
-def _convolve(x: Array, weight: Array, made: Array, padding: Any, *, turned: bool) -> None:
+def _convolve(x: Array, weight: Array, made: Array, padding: Any, *, turned: bool) -> bool:
     count, rows = x.shape[1], made.shape[1]
     patches = max(PART, min(PATCHES, NUMBERS // (16 * count)))
     together = (patches, max(PART, NUMBERS // (16 * count)))
     weight = np.ascontiguousarray(weight)
     flat = (x.reshape(-1), weight.reshape(-1), made.reshape(-1))
     source, target = (count, *x.shape[-2:], padding), (rows, *made.shape[-2:])
-    args = (*flat, source, target, turned, together)
+    sums = _Sums(tiles().convolve, (*flat, source, target, turned, together))
     lines, wide = len(x) * _patches(made.shape[-2]), _patches(made.shape[-1])
     cost = 16 * wide * count * rows * COST
     if lines * wide >= 4 * PART:
         at_once = _patches(made.shape[-2]) if len(x) > 1 else 1
-        spread(partial(_some, tiles().convolve, (*args, (0, rows))), lines, cost, at_once)
+        spread(partial(sums.of_columns, (0, rows)), lines, cost, at_once)
     else:
-        some = partial(_some_rows, tiles().convolve, args, (0, lines), rows)
+        some = partial(sums.of_rows, (0, lines), rows)
         spread(some, rows // ROWS, cost * lines / rows * ROWS)
+    return sums.are_of_finite(made)
 
 
 def _patches(windows: int) -> int:
     return (windows + 1) // 2
-
-
-def _some(kernel: Any, args: Any, first: int, last: int) -> None:
-    kernel(*args, (first, last))
-
-
-def _some_rows(kernel: Any, args: Any, some: Any, rows: int, first: int, last: int) -> None:
-    """Rows by so many; those that are left over are the last ones'."""
-    end = rows if last == rows // ROWS else last * ROWS
-    kernel(*args, (first * ROWS, end), some)
