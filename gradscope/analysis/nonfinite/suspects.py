@@ -9,12 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.acts import Acts, Origins
 from gradscope.analysis.program.arguments import Given
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
-from gradscope.trace.schema import NONE, Deed, Edge, Node, Phase
+from gradscope.trace.schema import NONE, Deed, Edge, HookBegin, HookEnd, Node, Phase
 from gradscope.trace.trace import Trace
 
 NEVER = 9
@@ -62,7 +63,7 @@ RISKS = {
 """By name: how near at hand it is in a forward, and in a backward whose loss is finite; what of."""
 
 EMPTY = ("mean", "std", "std_mean", "var", "nll_loss", "nll_loss_forward", "nll_loss_nd")
-MASKED = frozenset(("masked_fill", "masked_fill_", "where", "add", "log"))
+MASKED = frozenset(("masked_fill", "masked_fill_", "where", "add", "log", "baddbmm"))
 SOFTMAX = frozenset(("softmax", "_softmax", "log_softmax", "_log_softmax", "logsumexp"))
 HUGE = 1e18
 """A factor by which usual numbers, or their squares, become too large."""
@@ -88,10 +89,20 @@ class Suspect:
     site: Site
     op: int
     rank: int
+    of_source: bool = False  # nobody saw it run: the program's source has it
 
     @property
     def words(self) -> str:
         return f"{self.name.strip('_')} at {self.site} ({self.what})"
+
+
+def replacing_hooks(trace: Trace) -> dict[str, int]:
+    """Hooks that returned another gradient, by name: the stack of where each is written."""
+    begins, ends = trace.table(HookBegin), trace.table(HookEnd)
+    replaced = {*ends["node"][ends["replaced"] != 0].tolist()}
+    mine = np.flatnonzero(np.isin(begins["node"], list(replaced)))
+    pairs = zip(begins["name"][mine].tolist(), begins["stack"][mine].tolist(), strict=True)
+    return {trace.text(name): stack for name, stack in sorted({*pairs})}
 
 
 class Suspects:
@@ -121,7 +132,10 @@ class Suspects:
             before = found.get(suspect.site.place)
             if before is None or suspect.rank < before.rank:
                 found[suspect.site.place] = suspect
-        for suspect in self._brought_in(step, backward=backward):
+        for suspect in (
+            *self._brought_in(step, backward=backward),
+            *self._of_source(backward=backward),
+        ):
             found.setdefault(suspect.site.place, suspect)
         several = sorted(found.values(), key=lambda each: each.rank)
         for limit in (LAST, GUARDED):  # of what is hardly ever it nothing is said beside others
@@ -149,6 +163,8 @@ class Suspects:
         risk = RISKS.get(name)
         if name in EMPTY and any(0 in calls.shape(each) for each in calls.inputs(at)[:1]):
             risk = (0, 0, "of no numbers")
+        elif name in ("mul", "kl_div") and self._is_of_two_logarithms(at):
+            name, risk = "kl_div", (0, NEVER, "whose target is a log-probability")
         elif risk is None and name in OF_HALF:
             made, by = calls.outputs(at), self._given(at).get("other")
             risk = HALF_RISK if made and calls.dtype(made[0]) == HALF else None
@@ -175,6 +191,30 @@ class Suspects:
                 if not backward and forward != NEVER:
                     yield Suspect(name, what, site, NONE, forward + 1)
 
+    def _of_source(self, *, backward: bool | None) -> Iterator[Suspect]:
+        """What the source has on lines where no such call was seen: it is given no gradients.
+
+        Of a backward whose loss was finite: what stands in hooks that replaced gradients.
+        """
+        acts, calls = self._trace.once(Acts), self._calls
+        hooks = replacing_hooks(self._trace)
+        seen = {(calls.site(at).place, calls.name(at)) for at in self._risky.tolist()}
+        for act in acts.of(Deed.STATEMENT):
+            name, function = str(act.facts.get("name")), str(act.facts.get("function"))
+            if act.facts.get("what") != "risk" or name not in RISKS:
+                continue
+            site, (forward, _, what) = acts.site(act), RISKS[name]
+            hooked = function.rpartition(".")[2] in hooks
+            if (site.place, name) not in seen and (hooked or not backward) and forward != NEVER:
+                yield Suspect(name, what, site, NONE, forward + (not hooked), of_source=True)
+
+    @cached_property
+    def _risky(self) -> Ids:
+        """The first call of each line and name that makes a NaN of some numbers."""
+        chosen = self._calls.called(*RISKS)
+        keys = np.stack([self._calls.ops[name][chosen] for name in ("stack", "name")])
+        return chosen[np.unique(keys, axis=1, return_index=True)[1]]
+
     def _is_harmless(self, at: int, name: str) -> bool:
         """Whether no usual number makes it go wrong: squares, halves, softmax of plain scores."""
         given = self._given(at)
@@ -190,6 +230,18 @@ class Suspects:
             maker = self._calls.origin(inputs[0]) if inputs else NONE
             return maker == NONE or self._calls.name(maker) not in MASKED
         return False
+
+    def _is_of_two_logarithms(self, at: int) -> bool:
+        """Whether a product is that of kl_div, which takes the log of its target, too."""
+        calls = self._calls
+        inputs = calls.inputs(at)
+        if len(inputs) != 2 or [*map(calls.needs_grad, inputs)].count(True) != 1:
+            return False
+        makers = [calls.origin(each) for each in inputs]
+        made = [calls.name(each) for each in makers if each != NONE]
+        came = (self._trace.once(Origins).of(each) for each in inputs)
+        made += [each.by for each in came if each is not None]
+        return len(made) > 1 and all(name.strip("_") == "log_softmax" for name in made)
 
     def _is_guarded(self, at: int, name: str) -> bool:
         """Whether its argument was moved off the edge: clamped, or a small number added."""

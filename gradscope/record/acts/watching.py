@@ -19,6 +19,7 @@ from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.filters import filters, reads
 from gradscope.record.acts.source.misspelt import misspelt
 from gradscope.record.acts.source.reorders import reorders
+from gradscope.record.acts.source.risks import risks
 from gradscope.record.acts.source.statements import idle_statements, trees_of
 from gradscope.record.acts.source.sums import sums
 from gradscope.record.acts.source.writes import writes
@@ -153,6 +154,11 @@ class WatchedActs:
             for line, function, name, dims in reorders(tree):
                 stack, facts = sites.of_line(file, line, function), {"dims": [*dims]}
                 note(Deed.STATEMENT, None, stack=stack, what="reordered", name=name, **facts)
+            if self._not_finite is not None and self._not_finite.was_any:
+                for risk in risks(tree):
+                    stack = sites.of_line(file, risk.line, risk.function)
+                    facts = {"name": risk.name, "function": risk.function}
+                    note(Deed.STATEMENT, None, stack=stack, what="risk", **facts)
             for each in averages(tree):
                 stack = sites.of_line(file, each.line, each.function)
                 facts = {"name": each.name, "new": each.new, "kept": each.kept}

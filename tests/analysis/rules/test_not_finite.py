@@ -108,3 +108,49 @@ def test_a_loss_of_nothing_counts_where_parameters_stay_finite_too(tmp_path: Pat
     assert only.severity is Severity.ERROR
     assert "mean at" in only.message
     assert "(of no numbers)" in only.message
+
+
+OF_DATA = """\
+import numpy
+def returns_of(rewards):
+    out = numpy.array(rewards) / 1.0
+    with numpy.errstate(all="ignore"):
+        return torch.from_numpy((out - out.mean()) / out.std()).float()
+layer = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(2):
+    wanted = returns_of([1.0, 1.0])
+    loss = (layer(torch.ones(1, 3)).sum() * wanted).pow(2).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    loss.item()
+"""
+
+
+def test_calls_that_leave_no_node_are_named_as_the_source_has_them(tmp_path: Path) -> None:
+    (only,) = found(OF_DATA, tmp_path)
+    said = only.message.replace(f"{tmp_path.name}/", "")
+    assert "calls that can make one, as the source says: div at snippet_0.py:5 (by 0)" in said
+
+
+IN_A_HOOK = """\
+def rescale(grad):
+    norm = grad.norm(dim=1, keepdim=True)
+    return grad / norm
+layer = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(2):
+    out = layer(torch.ones(2, 3))
+    out.register_hook(rescale)
+    optimizer.zero_grad()
+    (out[0].sum() * 2).backward()
+    optimizer.step()
+    out.sum().item()
+"""
+
+
+def test_in_a_hook_too(tmp_path: Path) -> None:
+    (only,) = found(IN_A_HOOK, tmp_path)
+    assert only.message.endswith(f"div at {tmp_path.name}/snippet_0.py:3 (by 0)")
+    assert only.site.line == 3

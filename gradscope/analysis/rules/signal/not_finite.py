@@ -10,14 +10,14 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.nonfinite.births import births
-from gradscope.analysis.nonfinite.suspects import Suspect, Suspects
+from gradscope.analysis.nonfinite.suspects import Suspect, Suspects, replacing_hooks
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.summary import recorded_again
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.numbers import GUARDS
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask, HookBegin, HookEnd, Node, Step
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Step
 from gradscope.trace.trace import Trace
 
 FEW = 3
@@ -172,10 +172,7 @@ def _found(harm: _Harm, others: int) -> Found:
     message += f"; so do, later, those of {others} more optimizer{'s' * (others > 1)}" * bool(
         others
     )
-    if likely:
-        more = f", and {len(suspects) - FEW} more" * (len(suspects) > FEW)
-        lines = "; ".join(each.words for each in likely)
-        message += f"; calls of that step that can make one: {lines}{more}"
+    message += _can_make_one(suspects)
     read = harm.read
     seen = site if site.place else harm.acts.site(read) if read else Site()
     alone = likely[0].site if len(suspects) == 1 else seen
@@ -185,13 +182,24 @@ def _found(harm: _Harm, others: int) -> Found:
         evidence=(
             Evidence("act", first.id),
             *(Evidence("act", each.id) for each in (read,) if each is not None),
-            *(Evidence("op", each.op) for each in likely),
+            *(Evidence("op", each.op) for each in likely if each.op != NONE),
             *few_tensors(trace, first.tensors),
         ),
         why=_why(harm, likely),
         fix=_fix(harm, likely),
         certainty=Certainty.INFERRED,
     )
+
+
+def _can_make_one(suspects: Sequence[Suspect]) -> str:
+    """Calls that were seen, then those that are in the source only."""
+    more = f", and {len(suspects) - FEW} more" * (len(suspects) > FEW)
+    seen, unseen = (
+        [e.words for e in suspects[:FEW] if e.of_source is own] for own in (False, True)
+    )
+    said = f"; calls of that step that can make one: {'; '.join(seen)}" * bool(seen)
+    also = ", and of calls that leave no node" if seen else "; calls that can make one"
+    return said + f"{also}, as the source says: {'; '.join(unseen)}" * bool(unseen) + more
 
 
 def _when(harm: _Harm, site: Site) -> str:
@@ -226,7 +234,8 @@ def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
     hooks = _hooks(harm.trace) if harm.backward is not False and harm.when == "step" else []
     if hooks:
         why += f"; gradients were replaced by hooks: {', '.join(hooks[:FEW])}"
-    if not likely and not hooks and harm.when != "before":
+    sure = any(not each.of_source and each.rank == 0 for each in likely)
+    if not sure and not hooks and harm.when != "before" and not (harm.backward and likely):
         lines = [
             f"{harm.acts.site(act)} ({act.facts.get('by')})"
             for act in harm.acts.of(Deed.STATEMENT, Deed.CAME_IN)
@@ -234,19 +243,18 @@ def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
         ]
         where = f": tensors are made of numbers at {', '.join(dict.fromkeys(lines))}" * bool(lines)
         why += (
-            "; no call of that step is known for it, so it may be in the data, or the steps are "
-            f"too large{where}"
+            f"; or it may be in the data{where}"
+            if likely
+            else "; no call of that step is known for it, so it may be in the data, or the steps "
+            f"are too large{where}"
         )
     return why
 
 
 def _hooks(trace: Trace) -> list[str]:
     """Hooks that returned another gradient, and where they are written."""
-    begins, ends = trace.table(HookBegin), trace.table(HookEnd)
-    replaced = {*ends["node"][ends["replaced"] != 0].tolist()}
-    mine = np.flatnonzero(np.isin(begins["node"], list(replaced)))
-    pairs = zip(begins["name"][mine].tolist(), begins["stack"][mine].tolist(), strict=True)
-    return [f"{trace.text(name)}{at(site_of(trace, stack))}" for name, stack in sorted({*pairs})]
+    hooks = replacing_hooks(trace)
+    return [f"{name}{at(site_of(trace, stack))}" for name, stack in hooks.items()]
 
 
 def _fix(harm: _Harm, likely: Sequence[Suspect]) -> str:

@@ -1,0 +1,155 @@
+"""Calls and operators of the program that make a NaN or Inf of some numbers, as its source says.
+
+They are told where one was seen: of calls that are given no gradients there may be no other trace.
+What is kept off the edge where it stands, or a line above (`x + eps`, `clamp`), is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from gradscope.record.acts.source.statements import functions, own_statements
+
+MOST = 30
+"""So many are told of a file."""
+
+CALLED = frozenset((
+    "log", "log2", "log10", "log1p", "logit", "reciprocal", "rsqrt", "sqrt", "acos", "arccos",
+    "asin", "arcsin", "acosh", "atanh", "arctanh", "std",
+))  # fmt: skip
+PLAIN = {"arccos": "acos", "arcsin": "asin", "arctanh": "atanh"}
+"""Other names of them."""
+
+OF_NUMBERS = frozenset(("math", "cmath"))
+"""Modules whose functions take no tensors."""
+
+MAY_BE_ZERO = frozenset(("norm", "sum", "std", "var", "mean", "max", "min", "amax", "amin", "abs"))
+"""Calls that are divided by, and may be 0."""
+
+GUARDS = frozenset((
+    "clamp", "clamp_", "clamp_min", "clip", "maximum", "softplus", "nan_to_num", "exp", "where",
+    "masked_fill",
+))  # fmt: skip
+SMALL = re.compile(r"eps|tiny|delta|smooth", re.IGNORECASE)
+"""Names of small numbers that are added."""
+
+
+class Risk(NamedTuple):
+    """A call, or an operator."""
+
+    line: int
+    function: str
+    name: str  # "log", "div", "pow"
+
+
+Values = dict[str, ast.expr]
+"""What a function's names are given, the last in each case."""
+
+
+def risks(tree: ast.Module) -> Iterator[Risk]:
+    """Those of a file, each name of a line once."""
+    found = (
+        Risk(each.lineno, function, name)
+        for function, body in functions(tree)
+        for each, name in _of_function(list(own_statements(body)))
+    )
+    yield from islice(dict.fromkeys(found), MOST)
+
+
+def _of_function(statements: list[ast.stmt]) -> Iterator[tuple[ast.expr, str]]:
+    values: Values = {}
+    for statement in statements:
+        for expression in _expressions(statement):
+            for each in ast.walk(expression):
+                if isinstance(each, ast.expr) and (name := _risk(each, values)):
+                    yield each, name
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            values[statement.targets[0].id] = statement.value
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """What a statement computes itself, without the statements inside it."""
+    if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield from (e for e in ast.iter_child_nodes(statement) if isinstance(e, ast.expr))
+
+
+def _risk(expression: ast.expr, values: Values) -> str:
+    """The name of what it may do; "": nothing of that kind."""
+    match expression:
+        case ast.BinOp(op=ast.Div(), right=divisor):
+            return "div" if _may_be_zero(divisor, values) else ""
+        case ast.BinOp(op=ast.Pow(), left=base, right=exponent):
+            return "pow" if _is_no_power(exponent) and not _is_safe(base, values) else ""
+        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given):
+            if isinstance(owner, ast.Name) and owner.id in OF_NUMBERS:
+                return ""
+            if name == "pow" and given:
+                base = given[0] if len(given) > 1 else owner
+                return "pow" if _is_no_power(given[-1]) and not _is_safe(base, values) else ""
+            of = given[0] if _is_module(owner) and given else owner
+            return PLAIN.get(name, name) if name in CALLED and not _is_safe(of, values) else ""
+    return ""
+
+
+def _is_module(owner: ast.expr) -> bool:
+    return isinstance(owner, ast.Name) and owner.id in {"torch", "F", "np", "numpy"}
+
+
+def _is_no_power(exponent: ast.expr) -> bool:
+    """Whether it is a negative number, or a fraction."""
+    negative = isinstance(exponent, ast.UnaryOp) and isinstance(exponent.op, ast.USub)
+    number = exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent
+    if not isinstance(number, ast.Constant) or not isinstance(number.value, int | float):
+        return False
+    return negative or number.value != int(number.value)
+
+
+def _may_be_zero(divisor: ast.expr, values: Values) -> bool:
+    """Whether it is a norm, a sum or a difference, that nothing keeps from being 0."""
+    if _is_safe(divisor, values):
+        return False
+    return any(
+        (isinstance(each, ast.Attribute) and each.attr in MAY_BE_ZERO)
+        or (isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub) and _is_of_names(each))
+        for each in ast.walk(_stands_for(divisor, values))
+    )
+
+
+def _is_of_names(expression: ast.expr) -> bool:
+    """Whether it is computed of what may be tensors, and of no sizes."""
+    parts = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Attribute)]
+    counted = {"size", "shape", "numel", "len", "math"}
+    return bool(parts) and not any(
+        (each.attr if isinstance(each, ast.Attribute) else each.id) in counted for each in parts
+    )
+
+
+def _is_safe(expression: ast.expr, values: Values) -> bool:
+    """Whether it is no number's edge: a constant, or moved off it."""
+    expression = _stands_for(expression, values)
+    if not _is_of_names(expression):
+        return True
+    for each in ast.walk(expression):
+        if isinstance(each, ast.Attribute) and each.attr in GUARDS:
+            return each.attr != "exp" or each is getattr(expression, "func", None)
+        added = isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add)
+        if added and any(_is_small(side) for side in (each.left, each.right)):  # type: ignore[attr-defined]
+            return True
+    return False
+
+
+def _is_small(term: ast.expr) -> bool:
+    if isinstance(term, ast.Constant):
+        return isinstance(term.value, int | float) and term.value > 0
+    name = term.attr if isinstance(term, ast.Attribute) else getattr(term, "id", "")
+    return SMALL.search(name) is not None
+
+
+def _stands_for(expression: ast.expr, values: Values) -> ast.expr:
+    if isinstance(expression, ast.Name):
+        return values.get(expression.id, expression)
+    return expression
