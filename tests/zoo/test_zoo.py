@@ -45,11 +45,7 @@ def test_on_pytorch_as_well(family: str, tmp_path: Path) -> None:
 
 AT_ENGINE = {
     "births_backward": {"two_penalties_meet"},
-    "signal": {
-        "exploding_recurrence",
-        "logits_scaled_until_softmax_is_flat_out",
-        "saturated_tanh",
-    },
+    "signal": {"exploding_recurrence"},
 }
 """Of these only level `values` has the line and the kind."""
 

@@ -190,6 +190,13 @@ class Calls:
             return {}
         return arguments_of(self.trace.text(int(nodes["arguments"][nodes.index(node)])))
 
+    def results(self, at: int) -> Given:
+        """Count, mean and rms of its results, as far as its node was read."""
+        node, nodes = int(self.ops["node"][at]), self._nodes
+        if node == NONE or not nodes.has(node):
+            return {}
+        return arguments_of(self.trace.text(int(nodes["results"][nodes.index(node)])))
+
     def dims(self, at: int) -> tuple[int, ...] | None:
         """Over which dims of its first operand it goes, from 0 on; None: that is not known."""
         found = self.given(at).get("dim")

@@ -12,11 +12,15 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradscope.machine_code.seldom import Seldom
 from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gradscope.trace.writer import Values, Writer
 
 OPERAND = "other"
@@ -30,6 +34,13 @@ OF_SHAPES = ("_sizes", "_sizes_opt", "_numel", "_argsize_0", "_strides")
 
 FACTORS = ("alpha", "beta")
 """What a sum multiplies its operands by; 1, a whole number: it was not given."""
+
+RESULT = "result"
+FLAT = frozenset(("TanhBackward0", "SigmoidBackward0", "SoftmaxBackward0"))
+"""Of what is flat where its input is large, the results are looked at, which these keep so."""
+
+MOST_LOOKED_AT = 1 << 16
+"""Of so many numbers; of more, of some among them."""
 
 UNSIGNED, SIGN = 1 << 64, 1 << 63
 Value = bool | int | float | str | tuple["Value", ...]
@@ -74,6 +85,7 @@ class Arguments:
     def __init__(self) -> None:
         self.seldom = Seldom()
         self._read: list[tuple[int, str]] = []
+        self._looked: list[tuple[int, str]] = []
 
     def add(self, number: int, options: Mapping[str, object]) -> None:
         """A node, and what it keeps that is no tensor."""
@@ -85,13 +97,28 @@ class Arguments:
         if found:
             self._read.append((number, in_json(found)))
 
+    def add_results(self, number: int, array: NDArray[Any]) -> None:
+        """A node, and what it keeps of its results, in any order."""
+        if array.size and array.dtype.kind == "f":
+            part = array.reshape(-1)[:: 1 + array.size // MOST_LOOKED_AT].astype(np.float64)
+            found: dict[str, Value] = {
+                "count": int(array.size), "mean": _short(part.mean()),
+                "rms": _short(np.sqrt(np.square(part).mean())),
+            }  # fmt: skip
+            self._looked.append((number, in_json(found)))
+
     def write(self, writer: Writer, ids: Callable[[list[int]], Values] = list) -> None:
         """Hand on what waits."""
-        read = take_all(self._read)
-        if read:
-            texts = [writer.intern(text) for _, text in read]
-            rows = {"id": ids([number for number, _ in read]), "arguments": texts}
-            writer.block(schema.Node, rows, amend=True)
+        for column, waiting in (("arguments", self._read), ("results", self._looked)):
+            read = take_all(waiting)
+            if read:
+                texts = [writer.intern(text) for _, text in read]
+                rows = {"id": ids([number for number, _ in read]), column: texts}
+                writer.block(schema.Node, rows, amend=True)
+
+
+def _short(number: np.floating[Any]) -> float:
+    return float(f"{number:.6g}")
 
 
 def in_json(found: Mapping[str, Value]) -> str:

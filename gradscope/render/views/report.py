@@ -24,7 +24,7 @@ NUMBERS = "what results and gradients held, and so where a NaN or Inf is born"
 """What is looked at from level `values` on."""
 PARTLY = (
     "weights and gradients as the first four steps of each optimizer found them, and the 8th, "
-    "16th, …"
+    "16th, …, and what tanh, sigmoid and softmax gave, as often on each line"
 )
 """What is looked at below that."""
 TIMES = "where the time went: --rows N, or --all"

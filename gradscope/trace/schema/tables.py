@@ -266,6 +266,8 @@ class Node(Row):
     t: Ns = 0
     arguments: Text = ""  # JSON, by PyTorch's names; "": it was not read, or there are none
     died: Ns = NONE
+    results: Text = ""  # JSON: count, mean and rms of a tanh's, sigmoid's or softmax's results, of
+    # those whose arguments are read; of many, of a part
 
 
 @table("edge")

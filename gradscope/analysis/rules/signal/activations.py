@@ -14,7 +14,8 @@ from gradscope.analysis.rules.trained.still import StillParameters
 from gradscope.trace.schema import NONE, Deed, Node
 from gradscope.trace.trace import Trace
 
-READS = ("op", "tensor", "op.inputs", "value")
+MASKED = frozenset({"masked_fill", "masked_fill_", "where", "add", "baddbmm", "tril", "triu"})
+"""What may have left one number in a row."""
 LAYERS = frozenset({"addmm", "mm", "bmm", "baddbmm", "linear", "matmul", "convolution"})
 ON_THE_WAY = SAME_NUMBERS | {
     "dropout", "native_dropout", "max_pool2d_with_indices", "avg_pool2d", "mul",
@@ -29,7 +30,7 @@ DRAWN = ("normal_", "uniform_")
 FAR = 64
 """How many calls are looked at before one."""
 
-ONE_HOT = 0.98
+ONE_HOT, FEWEST = 0.98, 4
 
 
 @rule(
@@ -163,7 +164,10 @@ SHUT = 1e-7
 """A sigmoid of less slope than this does not open again."""
 
 
-@rule("GS804", "saturated-activation", Severity.WARNING, needs="values", reads=READS)
+@rule(
+    "GS804", "saturated-activation", Severity.WARNING, needs="engine", fully="values",
+    reads=("op", "tensor", "op.inputs"),
+)  # fmt: skip
 def saturated_activation(trace: Trace) -> Iterator[Found]:
     """A tanh, sigmoid or softmax in front of a layer is saturated from the first step on.
 
@@ -196,17 +200,14 @@ def saturated_activation(trace: Trace) -> Iterator[Found]:
 
 def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
     """How it is saturated, in words; "": it is not."""
-    value, name = numbers.of_op(calls.id(at)), calls.name(at)
-    inputs, node = calls.inputs(at), int(calls.ops["node"][at])
-    if NONE in (value, node) or not inputs or numbers.number("count", value) < 4:
+    name, found = calls.name(at), _looked_at(calls, numbers, at)
+    if found is None:
         return ""
-    mean, rms = numbers.number("mean", value), numbers.number("rms", value)
-    maker = calls.maker(inputs[0])
-    given = NONE if maker == NONE else numbers.of_op(calls.id(maker))
+    mean, rms = found
     if name in SLOPE:
         slope = 1 - rms**2 if name == "tanh" else mean - rms**2
         drawn = any(f"by {each} " in _filled_before(calls, at) for each in DRAWN)
-        if given == NONE or not slope < (SLOPE_OF_FILLED if drawn else SLOPE)[name]:
+        if not slope < (SLOPE_OF_FILLED if drawn else SLOPE)[name]:
             return ""
         if name == "sigmoid" and not 0.05 < mean < 0.95 and slope > SHUT:
             return ""  # gates may be meant to be shut, or open, but not for ever
@@ -216,12 +217,35 @@ def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
             else (f"its mean slope is {max(slope, 0.0):.2%}, of at most 25 %")
         )
     options = round(1 / mean) if mean > 0 else 1
-    if options < 3 or given == NONE or rms**2 * options < ONE_HOT:
+    if options < 3 or rms**2 * options < ONE_HOT or _is_masked(calls, numbers, at):
         return ""
-    lowest = numbers.number("min", given)
-    if numbers.number("neginf", given) or lowest < -1e8:
-        return ""  # masked: one may be all that is left
     return f"one of {options} takes all: the mean of the squares' sums is {rms**2 * options:.1%}"
+
+
+def _looked_at(calls: Calls, numbers: Numbers, at: int) -> tuple[float, float] | None:
+    """Mean and rms of what it gave; None: that, or what it was given, was not looked at."""
+    value, inputs = numbers.of_op(calls.id(at)), calls.inputs(at)
+    if not inputs or int(calls.ops["node"][at]) == NONE:
+        return None
+    if value != NONE:
+        maker = calls.maker(inputs[0])
+        known = maker != NONE and numbers.of_op(calls.id(maker)) != NONE
+        enough = known and numbers.number("count", value) >= FEWEST
+        return (numbers.number("mean", value), numbers.number("rms", value)) if enough else None
+    count, mean, rms = (calls.results(at).get(name) for name in ("count", "mean", "rms"))
+    if not isinstance(count, int) or count < FEWEST:
+        return None
+    return (mean, rms) if isinstance(mean, float) and isinstance(rms, float) else None
+
+
+def _is_masked(calls: Calls, numbers: Numbers, at: int) -> bool:
+    """Whether one option may be all that a mask has left."""
+    maker = calls.maker(calls.inputs(at)[0])
+    given = NONE if maker == NONE else numbers.of_op(calls.id(maker))
+    if given != NONE:
+        return bool(numbers.number("neginf", given)) or numbers.number("min", given) < -1e8
+    maker = calls.origin(calls.inputs(at)[0])
+    return maker == NONE or calls.name(maker) in MASKED
 
 
 def _found(calls: Calls, numbers: Numbers, at: int, said: str) -> Found:

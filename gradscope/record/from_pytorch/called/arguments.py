@@ -6,9 +6,12 @@ import ctypes
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from gradscope.record.acts.numbers.moved import seen
 from gradscope.record.notes.arguments import (
+    FLAT,
     INPUT,
     OPERAND,
+    RESULT,
     VIEW_OF,
     Arguments,
     base_shape,
@@ -45,6 +48,10 @@ class NodesArguments(Arguments):
             tensor = _held(value)
             if tensor is not None and name == RAW + INPUT:
                 found[VIEW_OF] = base_shape(tensor)
+            elif tensor is not None and name == RAW + RESULT:
+                array = None if tensor.is_nested else seen(tensor)
+                if array is not None:
+                    self.add_results(number, array)
             elif tensor is not None:
                 found[OPERAND] = _number(tensor)
         self.add(number, found)
@@ -58,6 +65,7 @@ class NodesArguments(Arguments):
             tensors = [slot for slot in slots if f"{RAW}{slot}" in every]
             options = [f"{SAVED}{s}" for s in slots if s not in tensors and is_option(s)]
             wanted = (OPERAND, INPUT) if kind.__name__ == CONVOLUTION else (OPERAND,)
+            wanted = (RESULT,) if kind.__name__ in FLAT else wanted
             operands = [f"{RAW}{slot}" for slot in wanted if slot in tensors]
             names = self._names[kind] = (*options, *operands)
         return names

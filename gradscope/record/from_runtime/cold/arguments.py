@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from gradscope.record.notes.arguments import (
+    FLAT,
     INPUT,
     OPERAND,
+    RESULT,
     VIEW_OF,
     Arguments,
     base_shape,
@@ -36,6 +38,9 @@ class NodesArguments(Arguments):
                 found[slot] = _number(value)
             elif slot == INPUT and type(node).__name__ == CONVOLUTION:
                 found[VIEW_OF] = base_shape(value) if isinstance(value, Tensor) else None
+            elif slot == RESULT and type(node).__name__ in FLAT:
+                if isinstance(kept, SavedVariable) and kept.array is not None:
+                    self.add_results(number, kept.array)
             elif slot and is_option(slot):
                 found[slot] = value
         self.add(number, found)
