@@ -311,7 +311,8 @@ def _kept_at(trace: Trace, site: Site, first: int) -> Site:
     acts, tasks = trace.once(Acts), trace.table(GraphTask)
     end = tasks.row(first).end if tasks.has(first) else 0
     for act in acts.of(Deed.ASSIGNED)[::-1]:
-        kept = act.facts.get("what") == "tensor" and act.facts.get("leaf") is False and act.t < end
+        kept = act.facts.get("what") in ("tensor", "buffer") and act.t < end
+        kept = kept and act.facts.get("leaf") is False
         if kept and re.search(rf"\.{re.escape(str(act.facts.get('name')))}\b", site.text):
             return acts.site(act) if acts.site(act) != site else Site()
     return Site()

@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 import orjson
 
+from gradscope.record.notes.local_names import node_of
 from gradscope.record.notes.log import Log
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, Act
@@ -284,6 +285,12 @@ class Acts:
         """The act that made this optimizer; NONE: nobody saw that."""
         found = self._optimizers.get(id(optimizer))
         return NONE if found is None else found[1]
+
+    def made(self, tensor: Any) -> int | None:
+        """When the node of a tensor was made, as the trace counts: its `t`, or its number."""
+        made = self.look.made(node_of(tensor))
+        after = made is not None and made > self.session.start
+        return made - self.session.start if after else made  # type: ignore[operator]
 
     def random_state(self) -> dict[str, Any]:
         """The fact `random` of an act: a digest of what the next random numbers follow from.

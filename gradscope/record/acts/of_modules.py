@@ -180,7 +180,7 @@ class OfModules:
             elif name in there.get("_buffers", {}):
                 stack = self._acts.session.sites.of_several(frame, FRAMES)
                 if not self._acts.is_too_many(Deed.ASSIGNED, stack):
-                    facts["what"] = "buffer"
+                    facts |= {"what": "buffer", "leaf": is_leaf(value)}
                     self._acts.note(Deed.ASSIGNED, None, stack=stack, **facts)
         elif replaced or isinstance(value, parameter):
             if isinstance(value, parameter):

@@ -197,7 +197,7 @@ class OfTensors:
             if self._writes_data(frame):
                 self._acts.note(Deed.DATA_WRITTEN, frame, [tensor])
         elif self._is_grad_enabled():
-            self._cut(frame, "data", [tensor])
+            self._cut(frame, "data", [tensor], written=self._writes_data(frame))
 
     def _writes_data(self, frame: FrameType) -> bool:
         """Whether the line that reads `.data` writes into it."""
@@ -280,14 +280,15 @@ class OfTensors:
 
         return tell
 
-    def _cut(self, frame: FrameType, by: str, tensors: list[Any]) -> None:
+    def _cut(self, frame: FrameType, by: str, tensors: list[Any], *, written: bool = False) -> None:
         address = id(frame.f_code) + frame.f_lasti
         times, seen = self._seen_cuts.get(address, (0, (0, {})))
         if times < LOOKED_AT:
             leaves, whole = behind(tensors)
             seen = self._acts.listed(leaves), {} if whole else {"more": True}
         self._seen_cuts[address] = times + 1, seen
-        self._acts.note(Deed.CUT, frame, seen[0], by=by, **seen[1])
+        facts = seen[1] | ({"written": self._acts.made(tensors[0])} if written else {})
+        self._acts.note(Deed.CUT, frame, seen[0], by=by, **facts)
 
 
 def _behind_the_read(frame: FrameType, line: str) -> str | None:

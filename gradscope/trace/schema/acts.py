@@ -36,7 +36,8 @@ class Deed(StrEnum):
     DATA_SET = "data_set"
     ONE_MEMORY = "one_memory"  # as `.data`, a leaf was given the memory of another; tensors: both
     DATA_WRITTEN = "data_written"  # through `.data` or into it, as the line says
-    CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
+    CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others;
+    # written: through .data, as the line says, and when its node was made, or its sequence_nr
     TRUNCATED = "truncated"  # by: long, int; numbers that were no whole ones (of the first calls of
     # a line): many, from low to high; to: these two afterwards
     CAME_IN = "came_in"  # by: what the line called, or the operation; tensors: this one, which has

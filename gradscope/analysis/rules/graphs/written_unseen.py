@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -10,21 +11,26 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
-from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, GraphTask, Node, NodeBegin, Saved, Tensor
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, NodeBegin, Saved, Tensor
 from gradscope.trace.trace import Trace
+
+IN_PLACE = re.compile(r"(?P<name>\w+)\.data\.(?P<call>\w+)_(?P<rest>\(.*)")
+"""`h.data.clamp_(max=1)`, whole."""
 
 
 @rule("GS305", "written-unseen", Severity.WARNING, needs="engine", reads=("act", "saved"))
 def written_unseen(trace: Trace) -> Iterator[Found]:
-    """A parameter was written through `.data` between the forward that used it and its backward.
+    """Something was written through `.data` between the forward that used it and its backward.
 
-    Autograd counts writes, and raises where what it saved was changed; a write through `.data` is
-    not counted, and the backward computes with numbers that the forward did not have.
+    A parameter, or a result in between. Autograd counts writes, and raises where what it saved was
+    changed; a write through `.data` is not counted, and the backward computes with numbers that the
+    forward did not have.
 
     Bad:
         x = torch.ones(3, 2, requires_grad=True)
@@ -42,17 +48,30 @@ def written_unseen(trace: Trace) -> Iterator[Found]:
     """
     training = trace.once(Training)
     by_line: dict[str, list[tuple[Done, int, int]]] = defaultdict(list)
-    writes = training.acts.of(Deed.DATA_WRITTEN)
+    writes = [(act, act.tensors) for act in training.acts.of(Deed.DATA_WRITTEN)]
+    cuts = (act for act in training.acts.of(Deed.CUT) if type(act.facts.get("written")) is int)
+    writes += [(act, _results(trace, int(act.facts["written"]))) for act in cuts]
     if not writes:
         return
     kept = _Kept(trace)
-    for act in writes:
-        for tensor in act.tensors:
+    for act, tensors in writes:
+        for tensor in tensors:
             node = kept.needed_after(tensor, act.t)
             if node is not None:
                 by_line[training.acts.site(act).place].append((act, tensor, node))
     for several in by_line.values():
         yield _found(training, several)
+
+
+def _results(trace: Trace, made: int) -> tuple[int, ...]:
+    """What the call made whose node was made then, or has this sequence number; the source of it.
+
+    A view's numbers are those of what it is a view of.
+    """
+    nodes, calls = trace.table(Node), trace.once(Calls)
+    its = nodes["id"][(nodes["t"] == made) | (nodes["sequence_nr"] == made)]
+    ops = np.flatnonzero(np.isin(calls.ops["node"], its) & calls.is_forward).tolist()
+    return tuple(calls.origin_leaf(each) for at in ops for each in calls.outputs(at))
 
 
 class _Kept:
@@ -72,6 +91,8 @@ class _Kept:
 
     def needed_after(self, leaf: int, t: int) -> int | None:
         """A node that keeps this leaf, or a view of it, since before this moment, and ran after."""
+        if not self._tensors.has(leaf):
+            return None
         many = self._tensors["bytes"][self._tensors.index(leaf)]
         for place in np.flatnonzero((self._bytes == many) & (self._t < t)).tolist():
             node = int(self._node[place])
@@ -95,7 +116,7 @@ def _found(training: Training, several: list[tuple[Done, int, int]]) -> Found:
     caller = f", called{at(outer[0])}," if outer else ""
     times = f", {len(several)} times" if len(several) > 1 else ""
     return Found(
-        message=f"{training.named({tensor})} was written through .data{at(site)}{caller} between "
+        message=f"{_what(training, tensor)} was written through .data{at(site)}{caller} between "
         f"the forward that used it{at(made)} and the backward{at(called)}{times}: its gradient is "
         "wrong, and nothing raised",
         site=site,
@@ -106,7 +127,29 @@ def _found(training: Training, several: list[tuple[Done, int, int]]) -> Found:
         ),
         why=f"{node_names(trace).title(node)} had saved it; a write through .data is not counted, "
         "so that the backward took the new numbers for those of the forward",
-        fix="write after the backward, as after `optimizer.step()`, and under `torch.no_grad()` "
-        "instead of through `.data`, so that autograd notices",
+        fix=_instead(act, site),
         certainty=Certainty.CERTAIN,
     )
+
+
+def _what(training: Training, tensor: int) -> str:
+    """A parameter by its name; a result by what made it."""
+    calls = training.trace.once(Calls)
+    maker = calls.maker(tensor)
+    if maker == NONE:
+        return training.named({tensor})
+    name = training.trace.text(int(calls.tensors["name"][calls.tensors.index(tensor)]))
+    return f"`{name}`" if name else f"What {calls.name(maker)} made"
+
+
+def _instead(act: Done, site: Site) -> str:
+    if act.kind is Deed.DATA_WRITTEN:
+        return (
+            "write after the backward, as after `optimizer.step()`, and under `torch.no_grad()` "
+            "instead of through `.data`, so that autograd notices"
+        )
+    found = IN_PLACE.fullmatch(code_of(site.text))
+    if found and found["rest"].endswith(")"):
+        name, call, rest = found.groups()
+        return f"write `{name} = {name}.{call}{rest}` instead, with which autograd computes"
+    return "make a new tensor of it, with which autograd computes"

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.acts import Acts, Done, Origins
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.own_line import code_of, instead
 from gradscope.analysis.rules.registry import Found, rule
@@ -22,6 +22,9 @@ from gradscope.trace.trace import Trace
 HALVES = {"float16": 2048, "bfloat16": 256}
 """From how many ones on a running sum of ones no longer grows."""
 LONG_SUM = 32
+DOUBLE = re.compile(r"float64|[dD]ouble|from_numpy|\bnp\.")
+SINGLE = re.compile(r"float32|\.float\(")
+FAR, FEW = 16, 2
 
 
 @rule("GS705", "dtype-creep", Severity.WARNING, needs="engine", reads=READS)
@@ -75,14 +78,18 @@ def _creep(calls: Calls, at: int, times: int) -> Found:
     site = calls.site(at)
     given = [t for t in calls.inputs(at) if calls.dtype(t) == "float64"]
     what = "another operand"
+    made: list[Site] = []
     if given:
         name = calls.trace.text(int(calls.tensors["name"][calls.tensors.index(given[0])]))
-        maker = calls.maker(given[0])
-        made = f", made at {calls.site(maker)}" if maker != NONE and calls.site(maker).place else ""
-        what = (f"`{name}`" if name else "another operand") + made
+        made = _made(calls, given[0])
+        what = f"`{name}`" if name else what
+        what += f", made at {made[0]}," if made else ""
+    brought = _brought(calls.trace, {site.place, *(each.place for each in made[:1])})
+    brought = brought or [each for each in made[-1:] if each.place != made[0].place]
+    from_ = f"; float64 is made at {' and '.join(each.place for each in brought)}"
     return Found(
         message=f"float32 became float64 at {site}: {what} is float64, and all that follows is, "
-        "too",
+        f"too{from_ if brought else ''}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
         why=f"{calls.name(at)} was given float32 and returned float64 without a cast, "
@@ -90,6 +97,31 @@ def _creep(calls: Calls, at: int, times: int) -> Found:
         "where float64 comes from",
         fix="make the other operand float32 where it is made: `.float()`, or `dtype=torch.float32`",
     )
+
+
+def _made(calls: Calls, tensor: int) -> list[Site]:
+    """The lines that made it, and what it was made of, as long as that was float64, too."""
+    found, origins = [], calls.trace.once(Origins)
+    for _ in range(FAR):
+        maker, origin = calls.maker(tensor), origins.of(tensor)
+        site = calls.site(maker) if maker != NONE else origin.site if origin else Site()
+        found += [site] if site.place else []
+        of = calls.inputs(maker) if maker != NONE else []
+        older = [each for each in of if each != tensor and calls.dtype(each) == "float64"]
+        if not older:
+            break
+        tensor = older[0]
+    return found
+
+
+def _brought(trace: Trace, told: set[str]) -> list[Site]:
+    """Lines that make tensors of numbers, and say that these are float64; none, if many do."""
+    acts = trace.once(Acts)
+    made = [act for act in acts.of(Deed.STATEMENT) if act.facts.get("what") == "crossing"]
+    found = [acts.site(act) for act in made]
+    found = [each for each in found if DOUBLE.search(each.text) and not SINGLE.search(each.text)]
+    places = {each.place: each for each in found}
+    return [*places.values()] if len(places) <= FEW and told.isdisjoint(places) else []
 
 
 def _summed_in_half(calls: Calls) -> Iterator[Found]:

@@ -13,11 +13,13 @@ from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
 VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
 MOST_COLOURS = 4
+ATTENDS = "bmm", "matmul", "_scaled_dot_product", "scaled_dot_product"
+"""How names of calls begin by which words attend to words."""
 Shape = tuple[int, ...]
 
 
@@ -55,7 +57,7 @@ def _views(calls: Calls) -> Iterator[Found]:
             before, after = calls.shape(inputs[0]), calls.shape(outputs[0])
             moved = _moved(before, after) or _channels_as_columns(before, after)
             images = moved == 0 and _is_image(calls, at, before, after)
-            if moved or images:
+            if moved or images or _heads(calls, at, before, after):
                 yield _found(calls, at, before, after, times)
                 break
 
@@ -157,11 +159,33 @@ def _is_image(calls: Calls, at: int, before: Shape, after: Shape) -> bool:
     return any(calls.name(each) == "convolution" for each in calls.following(at, SAME_NUMBERS))
 
 
+def _heads(calls: Calls, at: int, before: Shape, after: Shape) -> bool:
+    """Whether (B, T, h · d) was made heads (B, h, T, d), or these words again, and they attend.
+
+    Such shapes may also follow from splitting and merging neighbours, so that alone says nothing.
+    """
+    if len(before) == 3 and len(after) == 4:
+        (batch, words, width), heads = before, after
+        users = calls.following(at, SAME_NUMBERS)
+        attends = any(calls.name(each).startswith(ATTENDS) for each in users)
+    elif len(before) == 4 and len(after) == 3:
+        (batch, words, width), heads = after, before
+        maker = calls.origin(calls.inputs(at)[0])
+        attends = maker != NONE and calls.name(maker).startswith(ATTENDS)
+    else:
+        return False
+    many, size = heads[1], heads[3]
+    turned = heads == (batch, many, words, size) and width == many * size and min(heads[1:]) > 1
+    return turned and words not in (many, size) and attends
+
+
 def _found(calls: Calls, at: int, before: Shape, after: Shape, times: int) -> Found:
     site = calls.site(at)
     again = f", {times:,} times" if times > 1 else ""
     if len(before) == 4 == len(after):
         fix = "write `.permute(0, 3, 1, 2)` instead of view"
+    elif len(before) == 4 and len(after) == 3:
+        fix = "move dims first: `x.transpose(1, 2).reshape(batch, words, heads * width)`"
     else:
         fix = "split the last dim first and move dims afterwards: "
         fix += "`x.view(batch, words, heads, width).transpose(1, 2)`"

@@ -17,7 +17,7 @@ import numpy as np
 
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import seen
-from gradscope.record.notes.local_names import is_leaf, node_of
+from gradscope.record.notes.local_names import is_leaf
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -118,9 +118,9 @@ class NotFinite:
         acts, kind = self._acts, "NaN" if math.isnan(number) else "Inf"
         history = tensor is not None and tensor.requires_grad and not is_leaf(tensor)
         facts: dict[str, Any] = {"by": by, "value": kind, "history": history}
-        made = acts.look.made(node_of(tensor)) if history else None
+        made = acts.made(tensor) if history else None
         if made is not None:
-            facts["made"] = made - acts.session.start if made > acts.session.start else made
+            facts["made"] = made
         acts.note(Deed.NOT_FINITE, frame, what="read", **facts)
 
     def looked(self, frame: FrameType, by: str, tensor: Any) -> None:
