@@ -91,6 +91,7 @@ KINDS = {
             "mean-over-the-features",
             "normalised-over-another-dim",
             "attention-between-samples",
+            "positions-of-samples",
         )
     ),
     "wrong-loss-input": Kind(("wrong-loss-input",)),

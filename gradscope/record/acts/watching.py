@@ -18,6 +18,7 @@ from gradscope.record.acts.source.averages import averages
 from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.filters import filters, reads
 from gradscope.record.acts.source.misspelt import misspelt
+from gradscope.record.acts.source.positions import positions
 from gradscope.record.acts.source.reorders import reorders
 from gradscope.record.acts.source.risks import risks
 from gradscope.record.acts.source.statements import idle_statements, trees_of
@@ -159,6 +160,9 @@ class WatchedActs:
                     stack = sites.of_line(file, risk.line, risk.function)
                     facts = {"name": risk.name, "function": risk.function}
                     note(Deed.STATEMENT, None, stack=stack, what="risk", **facts)
+            for line, function, name, dim in positions(tree):
+                stack = sites.of_line(file, line, function)
+                note(Deed.STATEMENT, None, stack=stack, what="positions", name=name, dim=dim)
             for each in averages(tree):
                 stack = sites.of_line(file, each.line, each.function)
                 facts = {"name": each.name, "new": each.new, "kept": each.kept}

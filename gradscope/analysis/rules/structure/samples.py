@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.program.calls import Calls
+from gradscope.analysis.program.acts import Acts, Origins
+from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.dims import NLL, SUMS, Fate, Went, went
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import NONE, Module
+from gradscope.trace.schema import NONE, Deed, Module
 from gradscope.trace.trace import Trace
 
 ATTENTION = "MultiheadAttention"
@@ -55,6 +56,116 @@ def attention_between_samples(trace: Trace) -> Iterator[Found]:
         ):
             told.add(calls.stack(made))
             yield _found(calls, made, pooled)
+
+
+@rule(
+    "GS720", "positions-of-samples", Severity.WARNING, needs="engine",
+    reads=(*READS, "node.arguments", "act"),
+)  # fmt: skip
+def positions_of_samples(trace: Trace) -> Iterator[Found]:
+    """A table of positions is added along the batch: each sample gets a position, and no token.
+
+    `x + pe[: x.size(0)]` counts along the first dim. With x as (batch, length, width) that is the
+    batch; told is it where the other dim is averaged away and this one goes into the loss, or where
+    what comes of it goes into attention with batch_first=True.
+
+    Bad:
+        embedding = torch.nn.Embedding(5, 4)
+        table = torch.arange(32.0).reshape(8, 1, 4) / 32
+        x = embedding(torch.arange(6).reshape(3, 2) % 5)
+        x = x + table[: x.size(0)]
+        torch.nn.functional.cross_entropy(x.mean(dim=1), torch.tensor([0, 1, 2])).backward()
+
+    Good:
+        embedding = torch.nn.Embedding(5, 4)
+        table = torch.arange(32.0).reshape(1, 8, 4) / 32
+        x = embedding(torch.arange(6).reshape(3, 2) % 5)
+        x = x + table[:, : x.size(1)]
+        torch.nn.functional.cross_entropy(x.mean(dim=1), torch.tensor([0, 1, 2])).backward()
+    """
+    calls, acts, origins = trace.once(Calls), trace.once(Acts), trace.once(Origins)
+    counted = {
+        acts.site(act).place: int(act.facts.get("dim", -1))
+        for act in acts.of(Deed.STATEMENT)
+        if act.facts.get("what") == "positions"
+    }
+    for (at, *_), _ in calls.few_of_each_line(calls.called("add", "add_")):
+        shape = calls.shape(calls.outputs(at)[0])
+        dim = counted.get(calls.site(at).place, NONE)
+        dim = dim if dim != NONE else _along_which(calls, origins, at)
+        if len(shape) == 3 and dim in (0, 1) and shape[dim] > 1 and shape[1 - dim] > 1:
+            how = _is_the_batch(trace, calls, at, dim)
+            if how:
+                yield _counts_samples(calls, at, dim, how)
+
+
+def _along_which(calls: Calls, origins: Origins, at: int) -> int:
+    """The dim that a learned table's rows lie along, cut to its size or asked for in order."""
+    for tensor in calls.inputs(at) if len(calls.inputs(at)) > 1 else ():
+        shape = calls.shape(tensor)
+        rows = [dim for dim in (0, 1) if len(shape) == 3 and shape[dim] > 1]
+        if len(rows) == 1 and _is_of_a_table(calls, origins, tensor):
+            return rows[0]
+    return NONE
+
+
+def _is_of_a_table(calls: Calls, origins: Origins, tensor: int) -> bool:
+    """Whether it is a part of a leaf that is learned, or rows of one in order."""
+    cut = False
+    for _ in range(6):
+        at = calls.maker(tensor)
+        if at == NONE:
+            return cut and calls.needs_grad(tensor)
+        if calls.name(at) == "embedding":
+            came = [origins.of(each) for each in calls.inputs(at)]
+            return any(each is not None and each.by == "arange" for each in came)
+        if calls.name(at) not in SAME_NUMBERS or not calls.inputs(at):
+            return False
+        cut |= calls.name(at) in {"slice", "narrow"}
+        tensor = calls.inputs(at)[0]
+    return False
+
+
+def _is_the_batch(trace: Trace, calls: Calls, at: int, dim: int) -> str:
+    """What shows that a dim of what a call makes is that of the samples; "": nothing does."""
+    modules = trace.table(Module)
+    pending, seen = [(calls.outputs(at)[0], dim, 1 - dim)], {at}
+    while pending and len(seen) < FAR:
+        tensor, first, second = pending.pop(0)
+        for user in calls.trained_users(tensor):
+            if user in seen:
+                continue
+            seen.add(user)
+            module = int(calls.ops["module"][user])
+            attends = modules.has(module) and modules.row(module).type == ATTENTION
+            if attends and first == 0:
+                dims = {calls.given(user).get("dim0"), calls.given(user).get("dim1")}
+                if calls.name(user) == "transpose" and dims == {0, 1}:
+                    return f"attention{calls.where(user)} takes the batch first"
+            one, other = (_went(calls, user, tensor, each) for each in (first, second))
+            pooled = one.fate is Fate.STAYS and other.fate is Fate.REDUCED
+            pooled &= calls.name(user) in SUMS
+            if pooled and _reaches_a_loss(calls, user, calls.shape(tensor)[first]):
+                away = f"dim {second} is averaged away at {calls.site(user)}"
+                return f"{away}, and dim {first} comes into the loss"
+            if one.fate is other.fate is Fate.STAYS and not attends:
+                pending.append((calls.outputs(user)[0], one.dim, other.dim))
+    return ""
+
+
+def _counts_samples(calls: Calls, at: int, dim: int, how: str) -> Found:
+    site, shape = calls.site(at), calls.shape(calls.outputs(at)[0])
+    text = site.text.partition("  #")[0].strip()
+    return Found(
+        message=f"Positions are added along dim {dim} of {shape} at {site}, the {shape[dim]} "
+        f"samples of the batch: all {shape[1 - dim]} positions of a sample get the same",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)),),
+        why=f"{how}; the table is cut to, or counted up to, the size of dim {dim}",
+        fix=f"count along dim {1 - dim}: `.size({1 - dim})` in `{text}`, with the table as "
+        + ("(1, length, width)" if dim == 0 else "(length, 1, width)"),
+        certainty=Certainty.INFERRED,
+    )
 
 
 def _gives_back(calls: Calls, at: int, module: int) -> bool:

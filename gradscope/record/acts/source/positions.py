@@ -1,0 +1,77 @@
+"""Where a program counts positions along a dim of what it adds them to.
+
+`x + self.pe[: x.size(0)]`, `x = x + self.table[:, : x.shape[1]]`: the table is cut to the size of a
+dim of the tensor that it is added to.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from gradscope.record.acts.source.statements import functions, own_statements
+
+MOST = 20
+"""So many are told of a file."""
+
+
+class Positions(NamedTuple):
+    """A sum with a table that is cut so."""
+
+    line: int
+    function: str
+    name: str  # of the tensor, as it stands there
+    dim: int  # along which it counts
+
+
+def positions(tree: ast.Module) -> Iterator[Positions]:
+    """Those of a file."""
+    found = (
+        Positions(each.lineno, function, name, dim)
+        for function, body in functions(tree)
+        for statement in own_statements(body)
+        for each, name, dim in _sums(statement)
+    )
+    yield from islice(found, MOST)
+
+
+def _sums(statement: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str, int]]:
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
+        yield from _counted(statement, [statement.target], statement.value)
+    for child in ast.iter_child_nodes(statement):
+        for each in ast.walk(child) if isinstance(child, ast.expr) else ():
+            if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add):
+                yield from _counted(each, [each.left], each.right)
+                yield from _counted(each, [each.right], each.left)
+
+
+def _counted(
+    whole: ast.expr | ast.stmt, to: list[ast.expr], table: ast.expr
+) -> Iterator[tuple[ast.expr | ast.stmt, str, int]]:
+    """A table that is cut to the size of what it is added to, or of what that is made of."""
+    names = {ast.unparse(each) for part in to for each in ast.walk(part) if _is_name(each)}
+    for each in ast.walk(table):
+        if isinstance(each, ast.Slice) and each.lower is None and each.upper is not None:
+            name, dim = _size(each.upper)
+            if name in names:
+                yield whole, name, dim
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute)
+
+
+def _size(expression: ast.expr) -> tuple[str, int]:
+    """`x` and 0 of `x.size(0)`, `x.shape[0]` and `len(x)`; "", -1: it is none of these."""
+    match expression:
+        case ast.Call(func=ast.Attribute(value=of, attr="size"), args=[ast.Constant(value=dim)]):
+            return (ast.unparse(of), dim) if isinstance(dim, int) else ("", -1)
+        case ast.Subscript(
+            value=ast.Attribute(value=of, attr="shape"), slice=ast.Constant(value=dim)
+        ):
+            return (ast.unparse(of), dim) if isinstance(dim, int) else ("", -1)
+        case ast.Call(func=ast.Name(id="len"), args=[of]):
+            return ast.unparse(of), 0
+    return "", -1
