@@ -60,13 +60,14 @@ class Kept:
 def choices() -> list[Choice]:
     """All of them."""
     from gradscope.runtime.core.kernels.compiling.support import Family
-    from gradscope.runtime.core.kernels.layers import lstm
+    from gradscope.runtime.core.kernels.layers import attention, lstm
     from gradscope.runtime.core.kernels.tiles import products
     from gradscope.runtime.core.kernels.windows.by_tiles import direct, winograd
 
     return [
         Choice(Family, "wins", "compiled"),
         Choice(products, "_wins", "tiles"),
+        Choice(attention, "_wins", "tiles"),
         Choice(direct, "wins", "tiles"),
         Choice(winograd, "wins", "Winograd"),
         Choice(lstm, "_are_compiled", "compiled"),

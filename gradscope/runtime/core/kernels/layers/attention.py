@@ -2,25 +2,36 @@
 
 Queries, keys and values are (batch, heads, length, width); keys may have fewer heads, each for
 several of the queries'. The matrix of weights is made block by block and never kept: forward keeps
-the logarithm of each row's sum, with which backward makes the weights once more.
+the logarithm of each row's sum, with which backward makes the weights once more. Where there is
+enough of it and no mask, register tiles make it (fast_attention.py); else NumPy's products.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import Array, quiet
 from gradscope.runtime.core.kernels.layers.rows import COST, FAST
+from gradscope.runtime.core.kernels.tiles.products import COST as PRODUCT
 
 BLOCK: Final = 1 << 19
 """No block of weights has many more elements than this: it should stay in the cache."""
 FEWEST: Final = 64
 """Blocks do not get lower than this, or the products become slow."""
+
+
+MANY: Final = 1 << 20
+"""From so many products on it pays to have compiled what uses tiles."""
+FEWEST_ROWS: Final = 32
+FEWEST_NUMBERS: Final = 8
+"""Queries, keys and numbers of each below which too much of a tile would be for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,9 @@ def attention(query: Array, key: Array, value: Array, how: How) -> tuple[Array, 
     made = np.empty(query.shape, query.dtype) if repeated else np.empty_like(query)
     batch, heads, length = query.shape[:3]
     logs = np.empty((batch, length, heads), query.dtype).transpose(0, 2, 1)
+    if _wins(query, key, value, how):
+        _by_tiles(tiles().attention, (query, key, value, made, logs[..., None]), key, how, 2)
+        return made, logs
     queries, keys, values = _grouped(query, key, value)
     outs, sums = _split(made, key.shape[1]), _split(logs[..., None], key.shape[1])
     mask = _mask(how, queries, keys)
@@ -70,6 +84,11 @@ def attention_backward(
     grad: Array, query: Array, key: Array, value: Array, out: Array, logs: Array, how: How
 ) -> tuple[Array, Array, Array]:
     """Return the gradients of queries, keys and values, each laid out like what it belongs to."""
+    if _wins(query, key, value, how):
+        given = (grad, query, key, value, out, logs[..., None])
+        found = np.empty_like(query), np.empty_like(key), np.empty_like(value)
+        _by_tiles(tiles().attention_backward, (*given, *found), key, how, 5)
+        return found
     made = np.empty_like(query), np.zeros_like(key), np.zeros_like(value)
     queries, keys, values = _grouped(query, key, value)
     to_query, to_key, to_value = _grouped(*made)
@@ -85,6 +104,39 @@ def attention_backward(
         to_key[block.keys] += _over_groups(np.matmul(_turned(slopes), asking))
         to_value[block.keys] += _over_groups(np.matmul(_turned(weights), incoming))
     return made
+
+
+@cache
+def tiles() -> Any:
+    """Return fast_attention. Importing it brings in Numba: ask late."""
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.layers import fast_attention as module
+
+    return module
+
+
+def _wins(query: Array, key: Array, value: Array, how: How) -> bool:
+    """Whether tiles make this: there is enough of it, and nothing but `causal` hides keys."""
+    fit = how.mask is None and query.dtype == key.dtype == value.dtype and query.dtype.char in "fd"
+    fit = fit and query.shape[3] == key.shape[3] == value.shape[3]
+    enough = min(query.shape[2], key.shape[2]) >= FEWEST_ROWS and query.shape[3] >= FEWEST_NUMBERS
+    return fit and enough and query.size * key.shape[2] >= MANY
+
+
+def _by_tiles(kernel: Any, arrays: Any, key: Array, how: How, products: int) -> None:
+    """Let a kernel make the last of these arrays, which may lie in memory in any way."""
+    batch, heads, keys, width = key.shape
+    queries = arrays[0]
+    each, length = queries.shape[1] // heads, queries.shape[2]
+    far = tuple([tuple([step // array.itemsize for step in array.strides]) for array in arrays])
+    begins = [array[0, 0, 0, :1] for array in arrays]
+    rest = (far, (heads, each, length, keys, width), key.dtype.type(how.scale), how.causal)
+    cost = each * length * keys * (products * width * PRODUCT + 2 * COST)
+    spread(
+        lambda first, last: kernel(*begins, *rest, (first, last)),
+        batch * heads,
+        cost / 2 if how.causal else cost,
+    )
 
 
 def _split(array: Array, groups: int) -> Array:

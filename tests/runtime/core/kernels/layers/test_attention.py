@@ -68,3 +68,62 @@ def test_blocks_give_what_the_whole_gives(
     ):
         grouped = known.reshape(batch, groups, each, keys, 8).sum(2)
         np.testing.assert_allclose(one, grouped, atol=1e-10)
+
+
+TILED = [
+    # batch, heads, heads of keys, queries, keys, numbers
+    (2, 2, 2, 64, 64, 32),
+    (1, 6, 2, 45, 90, 9),
+    (2, 3, 1, 131, 37, 50),
+    (1, 1, 1, 33, 32, 8),
+]
+
+
+def both(arrays: Any, how: kernels.How, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """Results and gradients by tiles, and by products of whole matrices."""
+    grad, *given = arrays
+    found = []
+    for tiles in (True, False):
+        monkeypatch.setattr(kernels, "_wins", lambda *_, tiles=tiles: tiles)
+        out, logs = kernels.attention(*given, how)
+        found.append((out, logs, *kernels.attention_backward(grad, *given, out, logs, how)))
+    return found[0], found[1]
+
+
+def numbers(case: tuple[int, ...], dtype: Any, apart: int = 1) -> list[Any]:
+    """A gradient, queries, keys and values, whose numbers lie so far apart."""
+    batch, heads, groups, length, keys, width = case
+    rng = np.random.default_rng(0)
+    shapes = [
+        (batch, n, k, width * apart) for n, k in ((length, heads),) * 2 + ((keys, groups),) * 2
+    ]
+    made = [rng.normal(size=shape).astype(dtype) for shape in shapes]
+    return [a[..., ::apart].transpose(0, 2, 1, 3) for a in made]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", TILED)
+def test_tiles_make_what_products_do(
+    case: tuple[int, ...], dtype: Any, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = kernels.How(0.4, causal)
+    for apart in (1, 2):
+        for found, known in zip(*both(numbers(case, dtype, apart), how, monkeypatch), strict=True):
+            scale = np.abs(known).max()
+            near = 5e-6 if dtype is np.float32 else 1e-13
+            np.testing.assert_allclose(found / scale, known / scale, atol=near)
+            assert found.strides == known.strides
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_not_finite_comes_through_tiles(
+    dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grad, query, key, value = numbers((1, 2, 2, 64, 70, 16), dtype)
+    query[0, 0, 3, 2], query[0, 1, 40, 1], value[0, 0, 0, 5] = np.nan, np.inf, -np.inf
+    with np.errstate(all="ignore"):
+        found, known = both((grad, query, key, value), kernels.How(0.3, False), monkeypatch)
+
+    for one, other in zip(found, known, strict=True):
+        np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
