@@ -27,6 +27,7 @@ KINDS = {
             "cut-term",
             "cut-inside",
             "sample-cuts",
+            "no-straight-through",
             "nothing-to-step",
             "no-history",
             "zero-slope",

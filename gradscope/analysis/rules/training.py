@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.trained.forwards import Forwards
+from gradscope.analysis.rules.trained.forwards import Forwards, looked_up
 from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
 from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
@@ -50,6 +51,8 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
     """
     training = trace.once(Training)
     missing = never_reached(training)
+    for each in looked_up(trace) if missing else ():
+        missing -= each.behind(trace.once(Calls))  # GS419 tells of it
     if not missing:
         return
     by_cut: dict[tuple[str, str], list[tuple[Done, set[int]]]] = defaultdict(list)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import site_of
-from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.calls import Calls
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import GraphTask, Node, Unreached
+from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Unreached
 from gradscope.trace.trace import Trace
 
 
@@ -55,3 +57,47 @@ class Forwards:
         if first == len(made) or begun == len(self._begun):
             return False
         return bool(made[first] < self._begun[begun])
+
+
+LOOKUPS = ("embedding", "index_select", "index")
+LAYERS = frozenset(("addmm", "mm", "bmm", "linear", "matmul", "convolution"))
+NEAREST = "argmin"
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """Rows of a learned table that are nearest to what has a history, given to a layer so."""
+
+    choice: Done  # the cut
+    at: int  # the call that looks them up
+    layer: int
+
+    def behind(self, calls: Calls) -> set[int]:
+        """The leaves that the choice was made of, but the table."""
+        return {*self.choice.tensors} - {*map(calls.origin_leaf, calls.inputs(self.at))}
+
+
+def looked_up(trace: Trace) -> list[LookedUp]:
+    """Those of a program, one of each line."""
+    calls, acts = trace.once(Calls), trace.once(Acts)
+    cuts = {
+        acts.site(each).place: each
+        for each in acts.of(Deed.CUT)[::-1]
+        if each.facts.get("by") == NEAREST
+    }
+    if not cuts:
+        return []
+    came = [each for each in acts.of(Deed.CAME_IN) if acts.site(each).place in cuts]
+    chosen = {tensor: acts.site(each).place for each in came for tensor in each.tensors}
+    found: dict[int, LookedUp] = {}
+    for at in calls.with_tensors(*LOOKUPS).tolist():
+        if calls.stack(at) in found or not calls.needs_grad(calls.outputs(at)[0]):
+            continue
+        for index in calls.inputs(at):
+            made = calls.origin(index)
+            place = chosen.get(index) or (calls.site(made).place if made != NONE else "")
+            layers = (e for e in calls.following(at) if calls.name(e) in LAYERS)
+            layer = next(layers, NONE) if place in cuts else NONE
+            if layer != NONE:
+                found[calls.stack(at)] = LookedUp(cuts[place], at, layer)
+    return list(found.values())

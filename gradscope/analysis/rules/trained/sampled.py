@@ -1,4 +1,4 @@
-"""Rules about samples of learned distributions."""
+"""Rules about what is drawn, or chosen, of what is learned: neither has a slope."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of, instead
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.trained.forwards import LookedUp, looked_up
 from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import Deed, Frame
@@ -97,5 +98,68 @@ def _found(training: Training, acts: list[Done]) -> Found:
         why="parameters of the distribution require grad, a sample is drawn under no_grad(), and "
         "nobody takes its log_prob",
         fix=instead(better, site.text) if better != code_of(site.text) else "draw with rsample()",
+        certainty=Certainty.INFERRED,
+    )
+
+
+@rule(
+    "GS419", "no-straight-through", Severity.WARNING, needs="engine",
+    reads=("act", "op", "op.inputs", "tensor"),
+)  # fmt: skip
+def no_straight_through(trace: Trace) -> Iterator[Found]:
+    """A decoder is given the nearest rows of a codebook: nothing of its loss reaches the encoder.
+
+    Which row is nearest, argmin says, which has no slope. As in a VQ-VAE, the straight-through
+    estimator gives the gradient of the row to what it was nearest to: `z + (q - z).detach()`.
+
+    Bad:
+        encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
+        book = torch.nn.Embedding(4, 2)
+        every = [*encoder.parameters(), *decoder.parameters(), *book.parameters()]
+        optimizer = torch.optim.SGD(every, lr=0.1)
+        for _ in range(2):
+            z = encoder(torch.ones(5, 3))
+            chosen = torch.cdist(z, book.weight).argmin(1)
+            q = book(chosen)
+            loss = decoder(q).pow(2).mean() + (z - q.detach()).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    Good:
+        encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
+        book = torch.nn.Embedding(4, 2)
+        every = [*encoder.parameters(), *decoder.parameters(), *book.parameters()]
+        optimizer = torch.optim.SGD(every, lr=0.1)
+        for _ in range(2):
+            z = encoder(torch.ones(5, 3))
+            chosen = torch.cdist(z, book.weight).argmin(1)
+            q = book(chosen)
+            loss = decoder(z + (q - z).detach()).pow(2).mean()
+            loss = loss + (z - q.detach()).pow(2).mean() + (z.detach() - q).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    training, calls = trace.once(Training), trace.once(Calls)
+    for each in looked_up(trace):
+        behind = each.behind(calls) & training.held
+        if behind:
+            yield _not_through(training, calls, each, behind)
+
+
+def _not_through(training: Training, calls: Calls, rows: LookedUp, behind: set[int]) -> Found:
+    site, chosen = calls.site(rows.at), training.acts.site(rows.choice)
+    name = NAME.match(code_of(site.text))
+    q = name[1] if name else "q"
+    return Found(
+        message=f"No straight-through: the rows looked up at {site}, by argmin(){at(chosen)}, go "
+        f"into a layer at {calls.site(rows.layer)} as they are: nothing of its loss reaches "
+        f"{training.named(behind)}",
+        site=site,
+        evidence=(Evidence("op", calls.id(rows.at)), Evidence("act", rows.choice.id)),
+        why="argmin has no slope, and the rows have a history of the table alone; what they are "
+        "nearest to is trained by other terms of the loss, if at all",
+        fix=f"give the layer `z + ({q} - z).detach()`, where z is what the rows are nearest to",
         certainty=Certainty.INFERRED,
     )
