@@ -135,7 +135,7 @@ class Recording:
             session.acts.checks_functions = False  # there is no time for it
         if self.places is not None:
             self.places.stop()
-        session.stop()
+        session.stop(error)
         _set_current(self._before)
         if error is not None:
             self._finding(session, error)

@@ -127,9 +127,9 @@ class Session:
         self.source.resume()
         self.acts.resume()
 
-    def stop(self) -> None:
-        """Watch no longer."""
-        self.acts.ending()
+    def stop(self, error: BaseException | None = None) -> None:
+        """Watch no longer; `error`: what ended the program."""
+        self.acts.ending(error)
         self.source.stop()
         self.acts.stop()
         self.acts.compare_functions()

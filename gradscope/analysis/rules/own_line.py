@@ -178,12 +178,21 @@ def carried_name(line: str) -> str:
 
 
 def kept_detached(line: str) -> str:
-    """`self.target = gram(x).detach()` for a line that gives something it calls a name."""
+    """`self.target = gram(x).detach()` for a line that gives something it calls a name.
+
+    And `queue.append(x.detach())` for one that adds something to a list.
+    """
     statement = _statement(code_of(line))
     match statement:
         case ast.Assign(targets=[ast.Name() | ast.Attribute()], value=ast.Call(func=called)):
             detached = isinstance(called, ast.Attribute) and called.attr == "detach"
             return "" if detached else f"{code_of(line)}.detach()"
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr="append" | "appendleft"), args=[ast.Name() as of]
+            )
+        ):
+            return code_of(line).replace(f"({of.id})", f"({of.id}.detach())")
     return ""
 
 

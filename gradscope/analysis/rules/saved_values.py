@@ -284,10 +284,12 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         why = f"{again} through {_node(trace, through)}, which is newer than that release"
         cut = _detached_between(trace, first, error.t)
         why += f"; detach(){at(cut)} cuts off only a part of what it gives on" if cut.place else ""
-        new = carried_detached(site.text)
+        held = _held_at(trace, site)
+        new = "" if held.place else carried_detached(site.text)
         fix = "detach() what is carried on from the earlier graph, at that line"
         fix += f": `{code_of(new)}`" if new else ""
         kept = _kept_at(trace, site, first)
+        kept = kept if kept.place else held
         if kept.place and not new:
             why += f"; it reads what was kept{at(kept)}, with its graph"
             better = kept_detached(kept.text)
@@ -316,6 +318,20 @@ def _kept_at(trace: Trace, site: Site, first: int) -> Site:
         if kept and re.search(rf"\.{re.escape(str(act.facts.get('name')))}\b", site.text):
             return acts.site(act) if acts.site(act) != site else Site()
     return Site()
+
+
+def _held_at(trace: Trace, site: Site) -> Site:
+    """Where a list or an attribute was added to that held a graph of a former step at the end."""
+    acts = trace.once(Acts)
+    held = [act for act in acts.of(Deed.KEPT) if act.facts.get("when") == "error"]
+    for act in held:
+        name = re.escape(str(act.facts.get("name")))
+        read = rf"\.{name}\b" if act.facts.get("attribute") else rf"(?<!\.)\b{name}\b"
+        if re.search(read, site.text) and acts.site(act) != site:
+            return acts.sites(act)[-1]
+    held = [act for act in held if act.facts.get("attribute") or act.facts.get("container")]
+    only = len({act.stack for act in held}) == 1
+    return acts.sites(held[0])[-1] if only and site not in acts.sites(held[0]) else Site()
 
 
 def _given_back(trace: Trace) -> tuple[Site, str]:

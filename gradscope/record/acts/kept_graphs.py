@@ -19,7 +19,12 @@ from time import perf_counter_ns
 from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradscope.record.acts.source.lines import Stored, lines_that_call, lines_that_store
+from gradscope.record.acts.source.lines import (
+    Stored,
+    lines_that_call,
+    lines_that_fill,
+    lines_that_store,
+)
 from gradscope.record.notes.local_names import node_of
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -41,6 +46,9 @@ MOST, WIDEST, DEEPEST = 20_000, 500, 6
 
 NODES = 300
 """So many nodes of a graph are asked when they were made."""
+
+FREED = "backward through the graph a second time"
+"""In the error that what was kept of a former step may lead to."""
 
 OFTEN = 20
 """So many times it is told of one holder."""
@@ -113,12 +121,14 @@ class KeptGraphs:
                 self._look(frame, "evaluation")
             self._evaluates = None
 
-    def ended(self) -> None:
+    def ended(self, error: BaseException | None = None) -> None:
         """The program is over."""
         if len(self._ends) > 1:
             self._look(sys._getframe(1), "end")
+        if FREED in str(error):
+            self._look(_innermost(error), "error")
 
-    def _look(self, frame: FrameType, when: str) -> None:
+    def _look(self, frame: FrameType | None, when: str) -> None:
         began = perf_counter_ns()
         found: dict[Name, Held] = {}
         for name, tensor in Walk(self._tensor, self._module, self._acts).of(frame):
@@ -129,7 +139,8 @@ class KeptGraphs:
                 held.steps |= steps
                 held.longest = max(held.longest, len(steps))
         for name, held in found.items():
-            if len(held.steps) > 1 or when == "evaluation":
+            old = when == "error" and min(held.steps) < len(self._ends)
+            if len(held.steps) > 1 or old or when == "evaluation":
                 self._tell(name, held, when)
         self._looks += 1
         self._spent += perf_counter_ns() - began
@@ -164,6 +175,7 @@ class KeptGraphs:
         lines = lines_that_store(
             Stored(name.text, name.attribute, bool(name.container)), name.file, name.within
         )
+        lines += [each for line in [*lines] for each in lines_that_fill(line, name.file)]
         for line in reversed(lines):
             function = "<module>" if name.within is None else name.within.co_qualname
             stack = sites.of_line(name.file, line, function, stack)
@@ -174,6 +186,14 @@ class KeptGraphs:
             attribute=name.attribute, when=when, many=held.tensors, steps=len(held.steps),
             longest=held.longest, **facts,
         )  # fmt: skip
+
+
+def _innermost(error: BaseException | None) -> FrameType | None:
+    """Where it was raised."""
+    trace = None if error is None else error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return None if trace is None else trace.tb_frame
 
 
 class Walk:

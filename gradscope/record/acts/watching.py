@@ -121,10 +121,10 @@ class WatchedActs:
         if self._stand_ins is not None:
             self._stand_ins.take_back()
 
-    def ending(self) -> None:
+    def ending(self, error: BaseException | None = None) -> None:
         """The program is over, and what it has is still there."""
         if self.acts.kept is not None and self.acts.on:
-            self.acts.guarded(self.acts.kept.ended)
+            self.acts.guarded(self.acts.kept.ended, error)
             if self._not_finite is not None:
                 self.acts.guarded(self._not_finite.ended)
             if self._modules is not None:

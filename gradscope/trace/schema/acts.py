@@ -83,8 +83,9 @@ class Deed(StrEnum):
     # (one that the program made); by: what brings back, or keeps, the state of before
     COPIED = "copied"  # what: the type of what was copied
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
-    # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that
-    # store; callers: lines of that file which call the function of the first
+    # evaluation, error (of a second backward: graphs of former steps); many tensors, of so many
+    # steps; longest: steps behind one; stack: lines that store; callers: lines of that file which
+    # call the function of the first
     STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
     # not-entered, rebound, loop-variable, defaults, misspelt (meant)); stored; equated (of a load:
     # two names of one module); sum (signs); term (name, of that sum, its place and side, off: the

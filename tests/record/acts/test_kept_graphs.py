@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from gradscope.analysis.report import inspect
 from tests.record.acts.test_acts import acts, lines
 from tests.record.running import House
 
@@ -86,3 +87,49 @@ def test_names_that_hold_former_graphs_are_told_and_nothing_is_held_by_looking(
         told[key] = facts["many"], facts["steps"], lines(trace, act.stack)
     assert ran.out == "True 2\n"
     assert told == TOLD
+
+
+ENDED = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.states = torch.nn.Linear(2, 2), [torch.zeros(1, 2)]
+
+    def forward(self):
+        fresh = []
+        for state in self.states:
+            x = self.cell(state).tanh()
+            fresh.append(x)
+        self.states = fresh
+        return x.sum()
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(2):
+    loss = net()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_what_still_holds_a_former_graph_is_told_where_a_second_backward_ended_it(
+    house: House, engine: str
+) -> None:
+    house.write(ENDED)
+
+    house.trace("--on", engine, "script.py")
+
+    trace = house.recorded()
+    told = {
+        facts["name"]: lines(trace, act.stack)
+        for act in acts(trace, "kept")
+        if (facts := json.loads(act.facts))["when"] == "error"
+    }
+    assert told["states"] == [6, 13, 12]
+    (found,) = (each for each in inspect(trace).findings if each.rule == "GS303")
+    assert "it reads what was kept at script.py:12, with its graph" in found.why
+    assert found.fix == "write `fresh.append(x.detach())` instead of `fresh.append(x)`"

@@ -54,7 +54,7 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
     acts = trace.once(Acts)
     looks: dict[tuple[object, ...], list[Done]] = defaultdict(list)
     for act in acts.of(Deed.KEPT):
-        if act.facts.get("when") != "evaluation":
+        if act.facts.get("when") not in ("evaluation", "error"):
             facts = act.facts
             key = facts.get("name"), facts.get("attribute"), facts.get("container"), act.stack
             looks[key].append(act)

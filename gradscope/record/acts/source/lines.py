@@ -163,6 +163,27 @@ def lines_that_store(stored: Stored, file: str, within: CodeType | None) -> list
     return lines[:MOST]
 
 
+def lines_that_fill(line: int, file: str) -> list[int]:
+    """Where a list is added to that a line gives another name: `self.states = fresh`."""
+    tree = tree_of(file)
+    every = [] if tree is None else list(ast.walk(tree))
+    given = [
+        each.value.id
+        for each in every
+        if isinstance(each, ast.Assign) and each.lineno == line and isinstance(each.value, ast.Name)
+    ]
+    around = [
+        each for each in every
+        if isinstance(each, Definition) and each.lineno < line <= (each.end_lineno or 0)
+    ]  # fmt: skip
+    if not given or not around:
+        return []
+    inner = max(around, key=lambda each: each.lineno)
+    stored = Stored(given[0], attribute=False, held=True)
+    adds = (each for each in ast.walk(inner) if isinstance(each, ast.Expr))
+    return sorted(each.lineno for each in adds if _stores(each, stored) == 1)[:MOST]
+
+
 def line_that_equates(one: str, other: str, file: str) -> int:
     """Where one of two names is given what the other stands for; 0: nowhere."""
     tree = tree_of(file)
