@@ -212,8 +212,10 @@ class Suspects:
     def _risky(self) -> Ids:
         """The first call of each line and name that makes a NaN of some numbers."""
         chosen = self._calls.called(*RISKS)
+        chosen = chosen[self._calls.ops["node"][chosen] != NONE]
         keys = np.stack([self._calls.ops[name][chosen] for name in ("stack", "name")])
-        return chosen[np.unique(keys, axis=1, return_index=True)[1]]
+        first: Ids = np.unique(keys, axis=1, return_index=True)[1]
+        return chosen[first]
 
     def _is_harmless(self, at: int, name: str) -> bool:
         """Whether no usual number makes it go wrong: squares, halves, softmax of plain scores."""

@@ -12,6 +12,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment, by_line
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
@@ -170,7 +171,8 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
     """Gradients are clipped, or stepped with, while they are still scaled (GradScaler, or by hand).
 
     Before `scaler.unscale_(optimizer)` they are larger by the scale, and a limit meant for the
-    true ones clips almost all of them away. A scale by hand is seen from level `values` on.
+    true ones clips almost all of them away. A scale by hand is seen where gradients are divided
+    behind the clip; from level `values` on also where they are not.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -206,7 +208,7 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
             for several in by_line(scaled).values():
                 yield _scaled(loop, optimizer, several)
         elif clips:
-            yield from _by_hand(loop, clips)
+            yield from _by_hand(loop, optimizer, clips)
 
 
 def _scaled_steps(loop: Loop, optimizer: Optimizer, scales: list[int]) -> Iterator[Found]:
@@ -278,9 +280,14 @@ def _name(clip: Moment) -> str:
     return str((clip.facts or {}).get("by", "clip_grad_norm_"))
 
 
-def _by_hand(loop: Loop, clips: list[tuple[Moment, Moment]]) -> Iterator[Found]:
-    """Of a loss that the program multiplied: the norm at the clip is that of the backward."""
-    scaled = []
+def _by_hand(
+    loop: Loop, optimizer: Optimizer, clips: list[tuple[Moment, Moment]]
+) -> Iterator[Found]:
+    """Of a loss that the program multiplied: the norm at the clip is that of the backward.
+
+    Where numbers were not looked at: the program writes into gradients between clip and step.
+    """
+    scaled, after = [], _written_after(loop, optimizer)
     for fill, clip in clips[:64]:
         norm = (clip.facts or {}).get("norm")
         scale = _scale_of(loop.trace, fill.id)
@@ -288,6 +295,8 @@ def _by_hand(loop: Loop, clips: list[tuple[Moment, Moment]]) -> Iterator[Found]:
             there = _norm_after(loop.trace, fill.id)
             if there and abs(norm / there - 1) < 0.01:
                 scaled.append((clip, scale))
+        elif not scale and clip.t in after and (scale := _factor(loop.trace, fill.id)):
+            scaled.append((clip, scale))
     if not scaled or 2 * len(scaled) < len(clips):
         return
     clip, scale = scaled[0]
@@ -297,11 +306,41 @@ def _by_hand(loop: Loop, clips: list[tuple[Moment, Moment]]) -> Iterator[Found]:
         f"those of a loss that was multiplied by {scale:g}",
         site=site,
         evidence=evidence(clip),
-        why=f"the norm it found, {(clip.facts or {})['norm']:.4g}, is the one after the backward; "
-        f"the limit is {(clip.facts or {}).get('max')}, so that almost all is clipped away",
+        why=f"the norm it found, {(clip.facts or {}).get('norm') or 0.0:.4g}, is "
+        + ("that before they are written" if clip.t in after else "the one after the backward")
+        + f"; the limit is {(clip.facts or {}).get('max')}, so that almost all is clipped away",
         fix=f"divide the gradients by {scale:g} before {line(site, _name(clip))}",
         certainty=Certainty.INFERRED,
     )
+
+
+def _written_after(loop: Loop, optimizer: Optimizer) -> set[int]:
+    """When clips were made behind which gradients were written, before the step."""
+    found, waiting = set[int](), set[int]()
+    for moment in loop.moments(optimizer):
+        if moment.beat is Beat.CLIPPED:
+            waiting.add(moment.t)
+        elif moment.beat is Beat.WRITTEN:
+            found |= waiting
+        else:
+            waiting.clear()
+    return found
+
+
+def _factor(trace: Trace, task: int) -> float:
+    """The power of two by which that call multiplies, as its node says; 0: none."""
+    calls, nodes, roots = (
+        trace.once(Calls),
+        trace.table(Node),
+        trace.table(GraphTask).row(task).roots,
+    )
+    if len(roots) != 1 or not nodes.has(roots[0]) or not calls.ops.has(nodes.row(roots[0]).op):
+        return 0.0
+    at_ = calls.ops.index(nodes.row(roots[0]).op)
+    by = calls.given(at_).get("other")
+    if calls.name(at_) != "mul" or not isinstance(by, int | float) or by < LEAST_SCALE:
+        return 0.0
+    return float(by) if math.log2(by).is_integer() else 0.0
 
 
 def _scale_of(trace: Trace, task: int) -> float:
