@@ -212,10 +212,10 @@ class Suspects:
     def _risky(self) -> Ids:
         """The first call of each line and name that makes a NaN of some numbers."""
         chosen = self._calls.called(*RISKS)
-        chosen = chosen[self._calls.ops["node"][chosen] != NONE]
+        chosen = chosen[np.asarray(self._calls.ops["node"][chosen] != NONE, np.bool_)]
         keys = np.stack([self._calls.ops[name][chosen] for name in ("stack", "name")])
-        first: Ids = np.unique(keys, axis=1, return_index=True)[1]
-        return chosen[first]
+        found: Ids = chosen[np.unique(keys, axis=1, return_index=True)[1]]
+        return found
 
     def _is_harmless(self, at: int, name: str) -> bool:
         """Whether no usual number makes it go wrong: squares, halves, softmax of plain scores."""
