@@ -7,11 +7,15 @@ dim of the tensor that it is added to.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from gradscope.record.acts.source.statements import functions, own_statements
+
+OF_POSITIONS = re.compile(r"\bw?pe\b|pos|enc|sinus|table|emb", re.IGNORECASE)
+"""Names of tables of positions: what is cut so may be noise, or a state, for each sample."""
 
 MOST = 20
 """So many are told of a file."""
@@ -53,10 +57,13 @@ def _counted(
     """A table that is cut to the size of what it is added to, or of what that is made of."""
     names = {ast.unparse(each) for part in to for each in ast.walk(part) if _is_name(each)}
     for each in ast.walk(table):
-        if isinstance(each, ast.Slice) and each.lower is None and each.upper is not None:
-            name, dim = _size(each.upper)
-            if name in names:
-                yield whole, name, dim
+        if not isinstance(each, ast.Subscript) or not OF_POSITIONS.search(ast.unparse(each.value)):
+            continue
+        for part in ast.walk(each.slice):
+            if isinstance(part, ast.Slice) and part.lower is None and part.upper is not None:
+                name, dim = _size(part.upper)
+                if name in names:
+                    yield whole, name, dim
 
 
 def _is_name(node: ast.AST) -> bool:

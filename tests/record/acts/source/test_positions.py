@@ -13,6 +13,7 @@ def forward(self, x, ids):
     x += self.pe[: len(x), None]
     y = self.emb(ids) + self.pos[: ids.size(1)]
     z = x + y[: y.size(0)] + self.pe[1 : x.size(0)]
+    z = x + self.noise[: x.size(0)]
     return x[: x.size(0)] * 2
 """
 
