@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import at
+from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
@@ -68,14 +68,23 @@ def _clears_between(fills: list[Moment], cleared: list[Moment]) -> bool:
 def _never(loop: Loop, optimizer: Optimizer, fills: list[Moment], cleared: list[Moment]) -> Found:
     built, site = loop.acts.site(optimizer.built), loop.site(fills[0])
     clears = loop.site(cleared[0])
+    others = (each.steps[0] for each in loop.optimizers if each.steps)
+    beside = next((step for step in others if step.t > fills[0].t), None)
+    other = loop.acts.site(beside) if beside else Site()
+    also = f"; another optimizer steps{at(other)}" if other.place else ""
     return Found(
         message=f"{optimizer.type}, built{at(built)}, never steps: the backward{at(site)} brings "
         f"gradients to what it holds, and they are cleared{at(clears)} without optimizer.step()",
         site=site,
         evidence=(Evidence("act", optimizer.built.id), *evidence(fills[0], cleared[0])),
         why=f"{len(fills)} backwards came, gradients were cleared {len(cleared)} times, and its "
-        "step was never called: the parameters stay as they were made",
-        fix=f"write `{called_on(clears)}.step()` behind {line(site, 'loss.backward()')}",
+        f"step was never called: the parameters stay as they were made{also}",
+        fix=f"write `{called_on(clears)}.step()` "
+        + (
+            f"beside {line(other, 'the step')}"
+            if also
+            else f"behind {line(site, 'loss.backward()')}"
+        ),
         certainty=Certainty.INFERRED,
     )
 
