@@ -144,7 +144,7 @@ def _other_batch(trace: Trace, match: re.Match[str], _: Site) -> Explained | Non
     came, wanted = (int(sizes[name].partition(",")[0] or 0) for name in ("came", "wanted"))
     pairs = {(came, wanted), (wanted, came)}
     view = _last_view(trace, lambda now, before: (now[0], before[0]) in pairs)
-    return view and _batch_swallowed(*view)
+    return _batch_swallowed(*view) if view else _may_be_swallowed(trace, came, wanted)
 
 
 def _other_rows(trace: Trace, match: re.Match[str], _: Site) -> Explained | None:
@@ -168,6 +168,28 @@ def _last_view(trace: Trace, wanted: Callable[[Shape, Shape], bool]) -> View | N
         if now and len(before) > 1 and before[0] not in {1, now[0]} and wanted(now, before):
             return calls.site(at_), now, before
     return None
+
+
+def _may_be_swallowed(trace: Trace, came: int, wanted: int) -> Explained | None:
+    """The one view of the source whose first dim follows, of data: nobody saw it run."""
+    acts, calls = trace.once(Acts), trace.once(Calls)
+    seen = {calls.site(each).place for each in calls.called(*VIEWS).tolist()}
+    sites = [
+        acts.site(act)
+        for act in acts.of(Deed.STATEMENT)
+        if act.facts.get("what") == "inferred" and acts.site(act).place not in seen
+    ]
+    if len(sites) != 1 or not wanted or came % wanted:
+        return None
+    (site,) = sites
+    code = site.text.partition("  #")[0].strip()
+    return Explained(
+        f"-1 in the view{at(site)} stands for as many rows as there are, which may be {came} for "
+        f"{wanted} samples: of data this was not seen",
+        f"keep dim 0: write `{INFERRED.sub('.flatten(1)', code)}` instead of `{code}`, and give "
+        "the layer behind it as many features as there are",
+        site,
+    )
 
 
 def _batch_swallowed(site: Site, now: Shape, before: Shape) -> Explained:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.filters import filters, reads
 from gradscope.record.acts.source.misspelt import misspelt
 from gradscope.record.acts.source.positions import positions
-from gradscope.record.acts.source.reorders import reorders
+from gradscope.record.acts.source.reorders import inferred, reorders
 from gradscope.record.acts.source.risks import risks
 from gradscope.record.acts.source.statements import idle_statements, trees_of
 from gradscope.record.acts.source.sums import sums
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
     from gradscope.record.acts.notes import Look
     from gradscope.record.session import Session
+
+
+OF_SIZES = re.compile(r"batch_size|must match|cannot be multiplied|input size")
+"""In errors that a view may lead to whose rows are no samples."""
 
 
 class WatchedActs:
@@ -129,9 +134,9 @@ class WatchedActs:
                 self.acts.guarded(self._not_finite.ended)
             if self._modules is not None:
                 self.acts.guarded(self._modules.ending)
-            self.acts.guarded(self._tell_of_statements)
+            self.acts.guarded(self._tell_of_statements, error)
 
-    def _tell_of_statements(self) -> None:
+    def _tell_of_statements(self, error: BaseException | None) -> None:
         sites, note = self.acts.session.sites, self.acts.note
         trees = trees_of(sites.files())
         for file, idle in idle_statements(trees):
@@ -168,6 +173,9 @@ class WatchedActs:
                 facts = {"name": each.name, "new": each.new, "kept": each.kept}
                 facts |= {"in_place": each.in_place, "swapped": each.swapped}
                 note(Deed.STATEMENT, None, stack=stack, what="average", **facts)
+            for line, function in inferred(tree) if OF_SIZES.search(str(error)) else ():
+                stack = sites.of_line(file, line, function)
+                note(Deed.STATEMENT, None, stack=stack, what="inferred")
             for line, function, apart in reads(tree):
                 stack = sites.of_line(file, line, function)
                 note(Deed.STATEMENT, None, stack=stack, what="reads-grad", apart=apart)

@@ -96,7 +96,8 @@ class Deed(StrEnum):
     # multiplies rates with is returned), average (new, kept: the factor of what it was, in_place,
     # swapped: it with its factors the other way round), risk (function; where a number was seen
     # that is not finite: what makes one of some), positions (a table is added, cut to the size of
-    # its dim); name: the method's, variable's, attribute's
+    # its dim), inferred (a view whose first dim follows, of a program that ended with an
+    # error of sizes); name: the method's, variable's, attribute's
     WARNING = "warning"  # category, text
     NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one; made: when,
     # or with which sequence_nr, its node was made), the first of each line; parameters, gradients

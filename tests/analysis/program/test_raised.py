@@ -98,6 +98,18 @@ def test_a_view_that_merges_whole_dims_is_not_blamed_for_a_layer_of_another_size
     assert told(message, "f(x)", _viewed((6, 4, 36), (24, 36))).site is None
 
 
+def test_a_view_of_data_that_nobody_saw_is_named_where_there_is_one() -> None:
+    trace = trace_of(
+        Frame(0, "a.py", 3, "f", "x = x.view(-1, 72)"),
+        Stack(0, 0),
+        Act(0, "statement", facts='{"what":"inferred"}', stack=0),
+    )
+    message = "Expected input batch_size (12) to match target batch_size (6)."
+
+    assert told(message, "loss(net(x), y)", trace).site == Site("a.py:3", "x = x.view(-1, 72)")
+    assert explained(trace, message.replace("(6)", "(5)"), Site("a.py:9")) is None
+
+
 def _viewed(before: tuple[int, ...], now: tuple[int, ...]) -> Trace:
     return trace_of(
         Frame(0, "a.py", 3, "f", "x = x.view(-1, 72)"),

@@ -34,6 +34,25 @@ def reorders(tree: ast.Module) -> Iterator[Reordered]:
     yield from islice(found, MOST)
 
 
+def inferred(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Lines and functions of views whose first dim follows from the others: `x.view(-1, 784)`."""
+    found = (
+        (each.lineno, function)
+        for function, body in functions(tree)
+        for statement in own_statements(body)
+        for expression in ast.iter_child_nodes(statement)
+        if isinstance(expression, ast.expr)
+        for each in ast.walk(expression)
+        if isinstance(each, ast.Call) and _infers_the_first(each)
+    )
+    yield from islice(dict.fromkeys(found), MOST)
+
+
+def _infers_the_first(call: ast.Call) -> bool:
+    named = isinstance(call.func, ast.Attribute) and call.func.attr in VIEWS
+    return named and len(call.args) > 1 and ast.unparse(call.args[0]) == "-1"
+
+
 def _of_a_function(statements: list[ast.stmt], function: str) -> Iterator[Reordered]:
     shapes: dict[str, tuple[str, ...]] = {}
     for statement in sorted(statements, key=lambda each: each.lineno):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.reorders import reorders
+from gradscope.record.acts.source.reorders import inferred, reorders
 
 SCRIPT = """\
 def embed(x, y, z):
@@ -32,3 +32,16 @@ def test_dims_in_another_order_are_told() -> None:
     told = [line for line, text in enumerate(SCRIPT.splitlines(), 1) if "# told" in text]
 
     assert [each.line for each in reorders(ast.parse(SCRIPT))] == told
+
+
+INFERRED = """\
+def forward(self, x):
+    x = x.view(-1, 784)
+    if x.ndim:
+        x = self.a(x.reshape(-1, 4, 7)).view(8, -1)
+    return x.flatten(1).view(-1)
+"""
+
+
+def test_views_whose_first_dim_follows_are_told_once() -> None:
+    assert list(inferred(ast.parse(INFERRED))) == [(2, "forward"), (4, "forward")]
