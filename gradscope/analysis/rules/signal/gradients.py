@@ -168,15 +168,34 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
     if huge:
         most = max(huge, key=lambda each: float(np.nanmax(each.rms)))
         _, site = _used(calls, most.tensor)
+        rounds, weight, line = _looped(calls)
+        loop = f"; {_name(trace, weight)} is applied {rounds} times in a step{at_(line)}" * bool(
+            rounds
+        )
         yield Found(
             message=f"Exploding gradient: that of {_name(trace, most.tensor)} (used at {site}) is "
-            f"{float(np.nanmax(most.rms)):.1g}, and {len(huge)} are above 1,000,000",
+            f"{float(np.nanmax(most.rms)):.1g}, and {len(huge)} are above 1,000,000{loop}",
             site=site,
             evidence=(most.evidence(trace),),
             why="a step along such a gradient throws the parameters far away",
             fix="clip gradients (torch.nn.utils.clip_grad_norm_), lower the scale of weights or of "
             "the data",
         )
+
+
+def _looped(calls: Calls) -> tuple[int, int, Site]:
+    """The weight that one line applies most often in its first step, how often, and where."""
+    found = 0, NONE, Site()
+    for every in calls.each_line(calls.called(*PRODUCTS)):
+        steps = calls.ops["step"][every]
+        of_step = [at for at, step in zip(every, steps.tolist(), strict=True) if step == steps[0]]
+        last = {*map(calls.origin_leaf, calls.inputs(of_step[-1]))}
+        shared = [t for t in map(calls.origin_leaf, calls.inputs(of_step[0])) if t in last]
+        shared = [t for t in shared if calls.needs_grad(t) and len(calls.shape(t)) > 1]
+        square = [t for t in shared if len({*calls.shape(t)}) == 1]
+        if square and len(of_step) >= LOOP and len(of_step) > found[0]:
+            found = len(of_step), square[0], calls.site(of_step[0])
+    return found
 
 
 def _grows(calls: Calls, numbers: Numbers) -> Found | None:
