@@ -169,9 +169,8 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
         most = max(huge, key=lambda each: float(np.nanmax(each.rms)))
         _, site = _used(calls, most.tensor)
         rounds, weight, line = _looped(calls)
-        loop = f"; {_name(trace, weight)} is applied {rounds} times in a step{at_(line)}" * bool(
-            rounds
-        )
+        loop = f" is applied {rounds} times in a step{at_(line)}"
+        loop = f"; {_name(trace, weight)}{loop}" if rounds else ""
         yield Found(
             message=f"Exploding gradient: that of {_name(trace, most.tensor)} (used at {site}) is "
             f"{float(np.nanmax(most.rms)):.1g}, and {len(huge)} are above 1,000,000{loop}",
