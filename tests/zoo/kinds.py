@@ -18,7 +18,7 @@ KINDS = {
     "non-finite": Kind(("non-finite-birth", "non-finite-seen")),
     # what nodes saved
     "written-in-place": Kind(("modified-in-place",), ("a leaf Variable that requires grad",)),
-    "written-unseen": Kind(("written-unseen",)),
+    "written-unseen": Kind(("written-unseen", "written-under-another-name")),
     "second-backward": Kind(("freed-graph",), ("backward through the graph a second time",)),
     # who trains what
     "graph-cut": Kind(
@@ -101,6 +101,7 @@ KINDS = {
     "duplicates-lost": Kind(("duplicates-lost",)),
     "broadcast": Kind(("accidental-broadcast",)),
     "batch-swallowed": Kind(("exception",)),
+    "batch-squeezed": Kind(("exception",)),
     "truncated": Kind(("truncated",)),
     "dtype-creep": Kind(("dtype-creep",)),
     "mixed-up-elements": Kind(("mixed-up-elements",)),
@@ -125,5 +126,7 @@ KINDS = {
     "averaged-the-wrong-way": Kind(("averaged-the-wrong-way",)),
     "nothing-loaded": Kind(("nothing-loaded",)),
     # custom functions
-    "wrong-backward": Kind(("wrong-backward",)),
+    "wrong-backward": Kind(("wrong-backward", "backward-writes-its-gradient")),
+    "output-on-ctx": Kind(("output-on-ctx",)),
+    "state-reset": Kind(("state-reset",)),
 }

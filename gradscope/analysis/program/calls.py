@@ -78,6 +78,11 @@ class Calls:
     def _module_names(self) -> dict[int, str]:
         return module_names(self.trace)
 
+    @property
+    def names(self) -> set[str]:
+        """Those that any call has."""
+        return {*self._texts.values()}
+
     # -- many -------------------------------------------------------------------------------------
 
     def called(self, *names: str) -> Ids:

@@ -132,6 +132,7 @@ def _hook_returned(trace: Trace, match: re.Match[str], _: Site) -> Explained:
 
 
 VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view", "flatten")
+FEW = 8
 RECENT = 200
 """So many views are looked at, from the last on."""
 
@@ -204,6 +205,23 @@ def _batch_swallowed(site: Site, now: Shape, before: Shape) -> Explained:
         else f"keep dim 0: `x.flatten(1)`, or `x.view({before[0]}, -1)`",
         site if site.place else None,
     )
+
+
+def _squeezed(trace: Trace, _: re.Match[str], __: Site) -> Explained | None:
+    """A dim is missing, or is another: squeeze() may have taken away that of a batch of one."""
+    calls = trace.once(Calls)
+    for at_ in calls.with_tensors("squeeze")[: -FEW - 1 : -1].tolist():
+        now, before = calls.shape(calls.outputs(at_)[0]), calls.shape(calls.inputs(at_)[0])
+        site = calls.site(at_)
+        if before[:1] == (1,) and len(now) < len(before) and now and ".squeeze()" in site.text:
+            return Explained(
+                f"squeeze(){at(site)} made {now} of {before}: of a batch of one sample it takes "
+                "away dim 0, too",
+                _instead(site, ".squeeze()", ".flatten(1)" if len(now) == 1 else ".squeeze(-1)",
+                         "name the dim: `x.squeeze(-1)`"),
+                site if site.place else None,
+            )  # fmt: skip
+    return None
 
 
 def _not_multiplied(trace: Trace, match: re.Match[str], site: Site) -> Explained:
@@ -290,6 +308,9 @@ KINDS: tuple[tuple[str, Explain], ...] = (
     (rf"arget size {SIZE % 'wanted'} .* input size {SIZE % 'came'}", _other_batch),
     ((r"size of tensor a \((?P<came>\d+)\) must match the size of tensor b \((?P<wanted>\d+)\) "
       "at non-singleton dimension 0"), _other_batch),
+    ((r"match target batch_size \(1\)|size mismatch \(got input|Dimension out of range|"
+      r"must have the same number of dimensions|target size|at non-singleton dimension 0"),
+     _squeezed),
     (r"shapes cannot be multiplied \((\d+)x(\d+) and", _other_rows),
     (r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _not_multiplied),
     ((r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton "

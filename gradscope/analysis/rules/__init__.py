@@ -17,6 +17,7 @@ from gradscope.analysis.rules.graphs import (
     recomputed,
     retained_graphs,
     unused_graphs,
+    written_names,
     written_unseen,
 )
 from gradscope.analysis.rules.loop import (
@@ -82,6 +83,7 @@ TOPICS = (
     functions,
     kept_graphs,
     unused_graphs,
+    written_names,
     retained_graphs,
     pairs,
     recomputed,

@@ -98,3 +98,97 @@ def _straight_through(acts: Acts, act: Done) -> Found:
         certainty=Certainty.INFERRED,
         severity=Severity.NOTE,
     )
+
+
+@rule("GS902", "backward-writes-its-gradient", Severity.WARNING, needs="engine")
+def backward_writes_its_gradient(trace: Trace) -> Iterator[Found]:
+    """The backward of a custom Function writes in place into the gradient that it is given.
+
+    The engine may have given the same tensor to other nodes: behind a sum, both summands get one.
+    Whether they see what was written depends on the order in which they run.
+
+    Bad:
+        class Reverse(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.view_as(x)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad.neg_()
+        Reverse.apply(torch.ones(3, requires_grad=True) * 2).pow(2).sum().backward()
+
+    Good:
+        class Reverse(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.view_as(x)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return -grad
+        Reverse.apply(torch.ones(3, requires_grad=True) * 2).pow(2).sum().backward()
+    """
+    acts = trace.once(Acts)
+    for act in acts.of(Deed.FUNCTION):
+        if act.facts.get("found") == "writes":
+            site, name = acts.site(act), act.facts.get("type")
+            yield Found(
+                message=f"The backward of {name} writes in place into the gradient that it is "
+                f"given: {site}",
+                site=site,
+                evidence=(Evidence("act", act.id),),
+                why="other nodes may have been given the same tensor, as both summands of a sum "
+                "are, and take what was written for their gradient",
+                fix="return a new tensor: `grad * 2` instead of `grad.mul_(2)`; or write to "
+                "`grad.clone()`",
+                certainty=Certainty.CERTAIN,
+            )
+
+
+@rule("GS903", "output-on-ctx", Severity.WARNING, needs="engine")
+def output_on_ctx(trace: Trace) -> Iterator[Found]:
+    """The forward of a custom Function keeps its output as an attribute of ctx: a cycle.
+
+    The output leads to its node, and ctx is that node. Neither is freed with its step, and memory
+    grows until the garbage collector comes. `ctx.save_for_backward` keeps an output without that.
+
+    Bad:
+        class Exp(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.result = x.exp()
+                return ctx.result
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * ctx.result
+        Exp.apply(torch.ones(3, requires_grad=True) * 2).sum().backward()
+
+    Good:
+        class Exp(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                result = x.exp()
+                ctx.save_for_backward(result)
+                return result
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * ctx.saved_tensors[0]
+        Exp.apply(torch.ones(3, requires_grad=True) * 2).sum().backward()
+    """
+    acts = trace.once(Acts)
+    for act in acts.of(Deed.FUNCTION):
+        if act.facts.get("found") == "output-on-ctx":
+            site, name = acts.site(act), act.facts.get("name")
+            yield Found(
+                message=f"The forward of {act.facts.get('type')} keeps its output as `ctx.{name}` "
+                f"at {site}: a cycle, which holds the graph and its memory",
+                site=site,
+                evidence=(Evidence("act", act.id),),
+                why="the output leads to its node, and ctx is that node; a backward frees what was "
+                "saved by save_for_backward, and not what is an attribute",
+                fix="write `ctx.save_for_backward(…)` there, and `ctx.saved_tensors` in backward",
+                certainty=Certainty.CERTAIN,
+            )

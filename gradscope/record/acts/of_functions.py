@@ -18,7 +18,11 @@ from weakref import WeakKeyDictionary
 
 from gradscope.record.acts.kept_arrays import NotKept, keep
 from gradscope.record.acts.rerun import compared
-from gradscope.record.acts.source.lines import lines_of_gradient
+from gradscope.record.acts.source.lines import (
+    line_that_keeps,
+    line_that_writes,
+    lines_of_gradient,
+)
 from gradscope.record.acts.stand_ins import as_if_not_there
 from gradscope.record.notes.local_names import node_of
 from gradscope.trace.schema.acts import Deed
@@ -45,6 +49,9 @@ class Call:
     outputs: list[Any] = field(default_factory=list)
     gradients: list[Any] | None = None
     returned: list[Any] | None = None
+    versions: list[int | None] = field(default_factory=list)  # of its gradients
+    wrote: bool = False  # its backward, into a gradient that it was given
+    on_ctx: str = ""  # the attribute of ctx that is one of its outputs
 
 
 class Said(NamedTuple):
@@ -116,6 +123,9 @@ class OfFunctions:
         (node,) = nodes - {None}
         if getattr(node, "_forward_cls", None) is not function:
             return  # an output is a view, or was written to in place
+        kept = getattr(node, "__dict__", {}).items()
+        held = (name for name, each in kept if any(each is output for output in outputs))
+        call.on_ctx = next(held, "")
         try:
             call.outputs = [keep(e) if isinstance(e, torch.Tensor) else None for e in outputs]
         except NotKept:
@@ -135,7 +145,7 @@ class OfFunctions:
                 acts.guarded(self._arrived, call, gradients)
             returned = own(ctx, *gradients)
             if call is not None:
-                acts.guarded(self._returned, call, returned)
+                acts.guarded(self._returned, call, returned, gradients)
             return returned
 
         backward.__doc__, backward.__qualname__ = own.__doc__, own.__qualname__
@@ -143,12 +153,15 @@ class OfFunctions:
         return staticmethod(as_if_not_there(backward, "backward"))
 
     def _arrived(self, call: Call, gradients: tuple[Any, ...]) -> None:
+        call.versions = [None if each is None else each._version for each in gradients]
         try:
             call.gradients = [None if each is None else keep(each) for each in gradients]
         except NotKept:
             call.gradients = None
 
-    def _returned(self, call: Call, returned: Any) -> None:
+    def _returned(self, call: Call, returned: Any, gradients: tuple[Any, ...]) -> None:
+        now = [None if each is None else each._version for each in gradients]
+        call.wrote = now != call.versions
         all_ = returned if isinstance(returned, tuple) else (returned,)
         tensor = self._torch.Tensor
         if len(all_) < len(call.needs):
@@ -168,6 +181,14 @@ class OfFunctions:
             said = [said for each in whole for said in self._compared(each)]
             if said:
                 self._tell(function, max(said, key=lambda each: each.rank), len(whole))
+            for call in [each for each in calls if each.wrote][:1]:
+                line = line_that_writes(inspect.unwrap(function.backward))
+                self._tell_line(call, function.backward, line, len(calls), found="writes")
+            for call in [each for each in calls if each.on_ctx][:1]:
+                name = call.on_ctx
+                line = line_that_keeps(inspect.unwrap(function.forward), name)
+                facts = {"found": "output-on-ctx", "name": name}
+                self._tell_line(call, function.forward, line, len(calls), **facts)
 
     def _compared(self, call: Call) -> list[Said]:
         ranks = {"agrees": 1, "straight-through": 2, "deviates": 3}
@@ -175,14 +196,24 @@ class OfFunctions:
         return [Said(ranks.get(str(each["found"]), 0), call, each) for each in found]
 
     def _tell(self, function: Any, said: Said, calls: int) -> None:
-        sites = self._acts.session.sites
-        backward = inspect.unwrap(function.backward)
         facts = dict(said.facts)
         place = facts.pop("place", 0)
-        code, stack = backward.__code__, said.call.stack
-        for line in reversed(lines_of_gradient(backward, place)):
-            frame = sites.position(code.co_filename, line, code.co_qualname, backward.__globals__)
-            stack = sites._link(frame, stack)
+        lines = lines_of_gradient(inspect.unwrap(function.backward), place)
+        stack = self._stack(function.backward, lines, said.call.stack)
         self._acts.note(
             Deed.FUNCTION, None, stack=stack, type=function.__name__, calls=calls, **facts
         )
+
+    def _tell_line(self, call: Call, method: Any, line: int, calls: int, **facts: str) -> None:
+        """Of a class, what its own lines do to what the engine gives and keeps."""
+        stack, named = self._stack(method, [line], call.stack), call.function.__name__
+        self._acts.note(Deed.FUNCTION, None, stack=stack, type=named, calls=calls, **facts)  # type: ignore[arg-type]
+
+    def _stack(self, method: Any, lines: list[int], stack: int) -> int:
+        """Lines of a method, above those of a call."""
+        sites, own = self._acts.session.sites, inspect.unwrap(method)
+        code = own.__code__
+        for line in reversed(lines):
+            frame = sites.position(code.co_filename, line, code.co_qualname, own.__globals__)
+            stack = sites._link(frame, stack)
+        return stack

@@ -19,6 +19,7 @@ from gradscope.record.acts.source.averages import averages
 from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.filters import filters, reads
 from gradscope.record.acts.source.misspelt import misspelt
+from gradscope.record.acts.source.other_names import other_names
 from gradscope.record.acts.source.positions import positions
 from gradscope.record.acts.source.reorders import inferred, reorders
 from gradscope.record.acts.source.risks import risks
@@ -176,6 +177,9 @@ class WatchedActs:
             for line, function in inferred(tree) if OF_SIZES.search(str(error)) else ():
                 stack = sites.of_line(file, line, function)
                 note(Deed.STATEMENT, None, stack=stack, what="inferred")
+            for line, function, name, read in other_names(tree):
+                stack = sites.of_line(file, line, function)
+                note(Deed.STATEMENT, None, stack=stack, what="other-name", name=name, read=read)
             for line, function, apart in reads(tree):
                 stack = sites.of_line(file, line, function)
                 note(Deed.STATEMENT, None, stack=stack, what="reads-grad", apart=apart)

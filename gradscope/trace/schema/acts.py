@@ -87,17 +87,18 @@ class Deed(StrEnum):
     # steps; longest: steps behind one; stack: lines that store; callers: lines of that file which
     # call the function of the first
     STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
-    # not-entered, rebound, loop-variable, defaults, misspelt (meant)); stored; equated (of a load:
-    # two names of one module); sum (signs); term (name, of that sum, its place and side, off: the
-    # line of a no_grad around it); crossing (by), which makes a tensor of numbers; written-unseen
-    # (in place, under no_grad), filter (words that are sought in names: how; freezes: it decides
-    # what asks for gradients), reordered (dims: of its shape, which a view takes in another order),
-    # reads-grad (apart: in a function without a backward), factor (of a schedule: where what it
-    # multiplies rates with is returned), average (new, kept: the factor of what it was, in_place,
-    # swapped: it with its factors the other way round), risk (function; where a number was seen
-    # that is not finite: what makes one of some), positions (a table is added, cut to the size of
-    # its dim), inferred (a view whose first dim follows, of a program that ended with an
-    # error of sizes); name: the method's, variable's, attribute's
+    # computed, not-entered, rebound, loop-variable, defaults, misspelt (meant)); stored; equated
+    # (of a load: two names of one module); sum (signs); term (name, of that sum, its place and
+    # side, off: the line of a no_grad around it); crossing (by), which makes a tensor of numbers;
+    # written-unseen (in place, under no_grad), filter (words that are sought in names: how;
+    # freezes: it decides what asks for gradients), reordered (dims: of its shape, which a view
+    # takes in another order), reads-grad (apart: in a function without a backward), factor (of a
+    # schedule: where what it multiplies rates with is returned), average (new, kept: the factor of
+    # what it was, in_place, swapped: it with its factors the other way round), other-name (read:
+    # the line that reads it, behind this, which calls something with that tensor), risk (function;
+    # where a number was seen that is not finite: what makes one of some), positions (a table is
+    # added, cut to the size of its dim), inferred (a view whose first dim follows, of a program
+    # that ended with an error of sizes); name: the method's, variable's, attribute's
     WARNING = "warning"  # category, text
     NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one; made: when,
     # or with which sequence_nr, its node was made), the first of each line; parameters, gradients
@@ -106,7 +107,8 @@ class Deed(StrEnum):
     READ = "read"  # told at the end, of each line that read numbers with a history: by; the first
     # (up to four), the last (null where it was not finite), and how many times
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
-    # straight-through, not checked (why); stack: lines of its backward, the last is the call's
+    # straight-through, not checked (why), writes (into a gradient that it was given), output-on-ctx
+    # (name: of an attribute); stack: lines of its backward, or forward, the last is the call's
 
 
 @table("act")

@@ -50,23 +50,49 @@ def normalised_over_another_dim(trace: Trace) -> Iterator[Found]:
     for division, over in unit.values():
         if calls.stack(division) in told:
             continue
-        product = _compared_over_another(calls, division, over, unit)
+        compared = _compared_over_another if over == 0 or _is_matrix(calls, division) else _summed
+        product = compared(calls, division, over, unit)
         if product != NONE:
             told.add(calls.stack(division))
             yield _found(calls, division, over, product)
 
 
 def _over(calls: Calls, at: int) -> int:
-    """Over which dim a matrix was divided by its own norms; NONE: it was not."""
+    """Over which dim a matrix, or one for each sample, was divided by its own norms, or NONE."""
     inputs = calls.inputs(at)
     shape = calls.shape(calls.outputs(at)[0])
-    if len(inputs) != 2 or len(shape) != 2 or calls.shape(inputs[0]) != shape or 1 in shape:
+    if len(inputs) != 2 or len(shape) not in (2, 3) or 1 in shape:
+        return NONE
+    if calls.shape(inputs[0]) != shape:
         return NONE
     norm = calls.origin(inputs[1], BETWEEN)
     if norm == NONE or calls.name(norm) not in NORMS or calls.inputs(norm)[:1] != inputs[:1]:
         return NONE
     dims = calls.dims(norm)
-    return dims[0] if dims and len(dims) == 1 else NONE
+    if not dims or len(dims) != 1 or (len(shape) == 3 and dims != (1,)):
+        return NONE
+    return dims[0]
+
+
+def _is_matrix(calls: Calls, division: int) -> bool:
+    return len(calls.shape(calls.outputs(division)[0])) == 2
+
+
+def _summed(calls: Calls, division: int, _: int, unit: dict[int, tuple[int, int]]) -> int:
+    """A product of this (N, L, D) and another one, normalised alike, that sums over D; or NONE."""
+    pending, seen = [(calls.outputs(division)[0], 2)], set[int]()
+    while pending and len(seen) < FAR:
+        tensor, features = pending.pop()
+        for user in [each for each in calls.trained_users(tensor) if each not in seen]:
+            seen.add(user)
+            went_to = went(calls, user, tensor, features)
+            if calls.name(user) in PRODUCTS:
+                alike = all(calls.origin_leaf(each) in unit for each in calls.inputs(user))
+                if alike and went_to.fate is Fate.CONTRACTED:
+                    return user
+            elif went_to.fate is Fate.STAYS and calls.name(user) in SAME_NUMBERS:
+                pending.append((calls.outputs(user)[0], went_to.dim))
+    return NONE
 
 
 def _compared_over_another(
@@ -93,14 +119,16 @@ def _compared_over_another(
 
 def _found(calls: Calls, division: int, over: int, product: int) -> Found:
     site, shape = calls.site(division), calls.shape(calls.outputs(division)[0])
-    line = with_dim(site.text, 1 - over)
+    meant = 1 - over if len(shape) == 2 else 2
+    line = with_dim(site.text, meant)
+    each, sums = ("column", "row") if over == 0 or len(shape) == 3 else ("row", "column")
     return Found(
         message=f"Wrong dim: normalised over dim {over} at {site}, and compared over dim "
-        f"{1 - over} at {calls.site(product)}: the product holds no cosines",
+        f"{meant} at {calls.site(product)}: the product holds no cosines",
         site=site,
         evidence=(Evidence("op", calls.id(division)), Evidence("op", calls.id(product))),
-        why=f"of {shape}, each {'column' if over == 0 else 'row'} has length 1, and the product "
-        f"sums over the {shape[1 - over]} numbers of a {'row' if over == 0 else 'column'}",
-        fix=instead(line, site.text) if line else f"normalise over dim={1 - over}",
+        why=f"of {shape}, each {each} has length 1, and the product sums over the {shape[meant]} "
+        f"numbers of a {sums}" + ("; normalize() goes over dim 1 if told none" * (len(shape) == 3)),
+        fix=instead(line, site.text) if line else f"normalise over dim={meant}",
         certainty=Certainty.INFERRED,
     )

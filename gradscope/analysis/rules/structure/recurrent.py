@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.program.acts import Origins
+from gradscope.analysis.program.acts import Origin, Origins
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, GraphTask
 from gradscope.trace.trace import Trace
 
 LAYERS = frozenset(("RNN", "GRU", "LSTM"))
 LAST = -1
+CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
+ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 BATCH_FIRST = 4
 """So many arguments without a name leave `batch_first` as it is."""
 
@@ -115,5 +118,74 @@ def _found(calls: Calls, at: int, found: tuple[str, bool, int, int], times: int)
         if first
         else "take `out[-1]`; or, if data are (batch, steps, "
         "features), make the layer with batch_first=True",
+        certainty=Certainty.INFERRED,
+    )
+
+
+@rule("GS725", "state-reset", Severity.WARNING, needs="engine", reads=(*READS, "act"))
+def state_reset(trace: Trace) -> Iterator[Found]:
+    """A recurrent cell is given zeros for its state in every call: it remembers nothing.
+
+    The state was made inside of the loop over the steps, or not given at all.
+
+    Bad:
+        cell, head = torch.nn.GRUCell(3, 4), torch.nn.Linear(4, 1)
+        series = torch.arange(30.0).reshape(5, 2, 3) / 30
+        loss = 0
+        for x in series:
+            state = cell(x, torch.zeros(2, 4))
+            loss = loss + head(state).pow(2).mean()
+        loss.backward()
+
+    Good:
+        cell, head = torch.nn.GRUCell(3, 4), torch.nn.Linear(4, 1)
+        series = torch.arange(30.0).reshape(5, 2, 3) / 30
+        loss, state = 0, torch.zeros(2, 4)
+        for x in series:
+            state = cell(x, state)
+            loss = loss + head(state).pow(2).mean()
+        loss.backward()
+    """
+    calls, origins = trace.once(Calls), trace.once(Origins)
+    products: dict[int, list[int]] = defaultdict(list)  # by cell; each call of one makes two
+    for at in calls.with_tensors("addmm", "mm").tolist():
+        module = calls.module(at)
+        learns = calls.ops["node"][at] != NONE
+        if module is not None and module.type in CELLS and learns:
+            products[module.id].append(at)
+    backwards = max(len(trace.table(GraphTask)), 1)
+    for several in products.values():
+        zeros: list[tuple[int, Origin]] = []
+        for at in several:
+            module = calls.module(at)
+            own = (module.path.rpartition(".")[2], module.name) if module is not None else ()
+            made = (origins.of(each) for each in calls.inputs(at))
+            zeros += [
+                (at, each)
+                for each in made  # a cell that is given none makes zeros itself
+                if each is not None and (each.by in ZEROS or (each.by and each.by in own))
+            ][:1]
+        if 2 * len(zeros) == len(several) and len(zeros) >= FEW * backwards:
+            yield _reset(calls, zeros)
+
+
+FEW = 3
+"""So many calls for each backward, at least, are steps of a series."""
+
+
+def _reset(calls: Calls, zeros: list[tuple[int, Origin]]) -> Found:
+    (at, origin), many = zeros[0], len(zeros)
+    site, called = origin.site, calls.site(at)
+    again, made = (f", called at {called},", f"made at {site}") if called != site else ("", "")
+    made = made or f"it is given none at {site}"
+    return Found(
+        message=f"The state{calls.where(at)}{again} is zeros in each of its {many:,} calls, "
+        f"{made}: it remembers nothing",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)), Evidence("act", origin.act.id)),
+        why="a recurrent cell sees what came before in its state only; its recurrent weights get "
+        "no gradient, since they are multiplied with zeros",
+        fix="make the state once, before the loop over the steps, and give each call what the one "
+        "before returned: `state = cell(x, state)`",
         certainty=Certainty.INFERRED,
     )

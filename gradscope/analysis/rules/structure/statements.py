@@ -140,6 +140,20 @@ def _dropped(act: Done, site: Site, name: str) -> Found:
     )
 
 
+def _computed(act: Done, site: Site, name: str) -> Found:
+    code = _code(site)
+    ends = name == "return"
+    return Found(
+        message=f"`{code}`{at(site)} has no effect: what it computes is thrown away"
+        + (", and its function returns None" if ends else ""),
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why="an operator returns a new tensor, and leaves its operands as they are"
+        + ("; a hook that returns None changes no gradient" if ends else ""),
+        fix=f"write `return {code}`" if ends else "give what it returns to a name",
+    )
+
+
 def _not_entered(act: Done, site: Site, name: str) -> Found:
     return Found(
         message=f"`{_code(site)}`{at(site)} has no effect: the context is made, and not entered",
@@ -195,6 +209,7 @@ def _defaults(act: Done, site: Site, name: str) -> Found:
 _IN_WORDS = {
     "not-called": _not_called,
     "dropped": _dropped,
+    "computed": _computed,
     "not-entered": _not_entered,
     "loop-variable": _loop_variable,
     "misspelt": _misspelt,

@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
-from gradscope.analysis.identity.sites import at, own_site, site_of
+from gradscope.analysis.identity.sites import Site, at, own_site, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
@@ -19,7 +19,7 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
 from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Node, Tensor, Version
+from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Node, Op, Tensor, Version
 from gradscope.trace.trace import Trace
 
 MOST_LOSSES = 3
@@ -31,7 +31,8 @@ def unused(trace: Trace) -> Iterator[Found]:
     """A layer is computed, and nothing that is made of it comes into a loss: it learns nothing.
 
     Its parameters are the optimizer's, it ran with gradients on, and nothing cut the graph behind
-    it: what it returned was dropped, or written over.
+    it: what it returned was dropped, or written over. Or it was never called, and another one of
+    the same shapes beside it is called on two lines.
 
     Bad:
         class Net(torch.nn.Module):
@@ -83,6 +84,51 @@ def unused(trace: Trace) -> Iterator[Found]:
             by_line.setdefault(place, (first, set()))[1].add(tensor)
     for act, lost in by_line.values():
         yield _found(training, act, lost)
+    yield from _called_instead(training, missing, set(ran))
+
+
+def _called_instead(training: Training, missing: set[int], ran: set[int]) -> Iterator[Found]:
+    """Layers that nobody called, where one of the same shapes beside them is called twice."""
+    trace, modules = training.trace, training.trace.table(Module)
+    shapes = {each: _shapes(trace, modules.row(each)) for each in modules["id"].tolist()}
+    for id in dict.fromkeys(training.parameters.get(each, NONE) for each in sorted(missing)):
+        idle = modules.row(id) if modules.has(id) and id not in ran else None
+        if idle is None or idle.parent not in ran or not missing.issuperset(idle.parameters):
+            continue
+        for other in trace.rows(Module):
+            beside = other.parent == idle.parent and other.type == idle.type and other.id in ran
+            if beside and shapes[other.id] == shapes[id] and len(found := _lines(trace, other)) > 1:
+                yield _never_called(training, idle, other, found)
+                break
+
+
+def _shapes(trace: Trace, module: Module) -> list[tuple[int, ...]]:
+    tensors = trace.table(Tensor)
+    return [tensors.row(each).shape for each in module.parameters if tensors.has(each)]
+
+
+def _lines(trace: Trace, module: Module) -> list[Site]:
+    """The lines that call a module with gradients on."""
+    ops = trace.table(Op)
+    stacks = distinct(ops["stack"][(ops["module"] == module.id) & (ops["node"] != NONE)]).tolist()
+    sites = {site.place: site for each in stacks if (site := own_site(trace, each)).place}
+    return sorted(sites.values(), key=lambda each: each.line)
+
+
+def _never_called(training: Training, idle: Module, other: Module, sites: list[Site]) -> Found:
+    own, its = (each.path.rpartition(".")[2] for each in (idle, other))
+    last = sites[-1]
+    better = re.sub(rf"\b{re.escape(its)}\b", own, code_of(last.text))
+    return Found(
+        message=f"{training.named(idle.parameters)} get no gradient: `{own}` is never called, and "
+        f"`{its}`, which has the same shapes, is called{' and'.join(map(at, sites))}",
+        site=last,
+        evidence=few_tensors(training.trace, idle.parameters),
+        why=f"the optimizer holds them, and none of {training.backwards} backwards came to them; "
+        f"the weights of `{its}` do the work of both",
+        fix=f"write `{better}`" if better != code_of(last.text) else f"call `{own}`",
+        certainty=Certainty.SUSPECTED,
+    )
 
 
 def _found(training: Training, act: Done, lost: set[int]) -> Found:

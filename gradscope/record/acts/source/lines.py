@@ -57,6 +57,51 @@ def lines_of_gradient(backward: FunctionType, place: int) -> list[int]:
     return lines
 
 
+def line_that_writes(backward: FunctionType) -> int:
+    """Where a backward writes in place into a gradient that it is given, or into what it calls so.
+
+    Into something else, if nothing else stands there; its first line, if nothing is written.
+    """
+    code = backward.__code__
+    found = _definition(code, tree_of(code.co_filename))
+    names = set(code.co_varnames[1 : code.co_argcount])
+    writes: list[tuple[bool, int]] = []
+    for each in [each for part in found.body for each in _own_statements(part)] if found else ():
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Name):
+            names |= _assigned(each) if each.value.id in names else set()
+        written = _written_in(each)
+        if written is not None:
+            writes.append((written not in names, each.lineno))  # type: ignore[attr-defined]
+    return min(writes, default=(True, code.co_firstlineno))[1]
+
+
+def _written_in(part: ast.AST) -> str | None:
+    """The name that is written in place: `g.mul_(2)`, `g *= 2`, `g[0] = 0`; None: nothing is."""
+    target: ast.AST | None = None
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+        named = part.func.attr
+        target = part.func.value if named.endswith("_") and not named.endswith("__") else None
+    elif isinstance(part, ast.AugAssign):
+        target = part.target
+    elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Subscript):
+        target = part.targets[0]
+    while isinstance(target, ast.Subscript | ast.Attribute):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def line_that_keeps(forward: FunctionType, name: str) -> int:
+    """Where a forward sets an attribute of ctx; its first line, if it does not."""
+    code = forward.__code__
+    found = _definition(code, tree_of(code.co_filename))
+    lines = [
+        each.lineno
+        for each in (ast.walk(found) if found else ())
+        if isinstance(each, ast.Attribute) and each.attr == name and isinstance(each.ctx, ast.Store)
+    ]
+    return min(lines, default=code.co_firstlineno)
+
+
 def lines_that_return(code: CodeType) -> list[int]:
     """Where a function returns something; of a lambda, where it stands."""
     tree = _definition(code, tree_of(code.co_filename))

@@ -40,11 +40,14 @@ OPTIMIZER = re.compile(r"(^|_)(opt|optim|optimi[sz]er|adamw?|sgd)(_|\d|$)")
 OF_MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffers"))
 
 
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
+
+
 class Idle(NamedTuple):
     """A statement that does nothing, or not what it says."""
 
     line: int
-    what: str  # not-called, dropped, not-entered, rebound, loop-variable, defaults
+    what: str  # not-called, dropped, computed, not-entered, rebound, loop-variable, defaults
     name: str  # of the method; or of the variable, or setting
     function: str
 
@@ -108,9 +111,12 @@ def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _idle(body: list[ast.stmt], function: str) -> Iterator[Idle]:
     every = list(own_statements(body))
+    tried = [part for each in every if isinstance(each, ast.Try | ast.With) for part in each.body]
     for each in every:
         if isinstance(each, ast.Expr):
             yield from _expression(each, function)
+            if isinstance(each.value, ast.BinOp) and each not in tried:
+                yield from _computed(each, function, body)
         elif isinstance(each, ast.Assign):
             yield from _rebound(each, every, function)
             yield from _defaults(each, function)
@@ -130,6 +136,15 @@ def _expression(statement: ast.Expr, function: str) -> Iterator[Idle]:
             yield Idle(line, "not-entered", name, function)
         elif name in NEW and not any(each.arg in ("out", "inplace") for each in value.keywords):
             yield Idle(line, "dropped", name, function)
+
+
+def _computed(statement: ast.Expr, function: str, body: list[ast.stmt]) -> Iterator[Idle]:
+    """`grad * 0.1`, which nobody takes: as the last statement, where a `return` is missing."""
+    operations = [each.op for each in ast.walk(statement) if isinstance(each, ast.BinOp)]
+    named = any(isinstance(each, ast.Name) for each in ast.walk(statement.value))
+    if named and all(isinstance(each, ARITHMETIC) for each in operations):
+        last = statement is body[-1] and function != "<module>"
+        yield Idle(statement.lineno, "computed", "return" if last else "", function)
 
 
 def _defaults(statement: ast.Assign, function: str) -> Iterator[Idle]:

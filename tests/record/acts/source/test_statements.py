@@ -25,6 +25,8 @@ class Net:
             x.softmax(0)  # dropped softmax
         except ValueError:
             self.eval  # not-called eval
+def weaken(grad):
+    grad * 0.1  # computed return
 """
 
 SOUND = """\
@@ -50,6 +52,10 @@ def train(model, optimizer, h, w, lr):
     model.eval()
     optimizer.param_groups[0]["lr"] = lr
     options.defaults["lr"] = lr
+    try:
+        h @ w
+    except RuntimeError:
+        first >> second
 """
 
 

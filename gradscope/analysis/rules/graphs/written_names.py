@@ -1,0 +1,87 @@
+"""Rules about tensors that have two names, and are written to by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.calls import Calls
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.structure.losses import READS
+from gradscope.trace.schema import NONE, Deed
+from gradscope.trace.trace import Trace
+
+
+@rule("GS306", "written-under-another-name", Severity.WARNING, needs="engine", reads=READS)
+def written_under_another_name(trace: Trace) -> Iterator[Found]:
+    """A tensor was kept by another name, and then written in place: that name has the new numbers.
+
+    `identity = x` makes no copy. An activation with `inplace=True` on `x` changes both, and nothing
+    raises where no derivative needs what was there.
+
+    Bad:
+        layer = torch.nn.Linear(3, 3)
+        x = layer(torch.ones(2, 3))
+        identity = x
+        out = torch.relu_(x)
+        (layer(out) + identity).sum().backward()
+
+    Good:
+        layer = torch.nn.Linear(3, 3)
+        x = layer(torch.ones(2, 3))
+        identity = x
+        out = torch.relu(x)
+        (layer(out) + identity).sum().backward()
+    """
+    acts, calls = trace.once(Acts), trace.once(Calls)
+    told = {
+        acts.site(act).place: act
+        for act in acts.of(Deed.STATEMENT)
+        if act.facts.get("what") == "other-name"
+    }
+    if not told:
+        return
+    for few, times in calls.few_of_each_line(_in_place(calls)):
+        act = told.get(calls.site(few[0]).place)
+        for at in few if act is not None else ():
+            if act is not None and (read := _read(calls, at, act)).place:
+                yield _found(calls, at, times, act, read)
+                break
+
+
+def _in_place(calls: Calls) -> Ids:
+    names = (each for each in calls.names if each.endswith("_") and not each.endswith("__"))
+    return calls.with_tensors(*names)
+
+
+def _read(calls: Calls, at: int, act: Done) -> Site:
+    """The line that reads the other name, if it takes what was written there; else none.
+
+    What the same line has made just before is nobody else's.
+    """
+    tensor = calls.outputs(at)[0]
+    maker = calls.maker(tensor)
+    if maker not in (NONE, at) and calls.stack(maker) == calls.stack(at):
+        return Site()
+    sites = (calls.site(each) for each in calls.users(tensor) if each > at)
+    return next((each for each in sites if each.line == act.facts.get("read")), Site())
+
+
+def _found(calls: Calls, at: int, times: int, act: Done, read: Site) -> Found:
+    name = act.facts.get("name")
+    site, by = calls.site(at), calls.name(at)
+    again = f", {times:,} times" if times > 1 else ""
+    return Found(
+        message=f"`{name}` was written to by its other name: {by}{calls.where(at)} at {site} "
+        f"writes in place{again}, and `{name}` has the new numbers, too",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)), Evidence("act", act.id)),
+        why=f"`{name} = …` gives the same tensor a second name and makes no copy; it is read at "
+        f"{read}, after that",
+        fix=f"write out of place there (no `inplace=True`, `{by.rstrip('_')}` for `{by}`), or keep "
+        f"`{name} = ….clone()`",
+        certainty=Certainty.INFERRED,
+    )

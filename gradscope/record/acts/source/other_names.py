@@ -1,0 +1,73 @@
+"""Where a program gives a tensor another name, calls something with it, and reads the other later.
+
+`identity = x`, `out = self.relu(x)`, `return out + identity`: what is wanted is `x` as it was.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from gradscope.record.acts.source.statements import functions, own_statements
+
+MOST = 50
+"""So many are told of a file."""
+
+
+class OtherName(NamedTuple):
+    """A call that is given a tensor which has another name, too, that is read later."""
+
+    line: int
+    function: str
+    name: str  # the other
+    read: int  # the line that reads it
+
+
+def other_names(tree: ast.Module) -> Iterator[OtherName]:
+    """Those of a file."""
+    found = (each for function, body in functions(tree) for each in _of_a_function(body, function))
+    yield from islice(found, MOST)
+
+
+def _of_a_function(body: list[ast.stmt], function: str) -> Iterator[OtherName]:
+    plain: list[ast.stmt] = [each for each in own_statements(body) if isinstance(each, _SIMPLE)]
+    plain.sort(key=lambda each: each.lineno)
+    for place, statement in enumerate(plain):
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
+            (target, *more), of = statement.targets, statement.value.id
+            if isinstance(target, ast.Name) and not more and target.id != of:
+                yield from _calls(plain[place + 1 :], target.id, of, function)
+
+
+def _calls(later: list[ast.stmt], name: str, of: str, function: str) -> Iterator[OtherName]:
+    """The first statement that calls something with it, as long as both are names of the same."""
+    for place, statement in enumerate(later):
+        given = any(_is_given(each, of) for each in ast.walk(statement))
+        rest = later[place + 1 :]
+        if given and name not in _names(statement, ast.Load):
+            read = next((each for each in rest if name in _names(each, ast.Load)), None)
+            if read is not None and not any(
+                name in _names(each, ast.Store) for each in rest[: rest.index(read)]
+            ):
+                yield OtherName(statement.lineno, function, name, read.lineno)
+            return
+        if {name, of} & _names(statement, ast.Store):
+            return
+
+
+def _is_given(part: ast.AST, name: str) -> bool:
+    """`f(x)`, `x.relu_()`."""
+    if not isinstance(part, ast.Call):
+        return False
+    owner = part.func.value if isinstance(part.func, ast.Attribute) else None
+    return any(isinstance(each, ast.Name) and each.id == name for each in (*part.args, owner))
+
+
+def _names(statement: ast.stmt, context: type[ast.expr_context]) -> set[str]:
+    every = (each for each in ast.walk(statement) if isinstance(each, ast.Name))
+    return {each.id for each in every if isinstance(each.ctx, context)}
+
+
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
