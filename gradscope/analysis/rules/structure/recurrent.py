@@ -6,12 +6,14 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.program.acts import Origin, Origins
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import NONE, GraphTask
+from gradscope.trace.schema import NONE, GraphTask, Module
 from gradscope.trace.trace import Trace
 
 LAYERS = frozenset(("RNN", "GRU", "LSTM"))
@@ -147,12 +149,13 @@ def state_reset(trace: Trace) -> Iterator[Found]:
         loss.backward()
     """
     calls, origins = trace.once(Calls), trace.once(Origins)
+    cells = [each.id for each in trace.rows(Module) if each.type in CELLS]
     products: dict[int, list[int]] = defaultdict(list)  # by cell; each call of one makes two
-    for at in calls.with_tensors("addmm", "mm").tolist():
-        module = calls.module(at)
-        learns = calls.ops["node"][at] != NONE
-        if module is not None and module.type in CELLS and learns:
-            products[module.id].append(at)
+    if cells:
+        places = calls.with_tensors("addmm", "mm")
+        its = np.isin(calls.ops["module"][places], cells) & (calls.ops["node"][places] != NONE)
+        for at in places[its].tolist():
+            products[int(calls.ops["module"][at])].append(at)
     backwards = max(len(trace.table(GraphTask)), 1)
     for several in products.values():
         zeros: list[tuple[int, Origin]] = []
