@@ -20,7 +20,7 @@ from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
 
-COST = 1.0
+COSTS = {"adam": 2.0, "rmsprop": 2.0, "sgd": 0.4}
 """Nanoseconds for one element."""
 DATA_OFFSET = 16
 """Where in an array object the address of its elements is."""
@@ -224,7 +224,7 @@ def stepped(name: str, options: Any, lists: Sequence[Sequence[Array]]) -> bool:
         some = (table, sizes) if whole else _some(table, ends - sizes, ends, (first, last), like)
         kernel(*some, constants, like, single)
 
-    spread(part, total, COST if total >= LARGE and not _has_doubles(table) else 0.0)
+    spread(part, total, COSTS[name] if total >= LARGE and not _has_doubles(table) else 0.0)
     return True
 
 

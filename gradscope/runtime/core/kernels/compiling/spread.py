@@ -7,7 +7,8 @@ Python's lock, and needs no other library. They start when the first array comes
 # Note [Cores that are not there]
 Whether a second thread helps is not known before: other programs may have the other cores, a
 container may be granted fewer than it sees, and for a while after a product of matrices BLAS's own
-threads keep them busy with waiting. So it is looked at afterwards. Where several threads took about
+threads keep them busy with waiting. So a piece for which no thread has come when the caller is done
+with its own is done by the caller. And it is looked at afterwards: where several threads took about
 as long as one would have, the next few arrays are left to the caller, twice as many each time.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import perf_counter_ns, thread_time_ns
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -32,10 +33,12 @@ Piece: TypeAlias = tuple[Part, int, int, Done]
 Worker: TypeAlias = "tuple[SimpleQueue[Piece], Counts]"
 
 LEAST: Final = 50_000
-"""Nanoseconds of work that a thread is woken for."""
+"""Nanoseconds of work that a thread is given which is awake."""
+WAKING: Final = 50_000
+"""So much more is worth to wake one."""
 WORTH: Final = 0.85
 """What share of the time that one thread would have taken is worth to do it again."""
-MOST_LEFT: Final = 64
+MOST_LEFT: Final = 16
 """So many arrays are left to the caller at most before several threads are tried again."""
 
 
@@ -45,6 +48,10 @@ class _Pool:
     def __init__(self) -> None:
         self.waiting: list[Worker] = []
         self.taken = allocate_lock()  # by one thread of the program; others compute by themselves
+
+    def is_awake(self) -> bool:
+        """Whether one of them looks for work."""
+        return bool(self.waiting) and self.waiting[0][1].is_awake()
 
     def workers(self, count: int) -> list[Worker]:
         """So many threads, which start here if they are not there."""
@@ -86,9 +93,9 @@ def spread(part: Part, count: int, cost: float, multiple: int = 1) -> None:
 def _spread(part: Part, count: int, cost: float, multiple: int) -> None:
     if _State.threads is None:
         _State.threads = blas_threads()
-    units = -(-count // multiple)
-    pieces = min(_State.threads, units, int(count * cost / LEAST))
-    pool = _State.pool
+    units, pool = -(-count // multiple), _State.pool
+    least = LEAST if pool.is_awake() else LEAST + WAKING
+    pieces = min(_State.threads, units, int(count * cost / least))
     if pieces > 1 and _State.left > 0:
         _State.left -= 1
         pieces = 1
@@ -113,12 +120,22 @@ def _run(part: Part, ends: list[int], workers: list[Worker]) -> None:
         part(0, ends[0])
         here = thread_time_ns() - begin_here
     finally:
-        for _, counts in workers:
-            counts.until_done()
-        errors = [error for _ in workers if (error := done.get()) is not None]
+        errors = [error for worker in workers if (error := _error_there(worker, done)) is not None]
     if errors:
         raise errors[0]
     _look_at(perf_counter_ns() - begin, here * len(ends))
+
+
+def _error_there(worker: Worker, done: Done) -> BaseException | None:
+    """Wait for a thread's piece, or do it here if the thread has not come for it yet."""
+    queue, counts = worker
+    try:
+        part, first, last, _ = queue.get_nowait()
+    except Empty:
+        counts.until_done()
+        return done.get()
+    counts.taken_back()
+    return _error_of(part, first, last)
 
 
 def _look_at(taken: int, by_one: int) -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 from _thread import get_ident
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from gradscope.runtime.core.kernels.windows.spans import regular
 from gradscope.runtime.core.kernels.windows.windows import windows
 from gradscope.runtime.core.state import settings
 
-DEAR = float(spread.LEAST)
+DEAR = float(spread.LEAST + spread.WAKING)
 """Nanoseconds for which a thread is woken."""
 
 
@@ -40,22 +41,29 @@ def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wake threads for the least work, so that small arrays show what large ones do."""
     monkeypatch.setattr(spread, "LEAST", 1)
+    monkeypatch.setattr(spread, "WAKING", 0)
 
 
 class Seen:
-    """Who made which part."""
+    """Who made which part; the caller waits with its own for so many others."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: int = 0) -> None:
         self.parts: list[tuple[int, int]] = []
         self.threads: set[int] = set()
+        self.others = others
+        self.come = threading.Semaphore(0)
 
     def __call__(self, first: int, last: int) -> None:
         self.parts.append((first, last))
         self.threads.add(get_ident())
+        if first:
+            self.come.release()
+        for _ in range(0 if first else self.others):
+            self.come.acquire()
 
 
-def spread_in(threads: int, count: int, multiple: int = 1) -> Seen:
-    seen = Seen()
+def spread_in(threads: int, count: int, multiple: int = 1, others: int = 0) -> Seen:
+    seen = Seen(others)
     set_kernel_threads(threads)
     spread.spread(seen, count, DEAR, multiple)
     seen.parts.sort()
@@ -63,11 +71,31 @@ def spread_in(threads: int, count: int, multiple: int = 1) -> Seen:
 
 
 def test_each_thread_makes_a_part() -> None:
-    seen = spread_in(3, 10)
+    seen = spread_in(3, 10, others=2)
 
     assert seen.parts == [(0, 3), (3, 6), (6, 10)]
     assert get_ident() in seen.threads
-    assert len(seen.threads) > 1
+    assert len(seen.threads) == 3
+
+
+def test_a_part_for_which_no_thread_comes_is_made_by_the_caller() -> None:
+    spread_in(2, 2, others=1)  # a thread is there
+    pool, held, free = spread._State.pool, threading.Event(), threading.Event()
+
+    def hold(first: int, last: int) -> None:
+        held.set()
+        free.wait()
+
+    queue, counts = pool.waiting[0]
+    queue.put((hold, 0, 1, SimpleQueue()))  # … and has something else to do
+    counts.given()
+    held.wait()
+    seen = spread_in(2, 2)
+    free.set()
+
+    assert seen.parts == [(0, 1), (1, 2)]
+    assert seen.threads == {get_ident()}
+    assert len(spread_in(2, 2, others=1).threads) == 2
 
 
 def test_parts_begin_at_multiples() -> None:
@@ -84,7 +112,7 @@ def test_one_thread_or_little_to_do_is_one_call_here() -> None:
 
 
 def test_after_several_threads_one_is_one_again() -> None:
-    assert len(spread_in(2, 10).threads) == 2
+    assert len(spread_in(2, 10, others=1).threads) == 2
     assert spread_in(1, 10).threads == {get_ident()}
 
 
@@ -93,7 +121,7 @@ def test_where_several_threads_do_not_help_the_caller_goes_on_alone(
 ) -> None:
     monkeypatch.setattr(spread, "WORTH", -1.0)
     set_kernel_threads(2)
-    parts = []
+    parts: list[int] = []
     for _ in range(9):
         seen = Seen()
         spread.spread(seen, 2, DEAR)
@@ -173,7 +201,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     read, write = os.pipe()
     child = os.fork()
     if not child:
-        seen = spread_in(2, 10)
+        seen = spread_in(2, 10, others=1)
         os.write(write, bytes([len(seen.parts), len(seen.threads)]))
         os._exit(0)
     os.close(write)

@@ -66,6 +66,7 @@ def test_a_product_has_the_same_bits_in_any_number_of_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spread, "LEAST", 1)
+    monkeypatch.setattr(spread, "WAKING", 0)
     monkeypatch.setattr(spread, "WORTH", float("inf"))
     runs: list[int] = []
     run = spread._run

@@ -96,6 +96,7 @@ def test_results_have_the_same_bits_in_any_number_of_threads(
     run = spread._run
     before = spread._State.threads
     monkeypatch.setattr(spread, "LEAST", 1)
+    monkeypatch.setattr(spread, "WAKING", 0)
     monkeypatch.setattr(spread, "WORTH", float("inf"))
     monkeypatch.setattr(spread, "_run", lambda *a: (runs.append(len(a[1])), run(*a))[1])
     try:
