@@ -61,10 +61,10 @@ def main() -> None:
         return
     import gradscope.runtime as ours
 
-    for _ in each_number_of_threads(torch, ours):
+    for threads in each_number_of_threads(torch, ours):
         for name, chain in CHAINS.items():
             if not chosen.wants(name):
                 continue
             pair = repeated(chain(ours)), repeated(chain(torch))
-            comparison = in_turn(*pair, rounds=41, warmups=3)
+            comparison = in_turn(*pair, rounds=41, warmups=3, threads=threads)
             report_ratio(f"5 × {OPERATIONS} × {name}", "PyTorch", comparison, LIMIT)

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import perf_counter
-from typing import Any
+from time import perf_counter, sleep
+from typing import Any, Final
+
+SPINNING: Final = 0.02
+"""Seconds after which no library's threads look for more work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,12 @@ def in_turn(
     *,
     rounds: int = 15,
     warmups: int = 2,
+    threads: int = 1,
 ) -> Comparison:
     """Run both in every round, so that what disturbs the machine disturbs both.
+
+    Where each runs in several threads, those of the one keep their cores for some milliseconds
+    behind its work, as the other's would: it is waited for that, and each is run again before.
 
     What is there before is frozen: a collection between two rounds would walk all of it, and a step
     of a millisecond would be measured with cold caches, as no loop of a program's has them.
@@ -44,7 +51,8 @@ def in_turn(
     gc.collect()
     gc.freeze()
     try:
-        pairs = [(seconds(ours), seconds(peer)) for _ in range(rounds)]
+        timed = seconds if threads == 1 else _by_itself
+        pairs = [(timed(ours), timed(peer)) for _ in range(rounds)]
     finally:
         gc.unfreeze()
     return Comparison(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
@@ -79,6 +87,14 @@ def processor() -> str:
     lines = known.read_text().splitlines() if known.exists() else []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{named[0] if named else platform.processor()}, {os.cpu_count()} cores"
+
+
+def _by_itself(run: Callable[[], object]) -> float:
+    """How long one run takes among others of its own."""
+    sleep(SPINNING)
+    run()
+    run()
+    return seconds(run)
 
 
 def seconds(run: Callable[[], object]) -> float:

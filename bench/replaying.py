@@ -34,12 +34,12 @@ def main() -> None:
     for threads in each_number_of_threads(torch, ours):
         for name, chain in CHAINS.items():
             if chosen.wants(name):
-                _compare(f"1,000 × {name}, replayed", chain, CHAIN_LIMIT, 31)
+                _compare(f"1,000 × {name}, replayed", chain, CHAIN_LIMIT, 31, threads)
         for name, limit in LIMITS.items():
             if not chosen.wants(name):
                 continue
             model = MODELS[name]
-            _compare(f"{name}, replayed", model.step, limit, model.rounds)
+            _compare(f"{name}, replayed", model.step, limit, model.rounds, threads)
             _compiled(name, threads)
 
 
@@ -78,7 +78,9 @@ def _by_pytorch(name: str, threads: int) -> None:
     print(f"{comparison.ratio:.2f} × its eager step; the first 3 calls take {took:.1f} s")
 
 
-def _compare(name: str, make: Callable[[Any], Any], limit: float, rounds: int) -> None:
+def _compare(
+    name: str, make: Callable[[Any], Any], limit: float, rounds: int, threads: int
+) -> None:
     import torch
 
     import gradscope.runtime as ours
@@ -93,7 +95,8 @@ def _compare(name: str, make: Callable[[Any], Any], limit: float, rounds: int) -
         return
     while not captured.plans[0].fusing_tried:
         captured()
-    report_ratio(name, "PyTorch", in_turn(captured, make(torch), rounds=rounds), limit)
+    times = in_turn(captured, make(torch), rounds=rounds, threads=threads)
+    report_ratio(name, "PyTorch", times, limit)
     report(f"{name}: its first {BEFORE} calls over eager ones", first / BEFORE / eager, 60, "×")
 
 

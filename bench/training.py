@@ -28,11 +28,13 @@ def main() -> None:
 
     import gradscope.runtime as ours
 
-    for _ in each_number_of_threads(torch, ours):
+    for threads in each_number_of_threads(torch, ours):
         for name, model in MODELS.items():
             if not chosen.wants(name):
                 continue
-            times = in_turn(model.step(ours), model.step(torch), rounds=model.rounds, warmups=5)
+            times = in_turn(
+                model.step(ours), model.step(torch), rounds=model.rounds, warmups=5, threads=threads
+            )
             report_ratio(name, "PyTorch", times, model.limit)
     for name in filter(chosen.wants, MODELS):
         mine, theirs = (float(_told(engine, name, "memory")) for engine in ENGINES)

@@ -20,7 +20,7 @@ from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
 
-COSTS = {"adam": 2.0, "rmsprop": 2.0, "sgd": 0.4}
+COSTS = {"adam": 2.0, "rmsprop": 2.0, "sgd": 0.1}
 """Nanoseconds for one element."""
 DATA_OFFSET = 16
 """Where in an array object the address of its elements is."""

@@ -7,7 +7,9 @@ lock. What it looks at are two counts, how many pieces were handed over and how 
 are hints and nothing else: what is to be done comes by the queue, from which it is taken in any
 case. The thread that waits for work gives way to nobody meanwhile: other libraries' threads spin,
 too, and would not give the core back for milliseconds, while a thread that is woken gets it at
-once. The caller, who has to go on as soon as can be, does give way, perhaps to that thread.
+once. But it does when it has told that its piece is done: who waits for that may wait for this very
+core, on which a thread that slept is woken at times. The caller, who has to go on as soon as can
+be, gives way, too, perhaps to that thread.
 
 Python's lock is waited for asleep, too. Who hands over a piece still has it until its own kernel
 begins, so who comes for the piece waits for so long before it asks for the lock; and that a piece
@@ -29,13 +31,12 @@ from gradscope.machine_code.language import External, increase, load, store
 
 GIVEN, DONE, AWAKE = 0, 128, 192
 """Where counts are, and whether the thread is awake, in bytes: apart, as two cores want them."""
-LOOKS: Final = 20_000
-"""So often it is looked for more, which takes some 100 microseconds."""
+LOOKS: Final = 60_000
+"""So often it is looked for more, which takes some 300 microseconds."""
 UNLOCKED: Final = 1_200
 """After so many more looks who gave a piece has given back Python's lock."""
-
 YIELDS: Final = 300
-"""So often it is looked whether a piece is done, which takes as long."""
+"""So often it is looked whether a piece is done, which takes some 100 microseconds."""
 
 let_go = External(PYTHON, "PyEval_SaveThread", 0)
 take_back = External(PYTHON, "PyEval_RestoreThread", 1, nothing=True)
@@ -48,6 +49,7 @@ def rest(self: int, nothing: int) -> int:
     thread = let_go()
     store(counts + AWAKE, 1)
     done = increase(counts + DONE, 1) + 1
+    give_way()
     while left > 0 and increase(counts + GIVEN, 0) <= done:
         left -= 1
     if left > 0:

@@ -8,8 +8,9 @@ Python's lock, and needs no other library. They start when the first array comes
 Whether a second thread helps is not known before: other programs may have the other cores, a
 container may be granted fewer than it sees, and for a while after a product of matrices BLAS's own
 threads keep them busy with waiting. So a piece for which no thread has come when the caller is done
-with its own is done by the caller. And it is looked at afterwards: where several threads took about
-as long as one would have, the next few arrays are left to the caller, twice as many each time.
+with its own is done by the caller. And it is looked at afterwards: where several threads, all of
+them awake, took about as long as one would have, the next few arrays are left to the caller, twice
+as many each time.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ Done: TypeAlias = "SimpleQueue[BaseException | None]"
 Piece: TypeAlias = tuple[Part, int, int, Done]
 Worker: TypeAlias = "tuple[SimpleQueue[Piece], Counts]"
 
-LEAST: Final = 50_000
+LEAST: Final = 30_000
 """Nanoseconds of work that a thread is given which is awake."""
-WAKING: Final = 50_000
+WAKING: Final = 70_000
 """So much more is worth to wake one."""
 WORTH: Final = 0.85
 """What share of the time that one thread would have taken is worth to do it again."""
@@ -112,10 +113,12 @@ def _spread(part: Part, count: int, cost: float, multiple: int) -> None:
 def _run(part: Part, ends: list[int], workers: list[Worker]) -> None:
     """Do the first piece here and the others there; come back when all are done."""
     done: Done = SimpleQueue()
-    begin, begin_here = perf_counter_ns(), thread_time_ns()
+    were_awake = all(counts.is_awake() for _, counts in workers)
+    begin = perf_counter_ns()
     for (queue, counts), first, last in zip(workers, ends, ends[1:], strict=False):
         queue.put((part, first, last, done))
         counts.given()
+    begin_here = thread_time_ns()
     try:
         part(0, ends[0])
         here = thread_time_ns() - begin_here
@@ -123,7 +126,8 @@ def _run(part: Part, ends: list[int], workers: list[Worker]) -> None:
         errors = [error for worker in workers if (error := _error_there(worker, done)) is not None]
     if errors:
         raise errors[0]
-    _look_at(perf_counter_ns() - begin, here * len(ends))
+    if were_awake:
+        _look_at(perf_counter_ns() - begin, here * len(ends))
 
 
 def _error_there(worker: Worker, done: Done) -> BaseException | None:

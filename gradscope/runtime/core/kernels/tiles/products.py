@@ -19,10 +19,10 @@ MULTIPLE: Final = 8
 """Rows of the largest tile."""
 COST: Final = 0.01
 """Nanoseconds for one product."""
-PART: Final = 192
-"""Columns that a thread makes together, at least: those of four tiles with the longest vectors."""
-WIDE: Final = 48
-"""Columns of one: parts begin at its multiples."""
+PART: Final = 96
+"""Columns that a thread makes together, at least: those of two tiles with the longest vectors."""
+VECTOR: Final = 16
+"""Columns of the longest vector: parts begin at its multiples."""
 
 
 @cache
@@ -48,7 +48,7 @@ def product(left: Array, right: Array, made: Array | None = None) -> Array:
     matrices = (*_flat(left), *_flat(right), made.reshape(-1), far, count)
     if columns >= 2 * PART:
         some = partial(_some_columns, matrices, (0, rows))
-        spread(some, columns, rows * count * COST, WIDE)
+        spread(some, columns, rows * count * COST, VECTOR)
     else:
         spread(partial(_some_rows, matrices, (0, columns)), rows, columns * count * COST, MULTIPLE)
     return made

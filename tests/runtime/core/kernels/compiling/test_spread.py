@@ -14,6 +14,7 @@ import pytest
 
 from gradscope.runtime.core.kernels.arrays import elementwise as plain, stepping
 from gradscope.runtime.core.kernels.compiling import spread
+from gradscope.runtime.core.kernels.compiling.awake import Counts
 from gradscope.runtime.core.kernels.compiling.spread import set_kernel_threads
 from gradscope.runtime.core.kernels.compiling.support import fast
 from gradscope.runtime.core.kernels.layers import attention, norms, rows
@@ -120,6 +121,7 @@ def test_where_several_threads_do_not_help_the_caller_goes_on_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spread, "WORTH", -1.0)
+    monkeypatch.setattr(Counts, "is_awake", lambda counts: True)
     set_kernel_threads(2)
     parts: list[int] = []
     for _ in range(9):
@@ -128,6 +130,21 @@ def test_where_several_threads_do_not_help_the_caller_goes_on_alone(
         parts.append(len(seen.parts))
 
     assert parts == [2, 1, 2, 1, 1, 2, 1, 1, 1]
+
+
+def test_a_thread_that_had_to_be_woken_is_no_sign_of_cores_that_are_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spread, "WORTH", -1.0)
+    monkeypatch.setattr(Counts, "is_awake", lambda counts: False)
+    set_kernel_threads(2)
+    parts: list[int] = []
+    for _ in range(3):
+        seen = Seen()
+        spread.spread(seen, 2, DEAR)
+        parts.append(len(seen.parts))
+
+    assert parts == [2, 2, 2]
 
 
 @pytest.mark.parametrize(("taken", "left"), [(50, 0), (84, 0), (86, 1), (200, 1)])
