@@ -124,8 +124,13 @@ def _around(threads: Ids, begin: Ids, end: Ids, order: Ids) -> Ids:
 
 def _may_touch(threads: Ids, begin: Ids, end: Ids, order: Ids) -> np.ndarray:
     """In this order, by thread and then by beginning: which calls have another before their end."""
+    every = distinct(threads)
     apart = max(int(end.max(initial=0)), int(begin.max(initial=0))) + 2
-    offset = apart * np.searchsorted(distinct(threads), threads[order])
+    if apart * (len(every) + 1) > np.iinfo(np.int64).max:  # times that no clock tells: their order
+        times = distinct(np.concatenate([begin, end]))
+        begin, end = np.searchsorted(times, begin), np.searchsorted(times, end)
+        apart = len(times) + 2
+    offset = apart * np.searchsorted(every, threads[order])
     first, last = begin[order] + offset, np.maximum(begin[order], end[order]) + offset
     touches = np.zeros(len(order), np.bool_)
     following, takes = first[1:], first[1:] < last[1:]  # what begins at an end is not before it

@@ -36,6 +36,20 @@ def test_a_call_stands_for_those_inside_it() -> None:
     assert calls.within == {0: 2}
 
 
+def test_times_may_be_as_late_as_a_trace_can_tell() -> None:
+    last = 2**63 - 1
+    calls = ForwardCalls(
+        trace_of(
+            Op(0, "Square", begin=0, end=last, inputs=(0,), outputs=(3,)),
+            Op(1, "mul", begin=last - 9, end=last - 5, inputs=(0, 0), outputs=(2,)),
+            Op(2, "sum", begin=last, end=last, thread=1, inputs=(3,), outputs=(4,)),
+        )
+    )
+
+    assert calls.id.tolist() == [0, 2]
+    assert calls.within == {0: 1}
+
+
 def test_those_inside_stand_by_themselves_where_only_they_tell_what_they_were_given() -> None:
     calls = ForwardCalls(
         trace_of(
