@@ -40,7 +40,7 @@ def lines_of_gradient(backward: FunctionType, place: int) -> list[int]:
     if found is None:
         last = [line for start, _, line in code.co_lines() if start in _returns(code)]
         return [max((line for line in last if line), default=code.co_firstlineno)]
-    inside = [each for part in found.body for each in _own_statements(part)]
+    inside = _inside(found)
     returns = [each for each in inside if isinstance(each, ast.Return) and each.value is not None]
     if not returns:
         return [found.lineno]
@@ -66,7 +66,7 @@ def line_that_writes(backward: FunctionType) -> int:
     found = _definition(code, tree_of(code.co_filename))
     names = set(code.co_varnames[1 : code.co_argcount])
     writes: list[tuple[bool, int]] = []
-    for each in [each for part in found.body for each in _own_statements(part)] if found else ():
+    for each in _inside(found) if found else ():
         if isinstance(each, ast.Assign) and isinstance(each.value, ast.Name):
             names |= _assigned(each) if each.value.id in names else set()
         written = _written_in(each)
@@ -106,10 +106,9 @@ def lines_that_return(code: CodeType) -> list[int]:
     """Where a function returns something; of a lambda, where it stands."""
     tree = _definition(code, tree_of(code.co_filename))
     if tree is not None:
-        inside = [each for part in tree.body for each in _own_statements(part)]
         return sorted(
             each.value.lineno
-            for each in inside
+            for each in _inside(tree)
             if isinstance(each, ast.Return) and each.value is not None
         )[:MOST]
     at = _returns(code)
@@ -133,8 +132,22 @@ def _definition(code: CodeType, tree: ast.AST | None) -> Definition | None:
     return None
 
 
+def _around(tree: ast.AST, line: int) -> Definition | None:
+    """The innermost function that a line stands in."""
+    around = (
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, Definition) and each.lineno < line <= (each.end_lineno or 0)
+    )
+    return max(around, key=lambda each: each.lineno, default=None)
+
+
+def _inside(definition: Definition) -> list[ast.AST]:
+    """What a function's body is made of, without what is inside functions in it."""
+    return [each for part in definition.body for each in _own_statements(part)]
+
+
 def _own_statements(part: ast.AST) -> list[ast.AST]:
-    """Those of a function, without what is inside functions in it."""
     if isinstance(part, ast.FunctionDef | ast.Lambda | ast.ClassDef):
         return []
     return [
@@ -211,19 +224,14 @@ def lines_that_store(stored: Stored, file: str, within: CodeType | None) -> list
 def lines_that_fill(line: int, file: str) -> list[int]:
     """Where a list is added to that a line gives another name: `self.states = fresh`."""
     tree = tree_of(file)
-    every = [] if tree is None else list(ast.walk(tree))
+    inner = None if tree is None else _around(tree, line)
     given = [
         each.value.id
-        for each in every
+        for each in (ast.walk(inner) if inner is not None else ())
         if isinstance(each, ast.Assign) and each.lineno == line and isinstance(each.value, ast.Name)
     ]
-    around = [
-        each for each in every
-        if isinstance(each, Definition) and each.lineno < line <= (each.end_lineno or 0)
-    ]  # fmt: skip
-    if not given or not around:
+    if not given or inner is None:
         return []
-    inner = max(around, key=lambda each: each.lineno)
     stored = Stored(given[0], attribute=False, held=True)
     adds = (each for each in ast.walk(inner) if isinstance(each, ast.Expr))
     return sorted(each.lineno for each in adds if _stores(each, stored) == 1)[:MOST]
@@ -288,14 +296,9 @@ def _is_empty(value: ast.expr) -> bool:
 def lines_that_call(line: int, file: str) -> list[int]:
     """Where the function that a line stands in is called by its name, if that is in few places."""
     tree = tree_of(file)
-    around = [
-        each
-        for each in ([] if tree is None else ast.walk(tree))
-        if isinstance(each, ast.FunctionDef) and each.lineno < line <= (each.end_lineno or 0)
-    ]
-    if tree is None or not around:
+    inner = None if tree is None else _around(tree, line)
+    if tree is None or inner is None:
         return []
-    inner = max(around, key=lambda each: each.lineno)
     calls = {
         each.lineno
         for each in ast.walk(tree)
