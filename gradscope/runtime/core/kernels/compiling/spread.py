@@ -116,6 +116,7 @@ def _run(part: Part, ends: list[int], workers: list[Worker]) -> None:
     were_awake = all(counts.is_awake() for _, counts in workers)
     begin = perf_counter_ns()
     for (queue, counts), first, last in zip(workers, ends, ends[1:], strict=False):
+        counts.keep_away()
         queue.put((part, first, last, done))
         counts.given()
     begin_here = thread_time_ns()
@@ -153,6 +154,7 @@ def _look_at(taken: int, by_one: int) -> None:
 
 def _work(queue: SimpleQueue[Piece], counts: Counts) -> None:
     """Do what comes, for ever: the process does not wait for this thread when it ends."""
+    counts.begin()
     while True:
         counts.rest()
         part, first, last, done = queue.get()

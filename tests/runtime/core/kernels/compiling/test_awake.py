@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from _thread import get_native_id
+
+import pytest
+
+from gradscope.runtime.core.kernels.compiling import awake
 from gradscope.runtime.core.kernels.compiling.awake import DONE, GIVEN, Counts
 
 
@@ -26,3 +33,43 @@ def test_nobody_waits_for_ever() -> None:
     counts.given()
     counts.until_done()
     assert told(counts) == (1, 0)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="threads can't be told where to run, or have one core",
+)
+def test_a_thread_keeps_away_from_the_core_that_its_caller_is_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts, end = Counts(), threading.Event()
+    begun, cores = threading.Event(), os.sched_getaffinity(0)
+
+    def work() -> None:
+        counts.begin()
+        begun.set()
+        end.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    assert counts.thread is not None
+    for core in sorted(cores)[:2]:  # the caller comes to another one
+        monkeypatch.setattr(awake, "_core", lambda core=core: core)
+        counts.keep_away()
+        assert os.sched_getaffinity(counts.thread) == cores - {core}
+    end.set()
+    thread.join()
+
+    assert counts.thread != get_native_id()
+    assert os.sched_getaffinity(0) == cores
+
+
+def test_a_thread_that_cannot_be_moved_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = Counts()
+    counts.thread = 2**22 + 1  # no thread has this number
+    monkeypatch.setattr(awake, "_core", lambda: 0)
+
+    counts.keep_away()
+
+    assert counts.away_from == 0
