@@ -210,11 +210,16 @@ def steps_forward(
     all_cells: Array,
     outputs: Array,
     order: Array,
+    first: int,
+    last: int,
 ) -> None:
     """All steps in this order: sums of inputs become gates; all cells and states are written.
 
-    The transpose of `weight` multiplies the state before a step.
+    The transpose of `weight` multiplies the state before a step. Of the batch, the rows from the
+    first to before the last are made.
     """
+    few = slice(first, last)
+    state, cells = state[few], cells[few]
     batch, n = state.shape
     panels, tables = _panels_of_transposed(weight), (np.arange(n), np.arange(n) * WIDE)
     rows = -(-batch // ROWS) * ROWS
@@ -223,8 +228,8 @@ def steps_forward(
     for t in order:
         _copy(state, left, batch, n)
         _multiply(left, panels, tables, 4 * n, more)
-        cell(gates[t], more, bias, cells, all_cells[t], outputs[t])
-        state, cells = outputs[t], all_cells[t]
+        before, cells, state = cells, all_cells[t, few], outputs[t, few]
+        cell(gates[t, few], more, bias, before, cells, state)
 
 
 @compiled
@@ -238,12 +243,16 @@ def steps_backward(
     to_cells: Array,
     sums: Array,
     order: Array,
+    first: int,
+    last: int,
 ) -> None:
     """All steps in this order, the last first: the gradients of all sums are written.
 
     Those of the last state and cells become those of the first. `right` multiplies the gradient of
-    a step's sums.
+    a step's sums. Of the batch, the rows from the first to before the last are made.
     """
+    few = slice(first, last)
+    to_state, to_cells = to_state[few], to_cells[few]
     batch, n = to_state.shape
     panels, tables = _panels(right), (np.arange(4 * n), np.arange(4 * n) * WIDE)
     rows = -(-batch // ROWS) * ROWS
@@ -252,9 +261,10 @@ def steps_backward(
     _copy(to_state, more, batch, n)
     for nr in range(len(order)):
         t = order[nr]
-        before = all_cells[order[nr + 1]] if nr + 1 < len(order) else first_cells
-        cell_backward(gates[t], all_cells[t], before, more, to_outputs[t], to_cells, sums[t])
-        _copy(sums[t], left, batch, 4 * n)
+        before = all_cells[order[nr + 1], few] if nr + 1 < len(order) else first_cells[few]
+        grads, made = (more, to_outputs[t, few], to_cells), sums[t, few]
+        cell_backward(gates[t, few], all_cells[t, few], before, *grads, made)
+        _copy(made, left, batch, 4 * n)
         _multiply(left, panels, tables, n, more)
     _copy(more, to_state, batch, n)
 
@@ -266,8 +276,7 @@ def warm() -> None:
     cell_backward(gates, small, small, small, small, small.copy(), gates.copy())
     first, several, every = small.copy(), small[None].copy(), gates[None].copy()
     order = np.zeros(1, np.intp)
-    steps_forward(
-        every, gates.reshape(4, 1), gates[0].copy(), first, small, several, several.copy(), order
-    )
-    rest = (first, first.copy(), every.copy(), order)
+    made = several, several.copy(), order, 0, 1
+    steps_forward(every, gates.reshape(4, 1), gates[0].copy(), first, small, *made)
+    rest = (first, first.copy(), every.copy(), order, 0, 1)
     steps_backward(every, gates.reshape(4, 1), small, several, several.copy(), *rest)

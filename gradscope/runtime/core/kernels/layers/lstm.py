@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.spread import spread
 from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, quiet
-from gradscope.runtime.core.kernels.tiles.products import product
+from gradscope.runtime.core.kernels.tiles.products import COST, product
 
 Cell = Callable[..., None]
 
@@ -132,12 +133,18 @@ def _order(steps: int, *, reverse: bool) -> Array:
     return np.arange(steps - 1, -1, -1) if reverse else np.arange(steps)
 
 
-def _steps_for(gates: Array, name: str) -> Any:
-    """What makes all steps: tiles, unless they are few, small, or large enough for BLAS."""
-    _, batch, wide = gates.shape
+def _run(plain: Callable[..., None], gates: Array, *others: Array) -> None:
+    """Make all steps: by tiles, unless they are few, small, or large enough for BLAS.
+
+    Rows of a batch have nothing to do with each other, so threads part them once for all steps.
+    """
+    steps, batch, wide = gates.shape
     if not _are_compiled(gates) or batch < FEWEST or batch * wide * wide >= 4 * TOGETHER:
-        return steps_forward if name == "steps_forward" else steps_backward
-    return getattr(fast(), name)
+        plain(gates, *others)
+    else:
+        kernels = fast()
+        some = partial(getattr(kernels, plain.__name__), gates, *others)
+        spread(some, batch, steps * wide * wide / 4 * COST, kernels.ROWS)
 
 
 def _step_for(gates: Array, plain: Cell) -> Cell:
@@ -187,8 +194,7 @@ def forward(
     bias = weights.biases(inputs.dtype)
     state, cells = np.ascontiguousarray(state), np.ascontiguousarray(cells)
     order = _order(steps, reverse=reverse)
-    by_time = (gates, of_state, bias, state, cells, all_cells, outputs, order)
-    _steps_for(gates, "steps_forward")(*by_time)
+    _run(steps_forward, gates, of_state, bias, state, cells, all_cells, outputs, order)
     last = order[-1]
     return outputs, outputs[last].copy(), all_cells[last].copy(), workspace
 
@@ -253,26 +259,21 @@ def _through_time(
     to_cells = np.array(to_last_cells, order="C")
     to_state = np.array(to_last, order="C")
     order = _order(steps, reverse=not reverse)
-    grads_of_outputs = np.ascontiguousarray(to_outputs)
-    run = _steps_for(gates, "steps_backward")
-    right = np.ascontiguousarray(of_state)
-    run(gates, right, first_cells, all_cells, grads_of_outputs, to_state, to_cells, sums, order)
+    made = (np.ascontiguousarray(to_outputs), to_state, to_cells, sums, order)
+    _run(steps_backward, gates, np.ascontiguousarray(of_state), first_cells, all_cells, *made)
     return sums, to_state, to_cells
 
 
 def _of_state(sums: Array, outputs: Array, state: Array, *, reverse: bool) -> Array:
     """The gradient of the weights of the state: each step's sums with the state before it."""
     steps, batch, width = outputs.shape
-    wide = sums.shape[2]
+    before = np.empty_like(outputs)
     if reverse:
-        later, before, first = sums[:-1], outputs[1:], sums[-1]
+        before[:-1], before[-1] = outputs[1:], state
     else:
-        later, before, first = sums[1:], outputs[:-1], sums[0]
-    made = first.T.dot(state)
-    if steps > 1:
-        count = (steps - 1) * batch
-        made += product(later.reshape(count, wide).T, before.reshape(count, width))
-    return np.asarray(made)
+        before[1:], before[0] = outputs[:-1], state
+    rows = steps * batch
+    return product(sums.reshape(rows, 4 * width).T, before.reshape(rows, width))
 
 
 def _wide(array: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradscope.runtime.core.kernels.compiling import spread
 from gradscope.runtime.core.kernels.compiling.support import Array
 from gradscope.runtime.core.kernels.layers import fast_lstm, lstm
 
@@ -76,15 +77,15 @@ def test_all_steps_at_once_are_those_one_by_one(batch: int, width: int, reverse:
     start, bias = [normal(i, batch, width) for i in (2, 3)], normal(4, 4 * width)
     start[0][0, 1] = np.nan
     forward, backward = [], []
-    for room in (fast_lstm, lstm):
+    for room, part in ((fast_lstm, (0, batch)), (lstm, ())):
         sums, made = gates.copy(), [np.empty(shape, np.float32) for _ in range(2)]
-        room.steps_forward(sums, weight, bias, *start, *made, order)
+        room.steps_forward(sums, weight, bias, *start, *made, order, *part)
         forward.append([sums, *made])
     sums, cells, _ = forward[1]
-    for room in (fast_lstm, lstm):
+    for room, part in ((fast_lstm, (0, batch)), (lstm, ())):
         given = [normal(i, batch, width) for i in (5, 6)]
         out = np.empty(wide, np.float32)
-        rest = (start[1], cells, normal(7, *shape), *given, out, order[::-1].copy())
+        rest = (start[1], cells, normal(7, *shape), *given, out, order[::-1].copy(), *part)
         room.steps_backward(sums, normal(8, 4 * width, width) / 8, *rest)
         backward.append([*given, out])
 
@@ -123,6 +124,37 @@ def test_a_layer_by_tiles_is_the_layer_in_float64(
         assert known is not None
         scale = np.abs(known).max()
         np.testing.assert_allclose(mine / scale, known / scale, rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("width", [21, 50, 128])
+@pytest.mark.parametrize("batch", [8, 9, 13, 16, 17, 24, 31, 33])
+def test_a_layer_has_the_same_bits_in_any_number_of_threads(
+    batch: int, width: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lstm, "LARGE", 1)
+    monkeypatch.setattr(spread, "LEAST", 1)
+    monkeypatch.setattr(spread, "WAKING", 0)
+    monkeypatch.setattr(spread, "WORTH", float("inf"))
+    cut: list[int] = []
+    run = spread._run
+    monkeypatch.setattr(spread, "_run", lambda *a: (cut.append(len(a[1])), run(*a))[1])
+    wide, steps = 4 * width, 3
+    shapes = [(steps, batch, 5), (wide, 5), (wide, width), (wide,), (wide,), *[(batch, width)] * 2]
+    x, *weights, state, cells = [normal(i, *shape) / 4 for i, shape in enumerate(shapes)]
+    learned, first = lstm.Weights(*weights), (state, cells)
+    found, before = [], spread._State.threads
+    for threads in (1, 2, 3):
+        spread.set_kernel_threads(threads)
+        made = lstm.forward(x, learned, *first, reverse=reverse)
+        grads = [normal(9, *each.shape) for each in made[:3]]
+        words = (grads, x, learned, first, made[0], made[3], [True] * 7)
+        back = lstm.backward(*words, reverse=reverse)
+        found.append([each.tobytes() for each in (*made, *back) if each is not None])
+    spread.set_kernel_threads(before)
+
+    assert max(cut, default=1) == min(3, -(-batch // fast_lstm.ROWS))
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("reverse", [False, True])
