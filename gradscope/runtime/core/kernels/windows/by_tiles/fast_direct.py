@@ -19,7 +19,15 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.compiling.support import Array
-from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, add_products, of_row
+from gradscope.runtime.core.kernels.tiles.tile import (
+    BYTES,
+    ROWS,
+    VECTORS,
+    add_products,
+    make_products,
+    of_row,
+)
+from gradscope.runtime.core.kernels.tiles.vectors import copy
 from gradscope.runtime.core.kernels.windows.fast_convolution import inside
 
 uint = np.uintp
@@ -32,6 +40,8 @@ STEPS = 256
 
 CHANNELS = 64
 """For so many input channels the gradient of the weight is made together."""
+HIGH = 64
+"""So many rows of it, at least, where nothing is added to their sums any more."""
 
 
 @inner
@@ -105,15 +115,22 @@ def _sum(
     sums: Array,
     of: Any,
 ) -> None:
-    """Add the products of so many steps to the sums of all rows."""
-    steps, rows, vectors, lanes = of
-    for vector in range(0, vectors, VECTORS):
+    """Add the products of so many steps to the sums of all rows, or begin the sums with them."""
+    steps, is_first, rows, vectors, lanes = of
+    vector = 0
+    while vector < vectors:
+        left = vectors - vector
+        some = 2 if left == 4 else min(left, VECTORS)  # no tile of one vector
         at = (begins[vector], begins[vector + 1], begins[vector + 2])
         for row in range(0, rows, ROWS):
             first = a_at[0] + min(row, rows - ROWS) * a_at[1]
             matrix = (a, first, a_at[1], a_steps, b, at, b_steps, (0, steps))
             to = (row * vectors + vector) * lanes
-            add_products(*matrix, sums, to, vectors * lanes, vectors - vector)
+            if is_first:
+                make_products(*matrix, sums, to, vectors * lanes, some)
+            else:
+                add_products(*matrix, sums, to, vectors * lanes, some)
+        vector += some
 
 
 @inner
@@ -163,7 +180,6 @@ def convolve(
         at += images * lines
         vectors = -(-lines * images * wide // lanes)
         plane = (lines + shifts) * images * wide + VECTORS * lanes
-        sums[:] = 0
         for channel in range(0, count_in, together):
             channels = min(together, count_in - channel)
             of_steps = (channel, channels, len(planes), plane, images * wide)
@@ -174,7 +190,7 @@ def convolve(
                 place = (planes[which, 0] + line * step, planes[which, 1])
                 of_lines = (lines + shifts, images, wide, all_in * height * width)
                 _lay(x, begin, (height, width), place, step, seen, nr * plane, of_lines)
-            of_sum = (steps, count_out, vectors, lanes)
+            of_sum = (steps, channel == 0, count_out, vectors, lanes)
             _sum(weight, weights, a_steps, seen, begins, b_steps, sums, of_sum)
         apart = (far * broad, all_out * tall * broad, far)
         for row in range(count_out):
@@ -242,11 +258,20 @@ def _put_weights(sums: Array, made: Array, kernel: Any, of: Any) -> None:
         # A tap is so far from the one before it in a line, and from the one above it.
         right, down = (channels, of_run * lanes) if merged else (of_run * lanes, 0)
         down = down if merged else kernel[1] * right
+        if taps == 1:
+            copy(sums, begin, made, to, channels)
+            continue
         for i in range(channels):
             for high in range(kernel[0]):
                 for wide in range(kernel[1]):
                     made[uint(to)] = sums[uint(begin + i + high * down + wide * right)]
                     to += 1
+
+
+@inner
+def _begin_of(part: int, parts: int, rows: Any) -> int:
+    """Where one of so many parts of the rows begins."""
+    return rows[0] + (rows[1] - rows[0]) * part // parts
 
 
 @compiled
@@ -283,14 +308,15 @@ def convolve_to_weight(
         vectors = of_run * kernel[0] * (1 if merged else kernel[1])
         begins = np.zeros(vectors + VECTORS, np.intp)
         _begins(kernel, dilation, (merged, of_run, lanes, far, broad), begins)
-        sums = np.zeros((-(-(rows[1] - rows[0]) // ROWS)) * ROWS * vectors * lanes, x.dtype)
+        sums = np.empty((-(-(rows[1] - rows[0]) // ROWS)) * ROWS * vectors * lanes, x.dtype)
         most = (max(1, min(high, STEPS // wide)), max(1, min(images, STEPS // (high * wide))))
         tall = (most[0] - 1) * stride + (kernel[0] - 1) * dilation[0] + 1
         seen = np.empty(most[1] * tall * broad * far + (VECTORS + kernel[1]) * lanes, x.dtype)
-        a_steps = np.empty(most[0] * most[1] * wide, np.intp)
-        b_steps = np.empty(most[0] * most[1] * wide, np.intp)
+        a_steps, b_steps = np.empty((2, most[0] * most[1] * wide), np.intp)
         blocks = -(-high // most[0])  # of lines, in each image
-        for at in range(-(-images // most[1]) * blocks):
+        last_at = -(-images // most[1]) * blocks - 1
+        parts = 1 if last_at else max(1, (rows[1] - rows[0]) // HIGH)
+        for at in range(last_at + 1):
             image, line = at // blocks * most[1], at % blocks * most[0]
             several, lines = min(most[1], images - image), min(most[0], high - line)
             tall = (lines - 1) * stride + (kernel[0] - 1) * dilation[0] + 1
@@ -300,14 +326,15 @@ def convolve_to_weight(
                 to = nr // channels * tall * broad * far + nr % channels
                 of_lines = (tall, broad, far, step)
                 _lay_channels(x, one * height * width, (height, width), place, seen, to, of_lines)
-            of_places = (several, lines, tall, broad, stride, far)
-            steps = _places((all_out, high, wide), of_places, a_steps, b_steps)
-            begin = (image * all_out * high + line) * wide + rows[0] * high * wide
-            grads = (begin, high * wide)
-            of_sum = (steps, rows[1] - rows[0], vectors, lanes)
-            _sum(grad, grads, a_steps, seen, begins, b_steps, sums, of_sum)
-        of = (merged, of_run, lanes, vectors, rows[0], rows[1], count_in, channel, channels)
-        _put_weights(sums, made, kernel, of)
+            steps = _places(target, (several, lines, tall, broad, stride, far), a_steps, b_steps)
+            for part in range(parts):
+                first, last = _begin_of(part, parts, rows), _begin_of(part + 1, parts, rows)
+                grads = (((image * all_out + first) * high + line) * wide, high * wide)
+                of_sum = (steps, at == 0, last - first, vectors, lanes)
+                _sum(grad, grads, a_steps, seen, begins, b_steps, sums, of_sum)
+                if at == last_at:
+                    of = (merged, of_run, lanes, vectors, first, last, count_in, channel, channels)
+                    _put_weights(sums, made, kernel, of)
 
 
 def warm() -> None:
