@@ -19,6 +19,8 @@ OPTIONS = {
     "adam, greatest": (ADAM._replace(shrink=0.9, weight_decay=0, maximize=True), 5),
     "adam, far": (ADAM._replace(mean_weight=0.7), 4),
     "rmsprop": (stepping.RMSpropOptions(0.1, 0.9, 1e-8, 0.1, 0, False, True), 3),
+    "rmsprop, moving": (stepping.RMSpropOptions(0.1, 0.9, 1e-8, 0.1, 0.9, False, False), 4),
+    "rmsprop, only centered": (stepping.RMSpropOptions(0.1, 0.4, 1e-2, 0, 0, True, True), 4),
     "rmsprop, centered": (stepping.RMSpropOptions(0.1, 0.4, 1e-2, 0, 0.9, True, False), 5),
 }
 
