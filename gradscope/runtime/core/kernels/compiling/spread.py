@@ -80,6 +80,13 @@ def set_kernel_threads(count: int | None) -> None:
     _State.left, _State.next_left = 0, 1
 
 
+def kernel_threads() -> int:
+    """In how many threads kernels run, where that pays."""
+    if _State.threads is None:
+        _State.threads = blas_threads()
+    return _State.threads
+
+
 def spread(part: Part, count: int, cost: float, multiple: int = 1) -> None:
     """Make `count` results by calls of `part`, in several threads where that pays.
 
@@ -92,11 +99,9 @@ def spread(part: Part, count: int, cost: float, multiple: int = 1) -> None:
 
 
 def _spread(part: Part, count: int, cost: float, multiple: int) -> None:
-    if _State.threads is None:
-        _State.threads = blas_threads()
     units, pool = -(-count // multiple), _State.pool
     least = LEAST if pool.is_awake() else LEAST + WAKING
-    pieces = min(_State.threads, units, int(count * cost / least))
+    pieces = min(kernel_threads(), units, int(count * cost / least))
     if pieces > 1 and _State.left > 0:
         _State.left -= 1
         pieces = 1

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
-from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.spread import kernel_threads, spread
 from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, quiet
 from gradscope.runtime.core.kernels.tiles.products import COST, product
 
@@ -126,7 +126,7 @@ def steps_backward(
 FEWEST: Final = 8
 """So many rows fill the largest tile."""
 TOGETHER: Final = 1 << 24
-"""A step of more products is better made by several threads, which BLAS has."""
+"""A step of more products may be made by many threads together, as BLAS does."""
 
 
 def _order(steps: int, *, reverse: bool) -> Array:
@@ -134,17 +134,26 @@ def _order(steps: int, *, reverse: bool) -> Array:
 
 
 def _run(plain: Callable[..., None], gates: Array, *others: Array) -> None:
-    """Make all steps: by tiles, unless they are few, small, or large enough for BLAS.
+    """Make all steps: by tiles, unless they are few or small, or better made by BLAS.
 
     Rows of a batch have nothing to do with each other, so threads part them once for all steps.
     """
     steps, batch, wide = gates.shape
-    if not _are_compiled(gates) or batch < FEWEST or batch * wide * wide >= 4 * TOGETHER:
+    if not _are_compiled(gates) or batch < FEWEST or _is_for_many(batch, wide):
         plain(gates, *others)
     else:
         kernels = fast()
         some = partial(getattr(kernels, plain.__name__), gates, *others)
         spread(some, batch, steps * wide * wide / 4 * COST, kernels.ROWS)
+
+
+def _is_for_many(batch: int, wide: int) -> bool:
+    """Whether BLAS parts a step among so many threads that it is done before tiles are.
+
+    There are no more threads than tiles have rows to part; one does what two of BLAS do.
+    """
+    most = min(kernel_threads(), -(-batch // FEWEST))
+    return batch * wide * wide >= 4 * TOGETHER and kernel_threads() > 2 * most
 
 
 def _step_for(gates: Array, plain: Cell) -> Cell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,35 @@ def test_a_layer_has_the_same_bits_in_any_number_of_threads(
 
     assert max(cut, default=1) == min(3, -(-batch // fast_lstm.ROWS))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("batch", "width", "threads", "way"),
+    [
+        (16, 512, 1, "tiles"),
+        (16, 512, 4, "tiles"),
+        (16, 512, 5, "BLAS"),
+        (64, 512, 16, "tiles"),
+        (16, 256, 64, "tiles"),
+        (8, 1024, 3, "BLAS"),
+        (7, 1024, 1, "BLAS"),
+    ],
+)
+def test_blas_makes_what_many_of_its_threads_make_sooner(
+    batch: int, width: int, threads: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    tiles = SimpleNamespace(ROWS=8, steps_forward=lambda *arrays: made.append("tiles"))
+    monkeypatch.setattr(lstm, "fast", lambda: tiles)
+    monkeypatch.setattr(lstm, "spread", lambda part, count, cost, multiple: part(0, count))
+    monkeypatch.setattr(spread._State, "threads", threads)
+
+    def steps_forward(*arrays: Array) -> None:
+        made.append("BLAS")
+
+    lstm._run(steps_forward, np.zeros((9, batch, 4 * width), np.float32))
+
+    assert set(made) == {way}
 
 
 @pytest.mark.parametrize("reverse", [False, True])
