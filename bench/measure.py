@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep
@@ -14,6 +15,8 @@ from typing import Any, Final
 
 SPINNING: Final = 0.02
 """Seconds after which no library's threads look for more work."""
+LOOP: Final = 0.01
+"""Seconds for which each is run before it is measured, at least once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,13 @@ def in_turn(
     *,
     rounds: int = 15,
     warmups: int = 2,
-    threads: int = 1,
+    threads: int | None = None,
 ) -> Comparison:
     """Run both in every round, so that what disturbs the machine disturbs both.
 
-    Where each runs in several threads, those of the one keep their cores for some milliseconds
-    behind its work, as the other's would: it is waited for that, and each is run again before.
+    Steps of training, which say in how many threads they run, are run for a moment before one is
+    measured, as a program's loop runs them: the caches hold the engine's own arrays then. The other
+    engine's threads keep their cores for some milliseconds behind its work: it is waited for that.
 
     What is there before is frozen: a collection between two rounds would walk all of it, and a step
     of a millisecond would be measured with cold caches, as no loop of a program's has them.
@@ -51,7 +55,7 @@ def in_turn(
     gc.collect()
     gc.freeze()
     try:
-        timed = seconds if threads == 1 else _by_itself
+        timed = seconds if threads is None else partial(_in_loop, threads=threads)
         pairs = [(timed(ours), timed(peer)) for _ in range(rounds)]
     finally:
         gc.unfreeze()
@@ -89,11 +93,14 @@ def processor() -> str:
     return f"{named[0] if named else platform.processor()}, {os.cpu_count()} cores"
 
 
-def _by_itself(run: Callable[[], object]) -> float:
-    """How long one run takes among others of its own."""
-    sleep(SPINNING)
+def _in_loop(run: Callable[[], object], threads: int) -> float:
+    """How long one run takes behind others of its own."""
+    if threads > 1:
+        sleep(SPINNING)
+    end = perf_counter() + LOOP
     run()
-    run()
+    while perf_counter() < end:
+        run()
     return seconds(run)
 
 

@@ -74,7 +74,9 @@ def _by_pytorch(name: str, threads: int) -> None:
     for _ in range(3):
         compiled()
     took = perf_counter() - begin
-    comparison = in_turn(compiled, model.step(torch), rounds=model.rounds, warmups=3)
+    comparison = in_turn(
+        compiled, model.step(torch), rounds=model.rounds, warmups=3, threads=threads
+    )
     print(f"{comparison.ratio:.2f} × its eager step; the first 3 calls take {took:.1f} s")
 
 

@@ -17,8 +17,8 @@ FEWEST: Final = (32, 64, 16)
 """Rows, steps and columns below which too much of the work would be for nothing."""
 MULTIPLE: Final = 8
 """Rows of the largest tile."""
-COST: Final = 0.01
-"""Nanoseconds for one product."""
+COST: Final = 0.02
+"""Nanoseconds for one product on most processors; half of it on those with the widest vectors."""
 PART: Final = 96
 """Columns that a thread makes together, at least: those of two tiles with the longest vectors."""
 VECTOR: Final = 16
