@@ -162,8 +162,8 @@ class InScripts:
     It answers False for a frame inside of none.
     """
 
-    nodes_run_in: tuple[str, ...] = ()
-    """Of these: a file, and functions called there, that run a node's function, which may fail."""
+    nodes_run_in: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """How the files begin in which a node's function is called, which may fail, and its names."""
 
 
 class Engine(Protocol):

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import gradscope.runtime
-from gradscope.runtime.core.autograd.engine import engine, evaluate
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.autograd.engine import engine, evaluate, evaluators
 from gradscope.runtime.core.calls.declare import node_class
 from gradscope.runtime.core.rows.operation import REGISTRY
 
@@ -31,7 +32,8 @@ def line(where: str, right: str, wrong: str) -> Plant:
         found = function_at(where)
         monkeypatch.setattr(found, "__code__", rewritten(found, right, wrong))
         if found is evaluate.evaluate_function:  # each class of nodes has a copy of the code
-            monkeypatch.setattr(engine, "evaluators", type(evaluate.evaluators)())
+            for table in ("watched", "unwatched"):
+                monkeypatch.setattr(engine, table, evaluators.Watched())
 
     return plant
 
@@ -94,11 +96,14 @@ def derivative(op: str, change: Callable[..., tuple[Any, ...]]) -> Plant:
     return plant
 
 
-def in_roads(right: str, wrong: str, *names: str) -> Plant:
+ROADS = ("fast", "number", "full")
+
+
+def in_roads(right: str, wrong: str, *names: str, roads: tuple[str, ...] = ROADS) -> Plant:
     """The same in the text from which the calls of these operations are made."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        for unbuilt in [each for name in names for each in _roads_of(REGISTRY[name].road)]:
+        for unbuilt in [each for name in names for each in _roads_of(name, roads)]:
             unbuilt.build()
             text = unbuilt.text()
             assert text.count(right) == 1, f"no {right} in {text}"
@@ -109,10 +114,29 @@ def in_roads(right: str, wrong: str, *names: str) -> Plant:
     return plant
 
 
-def _roads_of(function: Any) -> list[Any]:
+def in_evaluations(right: str, wrong: str) -> Plant:
+    """The same in the texts by which nodes are evaluated while nobody watches.
+
+    A recording that has just ended leaves somebody who stands in for a moment (Note [In the middle
+    of a call] in record/from_runtime/paused.py): he is sent away.
+    """
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        probe.leave(None)
+        rightly = evaluators.text
+
+        def wrongly(count: int) -> str:
+            text = rightly(count)
+            assert right in text
+            return text.replace(right, wrong)
+
+        monkeypatch.setattr(evaluators, "text", wrongly)
+        monkeypatch.setattr(engine, "unwatched", evaluators.Unwatched())
+
+    return plant
+
+
+def _roads_of(name: str, roads: tuple[str, ...]) -> list[Any]:
     """Where the texts of an operation's roads come from, and the functions that have their code."""
-    scope = function.__globals__
-    return [scope[f"unbuilt_{kind}"] for kind in ROADS if f"unbuilt_{kind}" in scope]
-
-
-ROADS = ("fast", "number", "full")
+    scope = REGISTRY[name].road.__globals__
+    return [scope[f"unbuilt_{kind}"] for kind in roads if f"unbuilt_{kind}" in scope]

@@ -160,7 +160,7 @@ class Signals:
 def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: float) -> bool:
     """Whether a signal that finds the program here may interrupt it, after so many seconds."""
     at_work = in_node = False
-    evaluate, runs = engine.nodes_run_in[:1], engine.nodes_run_in[1:]
+    evaluate, runs = engine.nodes_run_in
     innermost, called = True, ""
     while frame is not None:
         code = frame.f_code
@@ -170,7 +170,7 @@ def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: 
             return False
         if innermost and code.co_filename.startswith(engine.files):
             at_work = True
-            in_node = in_node or (code.co_filename in evaluate and called in runs)
+            in_node = in_node or (code.co_filename.startswith(evaluate) and called in runs)
         elif not is_below(code):
             innermost = False
         called = code.co_name

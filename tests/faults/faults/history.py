@@ -69,6 +69,18 @@ SAVED: dict[str, Plant] = {
         "saved.tensor = None",
         "saved.tensor = tensor",
     ),
+    "a saved result that keeps its own node alive, on the short road": in_roads(
+        "kept.tensor = kept.hooks = kept.edge = None",
+        "kept.tensor = made; kept.hooks = kept.edge = None",
+        *("tanh", "exp"),
+        roads=("fast",),
+    ),
+    "a saved result whose writes nobody counts": in_roads(
+        "kept.versions = versions",
+        "kept.versions = VersionCounter()",
+        *("tanh", "exp"),
+        roads=("fast",),
+    ),
     "a saved input that comes back as another tensor": line(
         "core.tensors.saved.saved_variable.unpack_tensor",
         "unpack_array(node, value, slot)\n        return value",

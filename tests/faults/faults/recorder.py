@@ -9,25 +9,39 @@ import pytest
 from gradscope.record.from_runtime import source
 from gradscope.record.from_runtime.cold import catalog
 from gradscope.record.from_runtime.hot import runtime_probe as native
+from gradscope.runtime.core import probe as runtime_probe
 from gradscope.trace.shorthand import runs
 from tests.faults.planting import Plant
 
 
 def telling_of_gradients(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
-    """What is told of a gradient that was handed on goes through `wrong`."""
-    right = native.RuntimeProbe.__init__
+    """What is told of a gradient that was handed on goes through `wrong`.
 
-    def init(self: Any, *what: Any) -> None:
-        right(self, *what)
-        noted, count = self.sent, [0]
+    A process that has recorded for long notes by C functions from a recording's beginning.
+    """
+    right, compiled = native.RuntimeProbe.__init__, native.RuntimeProbe.compile
+
+    def spoil(probe: Any) -> None:
+        noted, count = probe.sent, [0]
 
         def sent(*told: Any) -> None:
             count[0] += 1
             wrong(noted, count[0], told)
 
-        self.sent = sent
+        probe.sent = sent
+
+    def init(self: Any, *what: Any) -> None:
+        right(self, *what)
+        spoil(self)
+
+    def compile(self: Any, functions: Any, *, unused: bool) -> None:
+        compiled(self, functions, unused=unused)
+        spoil(self)
+        if runtime_probe.here is self:
+            runtime_probe.take_callables(self)
 
     monkeypatch.setattr(native.RuntimeProbe, "__init__", init)
+    monkeypatch.setattr(native.RuntimeProbe, "compile", compile)
 
 
 def dropping(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gradscope.runtime.core.autograd.engine import accumulate_grad, evaluate, graph_task
 from gradscope.runtime.core.autograd.engine.engine import Engine
 from gradscope.runtime.core.graph import input_buffer
-from tests.faults.planting import Plant, line
+from tests.faults.planting import Plant, in_evaluations, line
 
 
 def keeps(value: bool) -> Plant:
@@ -61,6 +61,7 @@ ORDER: dict[str, Plant] = {
         "task.base_key - following.sequence_nr",
         "task.base_key + following.sequence_nr",
     ),
+    "the oldest node first, unwatched": in_evaluations("task.base_key - n_", "task.base_key + n_"),
     "leaves that run last": line(
         "core.autograd.engine.accumulate_grad.AccumulateGrad.__init__",
         "self.sequence_nr = LAST",
@@ -147,6 +148,12 @@ KEPT: dict[str, Plant] = {
         "node._saved = node._saved if task.keep_graph else None\n"
         "        outputs = node.run_arrays(inputs) if raw",
     ),
+    "a node that keeps what it saved, unwatched": in_evaluations(
+        "node._saved and not task.keep_graph", "False"
+    ),
+    "a node that releases what is kept, unwatched": in_evaluations(
+        "node._saved and not task.keep_graph", "node._saved"
+    ),
 }
 
 SUMS: dict[str, Plant] = {
@@ -185,6 +192,23 @@ SUMS: dict[str, Plant] = {
         "run(node, grads, raw=raw)",
     ),
 }
+
+ONE_BY_ONE: dict[str, Plant] = {
+    "a count that stays, unwatched": in_evaluations("counts[n_0] = left", "pass"),
+    "a buffer that is forgotten, unwatched": in_evaluations(
+        "buffer = waiting.pop(n_0, None)", "buffer = None"
+    ),
+    "gradients sent to each other's nodes, unwatched": in_evaluations(
+        "g_0, g_1, = outputs", "g_1, g_0, = outputs"
+    ),
+    "a gradient sent to the first input, unwatched": in_evaluations(
+        "wide_buffer(n_0, nr_0, g_0)", "wide_buffer(n_0, 0, g_0)"
+    ),
+    "a gradient that need not fit, unwatched": in_evaluations("g_0.shape != shape", "False"),
+    "a dtype that need not fit, unwatched": in_evaluations("g_0.dtype is not dtype", "False"),
+    "hooks that nobody hears, unwatched": in_evaluations("node._extra is not None", "False"),
+}
+"""Of the texts for nodes that nobody watches."""
 
 LEAVES: dict[str, Plant] = {
     "an old gradient that is overwritten": line(
@@ -277,4 +301,4 @@ ENDS: dict[str, Plant] = {
     ),
 }
 
-RUNS = {**ORDER, **ASKED, **KEPT, **SUMS, **LEAVES, **HEARD, **ENDS}
+RUNS = {**ORDER, **ASKED, **KEPT, **SUMS, **ONE_BY_ONE, **LEAVES, **HEARD, **ENDS}

@@ -11,7 +11,7 @@ from gradscope.record.from_runtime.script.aliases import HOMES, explain_missing,
 from gradscope.record.from_runtime.script.fresh_runtime import fresh_state
 from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.source import InScripts
-from gradscope.runtime.core.autograd.engine import evaluate
+from gradscope.runtime.core.autograd.engine import evaluators
 from gradscope.runtime.core.state.frames import WRITTEN
 from gradscope.runtime.core.state.signal_handlers import when_back
 
@@ -29,5 +29,5 @@ ON_RUNTIME = InScripts(
     lent=tuple(HOMES.values()),
     files=(os.path.join(PACKAGE, "runtime", ""), WRITTEN),  # noqa: PTH118
     when_back=when_back,
-    nodes_run_in=(evaluate.__file__, "run_arrays", "run_tensors"),
+    nodes_run_in=(evaluators.FILES, ("run_arrays", "run_tensors")),
 )

@@ -27,6 +27,7 @@ from gradscope.runtime.core.rows.traits import FLOATS, Refused, attaches, rule_o
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors import placement
+from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 from gradscope.runtime.core.tensors.saved.saved_variable import (
     SavedVariable,
     save_input,
@@ -110,6 +111,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "refused": refused,
         "remember_writer": remember_writer,
         "SavedVariable": SavedVariable,
+        "VersionCounter": VersionCounter,
         "save_input": save_input,
         "save_output": save_output,
         "save_results": save_results,

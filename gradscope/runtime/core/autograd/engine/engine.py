@@ -13,8 +13,8 @@ from gradscope.runtime.core.autograd.engine import workers
 from gradscope.runtime.core.autograd.engine.evaluate import (
     evaluate_function,
     evaluate_in_anomaly_mode,
-    evaluators,
 )
+from gradscope.runtime.core.autograd.engine.evaluators import unwatched, watched
 from gradscope.runtime.core.autograd.engine.graph_task import Capture, ExecInfo, GraphTask
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
 from gradscope.runtime.core.autograd.modes.anomaly_mode import tell
@@ -177,7 +177,7 @@ class Engine:
         before = (state.task, state.node, state.grad_enabled)
         hooks, state.saved_hooks = state.saved_hooks, [*state.saved_hooks]
         state.reentrant_depth += 1
-        run, owner, ordinary = evaluate_function, None, False
+        run, owner, ordinary, short = evaluate_function, None, False, False
         try:
             while task.outstanding_tasks:
                 _, node, inputs, found = heappop(heap)
@@ -186,8 +186,11 @@ class Engine:
                     state.task, state.grad_enabled, state.context = owner, owner.create_graph, 0
                     run = evaluate_in_anomaly_mode if state.anomaly else evaluate_function
                     ordinary = run is ORDINARY
-                if ordinary:
-                    run = evaluators[node.__class__]
+                    short = ordinary and owner.raw and owner.exec_info is None
+                if short and probe.here is None:
+                    run = unwatched[node.__class__]
+                elif ordinary:
+                    run = watched[node.__class__]
                 state.node = node
                 try:
                     if owner.error is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappush
 from time import perf_counter_ns as clock
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -96,24 +95,6 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
         probe.ran(begin, ended, task, node, popped, released)
         if here.look is not None:
             here.look.over(node)
-
-
-class _Evaluators(dict[type, FunctionType]):
-    """`evaluate_function` for each class of nodes.
-
-    # Note [A copy for each class]
-    Python makes the code that reads an attribute fit the class of the object it met there before,
-    and where classes change from one node to the next it looks the attribute up each time, which
-    takes ten times as long. So each class has a copy of the code, which meets no other.
-    """
-
-    def __missing__(self, kind: type) -> FunctionType:
-        code, scope = evaluate_function.__code__.replace(), evaluate_function.__globals__
-        self[kind] = made = FunctionType(code, scope, evaluate_function.__name__)
-        return made
-
-
-evaluators = _Evaluators()
 
 
 def wide_buffer(node: Node, nr: int, grad: Any) -> list[Any]:

@@ -41,6 +41,7 @@ def node_lines(plan: Plan, saving: str) -> list[str]:
         f"node.next_functions = functions = ({', '.join(parts)},)",
         "node.sequence_nr = next(state.sequence)",
         *topological(plan, many),
+        *_kept_result(plan, saving),
         f"node._saved = {saved_tuple(plan, saving)}",
         "node._extra = None",
         "node.record_nr = 0",
@@ -87,6 +88,25 @@ def _topological(names: tuple[str, ...]) -> list[str]:
     return [*lines, "node.topological_nr = top + 1"]
 
 
+def _kept_result(plan: Plan, saving: str) -> list[str]:
+    """What `save_output` does with a result that is new, where no hook is to pack it."""
+    if not _keeps_new_result(plan, saving):
+        return []
+    return [
+        "made._versions = versions = new(VersionCounter)",
+        "kept = new(SavedVariable)",
+        "kept.tensor = kept.hooks = kept.edge = None",
+        "kept.array = result",
+        "kept.versions = versions",
+        "versions.value = kept.version = kept.nr = 0",
+    ]
+
+
+def _keeps_new_result(plan: Plan, saving: str) -> bool:
+    kept = any(slot.kind == "output" for slot in plan.slots)
+    return kept and saving != "full" and plan.outputs == 1 and plan.kind == "plain"
+
+
 def saved_tuple(plan: Plan, saving: str) -> str:
     return "(" + "".join(f"{keep_slot(plan, slot, saving)}, " for slot in plan.slots) + ")"
 
@@ -110,7 +130,9 @@ def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
         return f"(a_{p.name}.shape{absent})"
     if slot.kind == "strides":
         return f"(a_{slot.source}.strides if e_{slot.source} else ())"
-    if slot.kind == "output":
+    if slot.kind == "output" and _keeps_new_result(plan, saving):
+        value = "kept"
+    elif slot.kind == "output":
         made = "made" if plan.outputs == 1 else f"made[{slot.index}]"
         value = f"save_output({made}, node, {slot.index}, state)"
     else:

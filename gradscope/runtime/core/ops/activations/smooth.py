@@ -29,6 +29,8 @@ from gradscope.runtime.core.ops.in_formulas import MINUS_TWO, ONE, function_alia
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
 
+ndarray, multiply, subtract = np.ndarray, np.multiply, np.subtract
+
 
 def _floats_only(name):
     return refuses("cbiu", f"\"{name}\" not implemented for '{{kind}}'")
@@ -39,8 +41,11 @@ def _tanh_backward(grad_output, output):
 
 
 def _through_tanh(grad, result):
-    if grad.__class__ is np.ndarray:  # what the word would come to, in fewer steps
-        return (ONE[result.dtype] - result * result) * grad
+    if grad.__class__ is ndarray:  # what the word would come to, in fewer steps
+        bent = multiply(result, result)
+        if bent.__class__ is ndarray:  # without dims it is a number
+            subtract(ONE[result.dtype], bent, bent)
+            return multiply(bent, grad)
     return w.tanh_backward(grad, result)
 
 

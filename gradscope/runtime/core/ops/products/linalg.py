@@ -37,6 +37,7 @@ from gradscope.runtime.core.rows.traits import AS_OPERANDS, MATRICES
 from gradscope.runtime.core.tensors.dims import text
 
 FLOAT32 = np.dtype(np.float32)
+ndarray = np.ndarray
 SMALL = 1 << 12
 """A left matrix of fewer elements is multiplied by NumPy without a question."""
 
@@ -75,33 +76,34 @@ def _mm(self, mat2):
     raise RuntimeError("self must be a matrix" if self.ndim != 2 else "mat2 must be a matrix")
 
 
-def _columns_first(shape, strides, itemsize):
-    """Whether a matrix lies in memory column by column.
+def _columns_first(shape, strides, grad):
+    """Whether a matrix lies in memory column by column; its gradient is of its dtype.
 
     See Note [Gradients laid out as what they belong to].
     """
+    itemsize = grad.itemsize
     return strides[0] == itemsize and strides[1] == shape[0] * itemsize
 
 
 def _left(grad, mat2, self_shape, self_strides):
     """The gradient of the left matrix of a product."""
-    itemsize = grad.itemsize
-    if self_strides[0] == itemsize and _columns_first(self_shape, self_strides, itemsize):
+    if self_strides[0] <= self_strides[1] and _columns_first(self_shape, self_strides, grad):
         return w.t(w.mm(mat2, w.t(grad)))
-    if grad.__class__ is np.ndarray:
-        small = grad.dtype is FLOAT32 and grad.size < SMALL
-        return grad.dot(mat2.T) if small else _product(grad, mat2.T)
+    if grad.dtype is FLOAT32 and grad.size < SMALL:  # an array's; a tensor's is another
+        return grad.dot(mat2.T)
+    if grad.__class__ is ndarray:
+        return _product(grad, mat2.T)
     return w.mm(grad, w.t(mat2))
 
 
 def _right(grad, self, mat2_shape, mat2_strides):
     """The gradient of the right one; `self` is the left one."""
-    itemsize = grad.itemsize
-    if mat2_strides[0] == itemsize and _columns_first(mat2_shape, mat2_strides, itemsize):
+    if mat2_strides[0] <= mat2_strides[1] and _columns_first(mat2_shape, mat2_strides, grad):
         return w.t(w.mm(w.t(grad), self))
-    if grad.__class__ is np.ndarray:
-        small = grad.dtype is FLOAT32 and self.size < SMALL
-        return self.T.dot(grad) if small else _product(self.T, grad)
+    if grad.dtype is FLOAT32 and self.size < SMALL:
+        return self.T.dot(grad)
+    if grad.__class__ is ndarray:
+        return _product(self.T, grad)
     return w.mm(w.t(self), grad)
 
 

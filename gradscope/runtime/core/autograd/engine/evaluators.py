@@ -1,0 +1,108 @@
+"""Which function evaluates the nodes of a class, while somebody watches and while nobody does.
+
+# Note [A copy for each class]
+Python makes the code that reads an attribute fit the class of the object it met there before, and
+where classes change from one node to the next it looks the attribute up each time, which takes ten
+times as long. So each class has a copy of the code, which meets no other.
+
+# Note [Gradients one by one]
+The same goes for the nodes that gradients go to: a loop over them meets the node of an operation
+and then that of a leaf. While nobody watches a backward on arrays, all of which is wanted, an
+operation's node is evaluated by a text that does what `evaluate_function` does then, the steps of
+each gradient on lines of their own. The engine looks before each node whether somebody watches.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+
+from gradscope.runtime.core.autograd.engine import evaluate
+from gradscope.runtime.core.autograd.engine.evaluate import evaluate_function
+from gradscope.runtime.core.generated.texts import build
+from gradscope.runtime.core.graph.node import OpNode
+from gradscope.runtime.core.rows.parameters import Argument
+from gradscope.runtime.core.state.frames import WRITTEN
+
+LABEL = "evaluate a node, its gradients one by one"
+FILES = (evaluate.__file__, f"{WRITTEN}{LABEL}")
+"""How the names of the files begin in which a node's function is called."""
+
+
+class Watched(dict[type, FunctionType]):
+    """`evaluate_function` for each class of nodes. See Note [A copy for each class]."""
+
+    def __missing__(self, kind: type) -> FunctionType:
+        code, scope = evaluate_function.__code__.replace(), evaluate_function.__globals__
+        self[kind] = made = FunctionType(code, scope, evaluate_function.__name__)
+        return made
+
+
+class Unwatched(Watched):
+    """The texts for classes of operations; see Note [Gradients one by one]."""
+
+    def __missing__(self, kind: type) -> FunctionType:
+        count = gradients(kind)
+        if not count:
+            return super().__missing__(kind)
+        self[kind] = made = build("evaluate", text(count), vars(evaluate), ARGUMENTS, label=LABEL)
+        return made
+
+
+ARGUMENTS = [Argument(name) for name in ("task", "node", "inputs", "heap")]
+
+
+def gradients(kind: type) -> int:
+    """How many gradients all nodes of a class return; 0, where that is not known."""
+    if not issubclass(kind, OpNode) or kind.op.joint or any(p.many for p in kind.op.plan.tensors):
+        return 0
+    return len(kind.op.plan.differentiable)
+
+
+def text(count: int) -> str:
+    """The evaluation of a node that returns so many gradients."""
+    each = range(count)
+    grads = "".join(f"g_{i}, " for i in each)
+    edges = "".join(f"(n_{i}, nr_{i}), " for i in each)
+    begin = BEGIN.format(grads=grads, edges=edges)
+    return begin + "".join(HANDED_ON.replace("@", str(i)) for i in each)
+
+
+BEGIN = """\
+def evaluate(task, node, inputs, heap):
+    if node._extra is not None:
+        return evaluate_function(task, node, inputs, heap)
+    outputs = node.run_arrays(inputs)
+    if node._saved and not task.keep_graph and node.releases:
+        node._saved = None
+    {grads}= outputs
+    {edges}= node.next_functions
+    counts, waiting = task.dependencies, task.not_ready
+"""
+
+HANDED_ON = """\
+    if n_@ is not None:
+        wanted = n_@.input_metadata
+        if g_@ is not None:
+            shape, dtype = wanted[nr_@]
+            if g_@.__class__ is not ndarray or g_@.shape != shape or g_@.dtype is not dtype:
+                g_@ = fitted(node, @, g_@, shape, dtype, raw=True)
+        left = counts[n_@] - 1
+        if left:
+            counts[n_@] = left
+            buffer = waiting.get(n_@)
+            if buffer is None:
+                waiting[n_@] = [g_@] if len(wanted) == 1 else wide_buffer(n_@, nr_@, g_@)
+            else:
+                add(buffer, nr_@, g_@, True, inputs, outputs, @)
+        else:
+            buffer = waiting.pop(n_@, None)
+            if buffer is None:
+                buffer = [g_@] if len(wanted) == 1 else wide_buffer(n_@, nr_@, g_@)
+            else:
+                add(buffer, nr_@, g_@, True, inputs, outputs, @)
+            task.outstanding_tasks += 1
+            heappush(heap, (task.base_key - n_@.sequence_nr, n_@, buffer, task))
+        g_@ = None  # others may be added to it in place
+"""
+
+watched, unwatched = Watched(), Unwatched()
