@@ -86,18 +86,28 @@ def _multiply_add(x, y, z, single):  # type: ignore[no-untyped-def]
     return x * y + z
 
 
+@inner
+def _piece(address: Any, low: int, high: int, like: Array) -> Array:
+    """The elements of an array from one to before another."""
+    return carray(_pointer(address + np.uint64(low * like.itemsize), like), high - low)
+
+
 # What is done with one parameter is compiled for each choice that leaves out an array: a loop runs
 # in vectors only if all its arrays lie apart, and where one is left out, another is in its place.
 
 
 @compiled
-def _sgd(table: Array, sizes: Array, c: Array, like: Array, single: Any) -> None:
+def _sgd(table: Array, sizes: Array, limits: Any, c: Array, like: Array, single: Any) -> None:
+    before = 0
     for k in range(sizes.size):
-        n = sizes[k]
-        param = carray(_pointer(table[0, k], like), n)
-        grad = carray(_pointer(table[1, k], like), n)
+        low, high = max(limits[0] - before, 0), min(limits[1] - before, sizes[k])
+        before += sizes[k]
+        if low >= high:
+            continue
+        param = _piece(table[0, k], low, high, like)
+        grad = _piece(table[1, k], low, high, like)
         if c[6] != 0:
-            moving = carray(_pointer(table[2, k], like), n)
+            moving = _piece(table[2, k], low, high, like)
             _sgd_of_one(param, grad, moving, c, single, True)
         else:
             _sgd_of_one(param, grad, param, c, single, False)
@@ -122,15 +132,19 @@ def _sgd_of_one(
 
 
 @compiled
-def _adam(table: Array, sizes: Array, c: Array, like: Array, single: Any) -> None:
+def _adam(table: Array, sizes: Array, limits: Any, c: Array, like: Array, single: Any) -> None:
+    before = 0
     for k in range(sizes.size):
-        n = sizes[k]
-        param = carray(_pointer(table[0, k], like), n)
-        grad = carray(_pointer(table[1, k], like), n)
-        mean = carray(_pointer(table[2, k], like), n)
-        square = carray(_pointer(table[3, k], like), n)
+        low, high = max(limits[0] - before, 0), min(limits[1] - before, sizes[k])
+        before += sizes[k]
+        if low >= high:
+            continue
+        param = _piece(table[0, k], low, high, like)
+        grad = _piece(table[1, k], low, high, like)
+        mean = _piece(table[2, k], low, high, like)
+        square = _piece(table[3, k], low, high, like)
         if c[10] != 0:
-            greatest = carray(_pointer(table[4, k], like), n)
+            greatest = _piece(table[4, k], low, high, like)
             _adam_of_one(param, grad, mean, square, greatest, c, single, True)
         else:
             _adam_of_one(param, grad, mean, square, square, c, single, False)
@@ -167,22 +181,26 @@ def _adam_of_one(
 
 
 @compiled
-def _rmsprop(table: Array, sizes: Array, c: Array, like: Array, single: Any) -> None:
+def _rmsprop(table: Array, sizes: Array, limits: Any, c: Array, like: Array, single: Any) -> None:
     centered, moves = c[7] != 0, c[9] != 0
+    before = 0
     for k in range(sizes.size):
-        n = sizes[k]
-        param = carray(_pointer(table[0, k], like), n)
-        grad = carray(_pointer(table[1, k], like), n)
-        square = carray(_pointer(table[2, k], like), n)
+        low, high = max(limits[0] - before, 0), min(limits[1] - before, sizes[k])
+        before += sizes[k]
+        if low >= high:
+            continue
+        param = _piece(table[0, k], low, high, like)
+        grad = _piece(table[1, k], low, high, like)
+        square = _piece(table[2, k], low, high, like)
         if centered and moves:
-            moving = carray(_pointer(table[3, k], like), n)
-            mean = carray(_pointer(table[4, k], like), n)
+            moving = _piece(table[3, k], low, high, like)
+            mean = _piece(table[4, k], low, high, like)
             _rmsprop_of_one(param, grad, square, moving, mean, c, single, True, True)
         elif centered:
-            mean = carray(_pointer(table[3, k], like), n)
+            mean = _piece(table[3, k], low, high, like)
             _rmsprop_of_one(param, grad, square, square, mean, c, single, True, False)
         elif moves:
-            moving = carray(_pointer(table[3, k], like), n)
+            moving = _piece(table[3, k], low, high, like)
             _rmsprop_of_one(param, grad, square, moving, square, c, single, False, True)
         else:
             _rmsprop_of_one(param, grad, square, square, square, c, single, False, False)
@@ -258,13 +276,10 @@ def stepped(name: str, options: Any, lists: Sequence[Sequence[Array]]) -> bool:
     sizes = np.array([param.size for param in lists[0]])
     constants = np.array(numbers(options, lists, dtype.type), dtype)
     table, like, single = addresses(lists), np.empty(0, dtype), dtype == np.float32
-    ends = sizes.cumsum()
-    total = int(ends[-1])
+    total = int(sizes.sum())
 
     def part(first: int, last: int) -> None:
-        whole = last - first == total
-        some = (table, sizes) if whole else _some(table, ends - sizes, ends, (first, last), like)
-        kernel(*some, constants, like, single)
+        kernel(table, sizes, (first, last), constants, like, single)
 
     spread(part, total, COSTS[name] if total >= LARGE and not _has_doubles(table) else 0.0)
     return True
@@ -273,16 +288,6 @@ def stepped(name: str, options: Any, lists: Sequence[Sequence[Array]]) -> bool:
 def _has_doubles(table: Array) -> bool:
     """Whether a parameter is to be stepped several times, one after the other."""
     return len(set(table[0].tolist())) < table.shape[1]
-
-
-def _some(
-    table: Array, starts: Array, ends: Array, limits: tuple[int, int], like: Array
-) -> tuple[Array, Array]:
-    """Table and sizes of the elements between these, counted as if arrays were laid end to end."""
-    low, high = np.maximum(starts, limits[0]), np.minimum(ends, limits[1])
-    there = high > low
-    skipped = ((low - starts)[there] * like.itemsize).astype(np.uint64)
-    return np.compress(there, table, 1) + skipped, (high - low)[there]
 
 
 def warm() -> None:
