@@ -110,47 +110,47 @@ def _end(row: int, seen: Any) -> int:
 
 
 @inner
-def _with_keys(a: Array, at: Any, steps: Any, b: Array, of: Any, c: Array, seen: Any) -> None:
-    """The products of some queries' rows with all keys that they see, which are columns of b."""
+def _with_keys(a: Array, at: Any, b: Array, of: Any, c: Array, seen: Any) -> None:
+    """The products of some queries' rows with all keys that they see, which are columns of b.
+
+    `at`: where the first number is, how far apart rows are, and numbers.
+    """
     few, wide, width, lanes = seen[1], of[0], of[2], of[3]
     for vector in range(0, wide // lanes, VECTORS):
         begin = vector * lanes
-        begins = (begin, begin + lanes, begin + 2 * lanes)
         for row in range(0, few, ROWS):
             first = min(row, few - ROWS)
             vectors = -(-_end(first, seen) // lanes) - vector
             if vectors > 0:
-                matrices = (a, at[0] + first * at[1], at[1], steps[0], b, begins, steps[1])
+                matrices = (a, at[0] + first * at[1], at[1], at[2], b, begin, wide)
                 make_products(*matrices, (0, width), c, first * wide + begin, wide, vectors)
 
 
 @inner
-def _with_rows(a: Array, b: Array, steps: Any, of: Any, c: Array, seen: Any) -> None:
+def _with_rows(a: Array, b: Array, of: Any, c: Array, seen: Any) -> None:
     """The products of some queries' weights with the rows of all keys that they see."""
     few, wide, broad, lanes = seen[1], of[0], of[1], of[3]
     for vector in range(0, broad // lanes, VECTORS):
         begin = vector * lanes
-        begins = (begin, begin + lanes, begin + 2 * lanes)
         for row in range(0, few, ROWS):
             first = min(row, few - ROWS)
-            matrices = (a, first * wide, wide, steps[0], b, begins, steps[1])
+            matrices = (a, first * wide, wide, 1, b, begin, broad)
             to = (first * broad + begin, broad, broad // lanes - vector)
             make_products(*matrices, (0, _end(first, seen)), c, *to)
 
 
 @inner
-def _add_by_keys(a: Array, b: Array, steps: Any, of: Any, made: Array, seen: Any) -> None:
+def _add_by_keys(a: Array, b: Array, of: Any, made: Array, seen: Any) -> None:
     """Add what the rows of some queries give each key, which has a column in `a`."""
     start, few, keys, causal = seen
-    broad, lanes = of[1], of[3]
+    wide, broad, lanes = of[0], of[1], of[3]
     for row in range(0, keys, ROWS):
         key = min(row, keys - ROWS)
         first = max(0, key - start) if causal else 0
         if first < few:
             for vector in range(0, broad // lanes, VECTORS):
                 begin = vector * lanes
-                begins = (begin, begin + lanes, begin + 2 * lanes)
-                matrices = (a, key, 1, steps[0], b, begins, steps[1], (first, few))
+                matrices = (a, key, 1, wide, b, begin, broad, (first, few))
                 to = (row * broad + begin, broad, broad // lanes - vector)
                 add_products(*matrices, made, *to)
 
@@ -231,8 +231,7 @@ def attention(
     turned = np.zeros(width * wide + VECTORS * lanes, like)
     values = np.zeros(keys * broad + VECTORS * lanes, like)
     weights, sums = np.empty(tall * wide, like), np.empty(tall * broad, like)
-    to_score = np.arange(width) * far[0][3], np.arange(width) * wide
-    to_mix, of = (np.arange(keys), np.arange(keys) * broad), (wide, broad, width, lanes)
+    of = (wide, broad, width, lanes)
     for unit in range(some[0], some[1]):
         n, head = unit // heads, unit % heads
         _columns(key, n * far[1][0] + head * far[1][1], far[1], (keys, width), turned, wide)
@@ -242,13 +241,13 @@ def attention(
             start = length * part // parts
             seen = (start, length * (part + 1) // parts - start, keys, causal)
             asked = n * far[0][0] + one * far[0][1] + start * far[0][2]
-            _with_keys(query, (asked, far[0][2]), to_score, turned, of, weights, seen)
+            _with_keys(query, (asked, far[0][2], far[0][3]), turned, of, weights, seen)
             log_at = n * far[4][0] + one * far[4][1]
             for i in range(seen[1]):
                 sees = min(keys, start + i + 1) if causal else keys
                 log = _softmax(weights, i * wide, sees, wide, scale)
                 logs[uint(log_at + (start + i) * far[4][2])] = log
-            _with_rows(weights, values, to_mix, of, sums, seen)
+            _with_rows(weights, values, of, sums, seen)
             at = n * far[3][0] + one * far[3][1] + start * far[3][2]
             _put(sums, made, at, far[3], seen[1], width, broad)
 
@@ -267,26 +266,25 @@ def _slopes(weights: Array, slopes: Array, begin: int, sees: int, room: int, by:
 
 
 @inner
-def _block(laid: Any, others: Any, made: Any, at: Any, seen: Any, of: Any, tables: Any) -> None:
+def _block(laid: Any, others: Any, made: Any, at: Any, seen: Any, of: Any) -> None:
     """The gradients of some queries, and what they add to those of the keys and values."""
     q_rows, g_rows, k_rows, turned_keys, turned_values = laid
     out, logs, to_query, weights, slopes, sums = others
     start, few, keys, causal = seen
     wide, broad, width, _ = of
     (o_at, o_far), (log_at, log_far), (q_at, q_far), scale = at
-    one_by_one, by_numbers, by_queries, by_rows = tables
-    _with_keys(q_rows, (0, broad), (one_by_one, by_numbers), turned_keys, of, weights, seen)
-    _with_keys(g_rows, (0, broad), (one_by_one, by_numbers), turned_values, of, slopes, seen)
+    _with_keys(q_rows, (0, broad, 1), turned_keys, of, weights, seen)
+    _with_keys(g_rows, (0, broad, 1), turned_values, of, slopes, seen)
     for i in range(few):
         sees = min(keys, start + i + 1) if causal else keys
         o_begin = o_at + (start + i) * o_far[2]
         along = _product(g_rows, i * broad, out, o_begin, o_far[3], width)
         log = logs[uint(log_at + (start + i) * log_far[2])]
         _slopes(weights, slopes, i * wide, sees, wide, (scale, log, along))
-    _with_rows(slopes, k_rows, (one_by_one, by_rows), of, sums, seen)
+    _with_rows(slopes, k_rows, of, sums, seen)
     _put(sums, to_query, q_at + start * q_far[2], q_far, few, width, broad)
-    _add_by_keys(slopes, q_rows, (by_queries, by_rows), of, made[0], seen)
-    _add_by_keys(weights, g_rows, (by_queries, by_rows), of, made[1], seen)
+    _add_by_keys(slopes, q_rows, of, made[0], seen)
+    _add_by_keys(weights, g_rows, of, made[1], seen)
 
 
 @compiled
@@ -307,9 +305,6 @@ def attention_backward(
     g_rows = q_rows.copy()
     weights, slopes = np.empty(tall * wide, like), np.empty(tall * wide, like)
     sums = np.empty(tall * broad, like)
-    one_by_one = np.arange(max(keys, width))
-    lines = np.arange(max(keys, tall)) * broad
-    tables = (one_by_one, np.arange(width) * wide, np.arange(tall) * wide, lines)
     laid = (q_rows, g_rows, k_rows, turned_keys, turned_values)
     others = (out, logs, to_query, weights, slopes, sums)
     for unit in range(some[0], some[1]):
@@ -331,7 +326,7 @@ def attention_backward(
                 _rows(query, q_at, far[1], (few, width), q_rows, broad)
                 _rows(grad, g_at, far[0], (few, width), g_rows, broad)
                 seen, of = (start, few, keys, causal), (wide, broad, width, lanes)
-                _block(laid, others, made, at, seen, of, tables)
+                _block(laid, others, made, at, seen, of)
         to_k, to_v = n * far[7][0] + head * far[7][1], n * far[8][0] + head * far[8][1]
         _away(made[0], broad, to_key, to_k, far[7], (keys, width))
         _away(made[1], broad, to_value, to_v, far[8], (keys, width))

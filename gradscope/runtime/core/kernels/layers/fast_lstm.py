@@ -8,8 +8,6 @@ instructions of it; the sigmoid of x is half of 1 + tanh(x / 2).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
@@ -180,17 +178,14 @@ def _panels_of_transposed(left: Array) -> Array:
 
 
 @inner
-def _multiply(left: Array, panels: Array, tables: Any, columns: int, made: Array) -> None:
+def _multiply(left: Array, panels: Array, columns: int, made: Array) -> None:
     """Write a product, of as many rows as fill tiles, so many columns of which are wanted."""
     steps, out = left.shape[1], made.reshape(-1)
     for nr in range(0, columns, WIDE):
         at, vectors = nr * steps, -(-(columns - nr) // LANES)
-        begins = (at, at + LANES, at + 2 * LANES)
         for row in range(0, left.shape[0], ROWS):
-            rows = (left.reshape(-1), row * steps, steps, tables[0])
-            to = row * made.shape[1] + nr
-            far = made.shape[1]
-            make_products(*rows, panels, begins, tables[1], (0, steps), out, to, far, vectors)
+            rows, far = (left.reshape(-1), row * steps, steps, 1), made.shape[1]
+            make_products(*rows, panels, at, WIDE, (0, steps), out, row * far + nr, far, vectors)
 
 
 @inner
@@ -221,13 +216,13 @@ def steps_forward(
     few = slice(first, last)
     state, cells = state[few], cells[few]
     batch, n = state.shape
-    panels, tables = _panels_of_transposed(weight), (np.arange(n), np.arange(n) * WIDE)
+    panels = _panels_of_transposed(weight)
     rows = -(-batch // ROWS) * ROWS
     left = np.zeros((rows, n), state.dtype)
     more = np.empty((rows, -(-4 * n // WIDE) * WIDE), state.dtype)
     for t in order:
         _copy(state, left, batch, n)
-        _multiply(left, panels, tables, 4 * n, more)
+        _multiply(left, panels, 4 * n, more)
         before, cells, state = cells, all_cells[t, few], outputs[t, few]
         cell(gates[t, few], more, bias, before, cells, state)
 
@@ -254,7 +249,7 @@ def steps_backward(
     few = slice(first, last)
     to_state, to_cells = to_state[few], to_cells[few]
     batch, n = to_state.shape
-    panels, tables = _panels(right), (np.arange(4 * n), np.arange(4 * n) * WIDE)
+    panels = _panels(right)
     rows = -(-batch // ROWS) * ROWS
     left = np.zeros((rows, 4 * n), to_state.dtype)
     more = np.zeros((rows, -(-n // WIDE) * WIDE), to_state.dtype)
@@ -265,7 +260,7 @@ def steps_backward(
         grads, made = (more, to_outputs[t, few], to_cells), sums[t, few]
         cell_backward(gates[t, few], all_cells[t, few], before, *grads, made)
         _copy(made, left, batch, 4 * n)
-        _multiply(left, panels, tables, n, more)
+        _multiply(left, panels, n, more)
     _copy(more, to_state, batch, n)
 
 

@@ -16,14 +16,16 @@ from gradscope.runtime.core.kernels.tiles.tile import (
     make_products,
     of_row,
 )
-from gradscope.runtime.core.kernels.tiles.vectors import copy, transpose
+from gradscope.runtime.core.kernels.tiles.vectors import copy, load, store, transpose
 
 uint = np.uintp
 
 STEPS = 256
-"""So many rows of the right matrix are multiplied before the sums are put away."""
+"""About so many rows of the right matrix are multiplied before the sums are put away."""
 TOGETHER = 1024
 """So many rows of the left one are multiplied with the same part of the right one."""
+LINE = 64
+"""Bytes that memory is fetched by."""
 
 
 @inner
@@ -31,8 +33,13 @@ def _lay(b: Array, at: int, far: Any, panel: Array, of: Any) -> None:
     """Lay out a part of the right matrix so that its rows are whole vectors, one after another."""
     steps, columns, wide, lanes = of
     if far[1] == 1:
+        whole = columns - columns % lanes
         for step in range(steps):
-            copy(b, at + step * far[0], panel, step * wide, columns)
+            begin, to = at + step * far[0], step * wide
+            for nr in range(0, whole, lanes):
+                store(panel, to + nr, load(b, begin + nr))
+            for nr in range(whole, columns):
+                panel[uint(to + nr)] = b[uint(begin + nr)]
     else:
         squares = steps - steps % lanes if far[0] == 1 else 0
         for i in range(0, columns, lanes):
@@ -50,15 +57,27 @@ def _lay(b: Array, at: int, far: Any, panel: Array, of: Any) -> None:
 
 
 @inner
+def _lay_rows(a: Array, at: int, far: int, packed: Array, of: Any) -> None:
+    """Lay out a left matrix whose columns lie in memory so that each tile's part is one piece."""
+    high, count, apart = of
+    for step in range(count):
+        begin, to = at + step * far, step * ROWS
+        for tile in range(high // ROWS):
+            copy(a, begin + tile * ROWS, packed, to + tile * apart, ROWS)
+        if high % ROWS:
+            copy(a, begin + high - ROWS, packed, to + high // ROWS * apart, ROWS)
+
+
+@inner
 def _make(a: Array, begin: int, a_far: Any, panel: Array, steps: Any, c: Any, of: Any) -> None:
     """The products of some rows and one panel, which begin to be summed here or are added."""
     count, is_first, a_steps, b_steps = steps
     made, to, row_far = c
-    high, vectors, lanes = of
-    begins = (0, lanes, 2 * lanes)
+    high, vectors = of
+    far, apart = a_far
     for row in range(0, high, ROWS):
-        at = begin + min(row, high - ROWS) * a_far
-        matrices = (a, at, a_far, a_steps, panel, begins, b_steps, (0, count))
+        at = begin + (row // ROWS * apart if apart else min(row, high - ROWS) * far)
+        matrices = (a, at, far, a_steps, panel, 0, b_steps, (0, count))
         if is_first:
             make_products(*matrices, made, to + row * row_far, row_far, vectors)
         else:
@@ -94,16 +113,24 @@ def multiply(
     `a_far`, `b_far` and `c_far` say how far apart rows and columns are; `count` how many columns
     the left matrix has. What fills whole tiles is put into c at once.
     """
-    lanes = BYTES // a.itemsize
+    lanes, line = BYTES // a.itemsize, LINE // a.itemsize
     wide = VECTORS * lanes
     parts = -(-(rows[1] - rows[0]) // TOGETHER)
     most = -(-(rows[1] - rows[0]) // parts)
-    panel = np.empty(min(count, STEPS) * wide, a.dtype)
-    sums = np.empty(-(-most // ROWS) * ROWS * wide, a.dtype)
-    a_steps, b_steps = np.arange(STEPS) * a_far[1], np.arange(STEPS) * wide
+    tiles = -(-most // ROWS)
+    together = max(1, (count + STEPS // 2) // STEPS)
+    some_steps = -(-count // together)
+    panel = np.empty(some_steps * wide, a.dtype)
+    sums = np.empty(tiles * ROWS * wide, a.dtype)
+    lay_rows = a_far[0] == 1 and a_far[1] != 1
+    apart = count * ROWS + line if lay_rows else 0
+    packed = np.empty(tiles * apart if lay_rows else 0, a.dtype)
+    a_steps = ROWS if lay_rows else a_far[1]
     for part in range(parts):
         first = rows[0] + (rows[1] - rows[0]) * part // parts
         high = rows[0] + (rows[1] - rows[0]) * (part + 1) // parts - first
+        if lay_rows:
+            _lay_rows(a, first, a_far[1], packed, (high, count, apart))
         column = columns[0]
         while column < columns[1]:
             left = columns[1] - column
@@ -112,13 +139,17 @@ def multiply(
             made, to, far = sums, 0, wide
             if at_once:
                 made, to, far = c, first * c_far[0] + column, c_far[0]
-            for step in range(0, count, STEPS):
-                few = min(STEPS, count - step)
+            for step in range(0, count, some_steps):
+                few = min(some_steps, count - step)
                 begin = step * b_far[0] + column * b_far[1]
                 _lay(b, begin, b_far, panel, (few, some, wide, lanes))
-                begin = first * a_far[0] + step * a_far[1]
-                steps, of = (few, step == 0, a_steps, b_steps), (high, -(-some // lanes), lanes)
-                _make(a, begin, a_far[0], panel, steps, (made, to, far), of)
+                steps = (few, step == 0, a_steps, wide)
+                of = (high, -(-some // lanes))
+                if lay_rows:
+                    _make(packed, step * ROWS, (1, apart), panel, steps, (made, to, far), of)
+                else:
+                    begin = first * a_far[0] + step * a_far[1]
+                    _make(a, begin, (a_far[0], 0), panel, steps, (made, to, far), of)
             if not at_once:
                 begin = first * c_far[0] + column * c_far[1]
                 _put(sums, wide, c, begin, c_far, (high, some, lanes))

@@ -2,9 +2,10 @@
 
     c[row, :] += sum over steps of a[row, step] * b[step, :]
 
-What a step is stands in two tables: how far from its beginning each matrix has what is multiplied
-there. So one tile makes convolutions (a step is a channel and a tap), gradients of weights (a step
-is a place) and ordinary products, and nothing is copied for it.
+How far from its beginning each matrix has what is multiplied in a step stands in two tables, or is
+one number where all steps are as far apart. So one tile makes convolutions (a step is a channel and
+a tap), gradients of weights (a step is a place) and ordinary products, and nothing is copied for
+it.
 
 # Note [How large a tile is]
 A sum that is added to again before it is there waits: processors take about four cycles for a
@@ -54,10 +55,10 @@ def add_products(
     a: Array,
     a_at: int,
     a_row: int,
-    a_steps: Array,
+    a_steps: Any,
     b: Array,
     b_at: Any,
-    b_steps: Array,
+    b_steps: Any,
     steps: Any,
     c: Array,
     c_at: int,
@@ -66,8 +67,9 @@ def add_products(
 ) -> None:
     """Add the products of the steps from the first to before the last, in so many vectors.
 
-    `a_at`, `b_at` and `c_at` say where each begins, of b for each vector; `a_row` and `c_row` how
-    far apart rows are.
+    `a_at`, `b_at` and `c_at` say where each begins, `b_at` of each vector or of the first, if they
+    lie side by side; `a_row` and `c_row` how far apart rows are; `a_steps` and `b_steps` how far
+    each step is from the beginning, or from the one before, if all are so far apart.
     """
     if vectors >= 3:
         _three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
@@ -82,10 +84,10 @@ def make_products(
     a: Array,
     a_at: int,
     a_row: int,
-    a_steps: Array,
+    a_steps: Any,
     b: Array,
     b_at: Any,
-    b_steps: Array,
+    b_steps: Any,
     steps: Any,
     c: Array,
     c_at: int,
@@ -127,7 +129,9 @@ def _tile(vectors: int, *, adds: bool) -> Any:
         c_row: Any,
     ) -> Any:
         number, pair = types.intp, types.UniTuple(types.intp, 2)
-        begins = types.UniTuple(number, VECTORS)
+        begins = number if isinstance(b_at, types.Integer) else types.UniTuple(number, VECTORS)
+        a_steps = number if isinstance(a_steps, types.Integer) else a_steps
+        b_steps = number if isinstance(b_steps, types.Integer) else b_steps
         matrices = (a, number, number, a_steps, b, begins, b_steps, pair, c, number, number)
         return types.void(*matrices), lambda *given: _Tile(vectors, adds, *given).write()
 
@@ -155,16 +159,14 @@ class _Tile:
     def write(self) -> Any:
         """Write a loop over the steps, after it the addition to c."""
         builder, before = self.builder, self.builder.block
-        a_rows, a_steps, b_steps = self._rows(0), self._data(3), self._data(6)
-        begins = [builder.extract_value(self.given[5], nr) for nr in range(self.vectors)]
-        columns = [builder.gep(self._data(4), [at]) for at in begins]
+        a_rows, columns = self._rows(0), self._columns()
         first, last = (builder.extract_value(self.given[7], nr) for nr in range(2))
         loop, after = (builder.append_basic_block(name) for name in ("products", "sums"))
         builder.cbranch(builder.icmp_signed("<", first, last), loop, after)
 
         builder.position_at_end(loop)
         step, sums = builder.phi(first.type), self._sums()
-        a_far, b_far = (builder.load(builder.gep(far, [step])) for far in (a_steps, b_steps))
+        a_far, b_far = self._far(3, step), self._far(6, step)
         seen = [self._load(builder.gep(column, [b_far])) for column in columns]
         made = [
             self._multiplied(builder.gep(row, [a_far]), seen, line)
@@ -198,6 +200,24 @@ class _Tile:
         while len(rows) < ROWS:
             rows.append(self.builder.gep(rows[-1], [far]))
         return rows
+
+    def _columns(self) -> list[Any]:
+        """Where each vector of the right matrix begins: where that is said, or side by side."""
+        at = self.given[5]
+        if isinstance(self.kinds[5], types.Integer):
+            places = [
+                self.builder.add(at, ir.Constant(at.type, nr * self.lanes))
+                for nr in range(self.vectors)
+            ]
+        else:
+            places = [self.builder.extract_value(at, nr) for nr in range(self.vectors)]
+        return [self.builder.gep(self._data(4), [place]) for place in places]
+
+    def _far(self, nr: int, step: Any) -> Any:
+        """How far from its beginning a matrix has what belongs to a step."""
+        if isinstance(self.kinds[nr], types.Integer):
+            return self.builder.mul(step, self.given[nr])
+        return self.builder.load(self.builder.gep(self._data(nr), [step]))
 
     def _sums(self) -> list[list[Any]]:
         return [[self.builder.phi(self.vector) for _ in range(self.vectors)] for _ in range(ROWS)]

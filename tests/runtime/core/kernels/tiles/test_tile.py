@@ -26,7 +26,10 @@ def plain_products(a: Any, b: Any, c: Any, rows: int, count: int) -> None:
 
 
 def differences() -> list[str]:
-    """What tiles of all widths and both dtypes make otherwise than their twin."""
+    """What tiles of all widths and both dtypes make otherwise than their twin.
+
+    Steps that are told as one number, and vectors side by side, make the bits that tables make.
+    """
     from gradscope.runtime.core.kernels.compiling.compiled import inner
     from gradscope.runtime.core.kernels.tiles.tile import BYTES, ROWS, VECTORS, add_products
 
@@ -52,6 +55,13 @@ def differences() -> list[str]:
                     plain_products(first, second, (known, 7, row), ROWS, lanes)
                 if not np.allclose(made, known, tolerance, tolerance * 40, equal_nan=True):
                     found.append(f"{dtype.__name__}, {vectors} vectors, {steps} steps")
+                beside, by_table = c.copy(), c.copy()
+                multiply(a, (2, 300), 4, b, 3, row, beside, of)
+                begins = (3, 3 + lanes, 3 + 2 * lanes)
+                a_steps, b_steps = np.arange(steps) * 4, np.arange(steps) * row
+                multiply(a, (2, 300), a_steps, b, begins, b_steps, by_table, of)
+                if beside.tobytes() != by_table.tobytes():
+                    found.append(f"{dtype.__name__}, {vectors} vectors, {steps} even steps")
     return found
 
 

@@ -218,9 +218,9 @@ def block(lines: int, wide: int, line: int, left: int, together: int) -> Any:
 
 
 @inner
-def _multiply(weights: Any, seen: Array, sums: Array, of: Any, b_steps: Array) -> None:
+def _multiply(weights: Any, seen: Array, sums: Array, of: Any) -> None:
     """Products of matrices, one for each place: rows of weights by all patches."""
-    made, a_row, a_steps, far, turned = weights
+    made, a_row, a_step, far, turned = weights
     count_in, rows, vectors, room, lanes = of
     for nr in range(PLACES):
         # Weights that are turned round have their outer places exchanged.
@@ -229,15 +229,12 @@ def _multiply(weights: Any, seen: Array, sums: Array, of: Any, b_steps: Array) -
         across = 3 - across if turned and across % 3 == 0 else across
         for vector in range(0, vectors, VECTORS):
             begin = nr * count_in * room + vector * lanes
-            begins = (begin, begin + lanes, begin + 2 * lanes)
             for row in range(0, rows, ROWS):
                 first = min(row, rows - ROWS)
-                matrix = (made, (down * 4 + across) * far + first * a_row, a_row, a_steps)
+                matrix = (made, (down * 4 + across) * far + first * a_row, a_row, a_step)
                 to = (nr * rows + first) * room + vector * lanes
                 steps = (0, count_in)
-                make_products(
-                    *matrix, seen, begins, b_steps, steps, sums, to, room, vectors - vector
-                )
+                make_products(*matrix, seen, begin, room, steps, sums, to, room, vectors - vector)
 
 
 @inner
@@ -274,9 +271,6 @@ def convolve(
     taps, halves = _zeros(x, side * 9), _zeros(x, side * 12)
     far = (count_in if turned else most) * (side + lanes)
     weights = np.empty(PLACES * far, x.dtype)
-    a_steps, b_steps = np.arange(count_in), np.arange(count_in) * room
-    if turned:
-        a_steps *= side + lanes
     at, total = some[0], everywhere(x, 0.0)
     while at < some[1]:
         image, line = at // lines, at % lines
@@ -295,9 +289,10 @@ def convolve(
             if turned:
                 columns, some_rows = (all_out, first, few, far, side + lanes), (0, count_in)
             _weights(weight, columns, some_rows, (taps, halves, lanes), weights)
-            matrices = (weights, 1 if turned else side + lanes, a_steps, far, turned)
+            row, step = (1, side + lanes) if turned else (side + lanes, 1)
+            matrices = (weights, row, step, far, turned)
             vectors = -(-images * tall * wide // lanes)
-            _multiply(matrices, seen, sums, (count_in, few, vectors, room, lanes), b_steps)
+            _multiply(matrices, seen, sums, (count_in, few, vectors, room, lanes))
             begin = (image * all_out + first) * high * broad
             to = (upper, lower, high, broad)
             total = total + _put_all(sums, few, room, made, (begin, 2 * line), lying, to)

@@ -161,7 +161,7 @@ def _grads(grad: Array, at: int, size: Any, line: int, made: Array, to: int, of:
 
 
 @inner
-def _multiply(grads: Array, seen: Array, sums: Array, of: Any, a_steps: Any, b_steps: Any) -> None:
+def _multiply(grads: Array, seen: Array, sums: Array, of: Any) -> None:
     """Add the products of so many patches to the sums of each place, where there are some."""
     patches, rows, room, padded, lanes, is_first = of
     vectors, far = padded // lanes, -(-rows // ROWS) * ROWS * padded
@@ -171,8 +171,7 @@ def _multiply(grads: Array, seen: Array, sums: Array, of: Any, a_steps: Any, b_s
             first = (place * rows + min(row, rows - ROWS)) * room
             for vector in range(0, vectors, wide):
                 begin = place * room * padded + vector * lanes
-                begins = (begin, begin + lanes, begin + 2 * lanes)
-                matrices = (grads, first, room, a_steps, seen, begins, b_steps, (0, patches))
+                matrices = (grads, first, room, 1, seen, begin, padded, (0, patches))
                 to = place * far + row * padded + vector * lanes
                 if is_first:
                     make_products(*matrices, sums, to, padded, min(wide, vectors - vector))
@@ -238,7 +237,6 @@ def convolve_to_weight(
         beside = np.zeros(images * (2 * most + 2) * (2 * wide + 2) * padded, x.dtype)
         run = np.zeros(min(height, 2 * most + 2) * width * padded, x.dtype)
         seen = np.empty(PLACES * room * padded, x.dtype)
-        a_steps, b_steps = np.arange(room), np.arange(room) * padded
         at = 0
         while at < count * lines:
             image, line = at // lines, at % lines
@@ -255,7 +253,7 @@ def convolve_to_weight(
                     begin = (image * all_out + rows[0] + row) * high * broad
                     _grads(grad, begin, (high, broad), 2 * line, grads, row * room, lying)
             sizes = (several * tall * wide, few, room, padded, lanes, image == line == 0)
-            _multiply(grads, seen, sums, sizes, a_steps, b_steps)
+            _multiply(grads, seen, sums, sizes)
         scratch = (np.empty(12 * padded, x.dtype), np.empty(9 * padded, x.dtype))
         for row in range(few):
             to = ((rows[0] + row) * count_in + channel) * 9
