@@ -99,11 +99,12 @@ def _nothing(*args: Any, **more: Any) -> None:
 
 class _Retired:
     probe: Paused | None = None
-    changing = threading.Lock()  # held while somebody else comes: nobody is sent away meanwhile
+    changing = threading.RLock()
+    """Held while somebody comes or goes; a signal that ends a recording may come meanwhile."""
 
 
 def _in_a_fork() -> None:
-    _Retired.changing = threading.Lock()  # whoever held it is not there
+    _Retired.changing = threading.RLock()  # whoever held it is not there
 
 
 if hasattr(os, "register_at_fork"):
@@ -116,13 +117,33 @@ def start_watching(watcher: RuntimeProbe) -> None:
         probe.watch(watcher)
 
 
+def pause_watching(watcher: RuntimeProbe) -> Paused:
+    """Leave out what comes now, if this one still watches: a thread may say so that comes late."""
+    paused = Paused(watcher)
+    with _Retired.changing:
+        if probe.here is watcher:
+            probe.leave(paused)
+    return paused
+
+
+def resume_watching(watcher: RuntimeProbe, paused: Paused | None) -> None:
+    """Watch again, if nothing else happened since this pause began."""
+    with _Retired.changing:
+        if paused is None or probe.here is not paused:
+            return
+        probe.watch(watcher, calls=False)
+        paused.over()
+        probe.take_callables(watcher)
+
+
 def stop_watching(watcher: RuntimeProbe) -> None:
     """Watch no longer; threads in the middle of a call have a moment to finish it."""
-    if not others():
-        probe.leave(None)
-        return
-    _Retired.probe = retired = Paused(watcher, ended=True)
-    probe.leave(retired)
+    with _Retired.changing:
+        if not others():
+            probe.leave(None)
+            return
+        _Retired.probe = retired = Paused(watcher, ended=True)
+        probe.leave(retired)
     time.sleep(SWITCHES)
     timer = threading.Timer(MOMENT, _let_go, (retired,))
     timer.daemon = True
@@ -138,12 +159,13 @@ def others() -> bool:
 
 def is_watched() -> bool:
     """Whether a recording is under way in this process."""
-    return probe.here is not None and probe.here is not _Retired.probe
+    with _Retired.changing:
+        return probe.here is not None and probe.here is not _Retired.probe
 
 
 def _let_go(retired: Paused) -> None:
     with _Retired.changing:
         if probe.here is retired:
             probe.leave(None)
-    if _Retired.probe is retired:
-        _Retired.probe = None  # it would keep all that the recording noted
+        if _Retired.probe is retired:
+            _Retired.probe = None  # it would keep all that the recording noted

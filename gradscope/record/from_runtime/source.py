@@ -19,7 +19,13 @@ from gradscope.record.from_runtime.hot.compiling import Compiling
 from gradscope.record.from_runtime.hot.frees import FOLLOWS_NODES, SMALLEST, Frees, NodeEnds
 from gradscope.record.from_runtime.hot.own_hooks import OwnHook
 from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
-from gradscope.record.from_runtime.paused import Paused, start_watching, stop_watching
+from gradscope.record.from_runtime.paused import (
+    Paused,
+    pause_watching,
+    resume_watching,
+    start_watching,
+    stop_watching,
+)
 from gradscope.record.from_runtime.replays.replays import Replays
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import take_all
@@ -137,17 +143,13 @@ class RuntimeSource:
         """Leave out what comes now."""
         if self.probe.look is not None:
             self.probe.look.forget()
-        self._paused = paused = Paused(self.probe)
-        probe.leave(paused)
+        self._paused = paused = pause_watching(self.probe)
         return paused
 
     def resume(self) -> None:
         """Watch again."""
-        probe.watch(self.probe, calls=False)
-        if self._paused is not None:
-            self._paused.over()
-            self._paused = None
-        probe.take_callables(self.probe)
+        resume_watching(self.probe, self._paused)
+        self._paused = None
 
     def abandon(self) -> None:
         """Let go."""

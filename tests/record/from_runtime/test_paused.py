@@ -10,6 +10,7 @@ from typing import Any
 
 import gradscope
 import gradscope.runtime as torch
+from gradscope.record.from_runtime.paused import is_watched
 from gradscope.runtime.core import probe
 from gradscope.trace import schema
 from gradscope.trace.spec import check
@@ -71,3 +72,22 @@ def test_a_leaf_is_led_to_the_node_it_got_in_a_step_that_was_left_out() -> None:
     assert len(leaves) == 2  # the first was gone with the first graph
     into = [edge for edge in trace.rows(schema.Edge) if edge.next == leaves[1].id]
     assert len(into) == 2
+
+
+def test_a_thread_that_pauses_or_goes_on_after_the_end_changes_nothing() -> None:
+    recording = gradscope.record(steps=(1, 2))
+    recording.start()
+    assert recording.session is not None
+    source = recording.session.source
+    recording.stop()
+
+    source.pause()  # another thread's backward began a step just before the end
+    paused = [is_watched()]
+    source.resume()
+    with gradscope.record() as following:
+        source.resume()
+        source.pause()
+        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+
+    assert [*paused, is_watched()] == [False, False]
+    assert len(following.trace().table(schema.GraphTask)) == 1
