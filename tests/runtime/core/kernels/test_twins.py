@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.compiling import support
 from gradscope.runtime.core.kernels.compiling.support import Family
 from gradscope.runtime.core.kernels.layers import attention, norms, rows
 from gradscope.runtime.core.ops.layers import softmax as softmaxes
@@ -22,10 +24,12 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Any]]:
 
     def run(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
         asked: list[int] = []
-        monkeypatch.setattr(Family, "wins", lambda _, size: asked.append(size) or True)
+        for name in ("wins", "wins_by_now"):
+            monkeypatch.setattr(Family, name, lambda _, size: asked.append(size) or True)
         fast = function(*arguments)
         assert asked
-        monkeypatch.setattr(Family, "wins", lambda *_: False)
+        for name in ("wins", "wins_by_now"):
+            monkeypatch.setattr(Family, name, lambda *_: False)
         return fast, function(*arguments)
 
     return run
@@ -185,3 +189,18 @@ def test_thresholds(both: Any, threshold: float, dtype: Any) -> None:
 
     assert found.tobytes() == known.tobytes()
     np.testing.assert_array_equal(found, np.where(x <= threshold, 0, grad))
+
+
+def test_kernels_with_the_same_bits_begin_when_many_smaller_arrays_have_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    family = Family("arrays.fast_relu", few=1000)
+    monkeypatch.setattr(support, "MANY", 5000)
+
+    assert not family.wins_by_now(999)
+    assert [family.wins_by_now(1000) for _ in range(5)] == [False] * 4 + [True]
+    assert not family.wins(1000)  # who rounds otherwise than NumPy does not change in between
+    assert family.kernels.relu(np.ones(3)).sum() == 3
+    assert family.wins(1000)
+    monkeypatch.delitem(sys.modules, "numba")
+    assert not Family("arrays.fast_relu", few=1000).wins_by_now(10_000)

@@ -14,7 +14,7 @@ from gradscope.runtime.core.autograd.engine.evaluate import (
     evaluate_function,
     evaluate_in_anomaly_mode,
 )
-from gradscope.runtime.core.autograd.engine.evaluators import unwatched, watched
+from gradscope.runtime.core.autograd.engine.evaluators import Evaluate, unwatched, watched
 from gradscope.runtime.core.autograd.engine.graph_task import Capture, ExecInfo, GraphTask
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
 from gradscope.runtime.core.autograd.modes.anomaly_mode import tell
@@ -177,7 +177,8 @@ class Engine:
         before = (state.task, state.node, state.grad_enabled)
         hooks, state.saved_hooks = state.saved_hooks, [*state.saved_hooks]
         state.reentrant_depth += 1
-        run, owner, ordinary, short = evaluate_function, None, False, False
+        run: Evaluate = evaluate_function
+        owner, ordinary, short = None, False, False
         try:
             while task.outstanding_tasks:
                 _, node, inputs, found = heappop(heap)

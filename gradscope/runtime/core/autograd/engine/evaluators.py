@@ -14,33 +14,59 @@ each gradient on lines of their own. The engine looks before each node whether s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
+from typing import Any, TypeAlias
 
 from gradscope.runtime.core.autograd.engine import evaluate
+from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad
 from gradscope.runtime.core.autograd.engine.evaluate import evaluate_function
+from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
 from gradscope.runtime.core.generated.texts import build
 from gradscope.runtime.core.graph.node import OpNode
 from gradscope.runtime.core.rows.parameters import Argument
 from gradscope.runtime.core.state.frames import WRITTEN
+from gradscope.runtime.core.state.thread import ThreadState
 
 LABEL = "evaluate a node, its gradients one by one"
-FILES = (evaluate.__file__, f"{WRITTEN}{LABEL}")
+Evaluate: TypeAlias = Callable[[GraphTask, Any, list[Any], list[Any]], None]
+FILES = (evaluate.__file__, __file__, f"{WRITTEN}{LABEL}")
 """How the names of the files begin in which a node's function is called."""
 
 
-class Watched(dict[type, FunctionType]):
+class Watched(dict[type, Evaluate]):
     """`evaluate_function` for each class of nodes. See Note [A copy for each class]."""
 
-    def __missing__(self, kind: type) -> FunctionType:
+    def __missing__(self, kind: type) -> Evaluate:
         code, scope = evaluate_function.__code__.replace(), evaluate_function.__globals__
         self[kind] = made = FunctionType(code, scope, evaluate_function.__name__)
         return made
 
 
+def accumulate(task: GraphTask, node: Any, inputs: list[Any], heap: list[Any]) -> None:
+    """A leaf's node, to which nobody listens as a rule."""
+    extra, meta = node._extra, node.variable._meta
+    if (
+        extra.pre_hooks
+        or extra.post_hooks
+        or extra.tensor_pre_hooks
+        or meta is None
+        or meta.hooks
+        or meta.post_accumulate_hooks
+        or ThreadState.devices
+    ):
+        evaluate_function(task, node, inputs, heap)
+    else:
+        node.run_arrays(inputs)
+
+
 class Unwatched(Watched):
     """The texts for classes of operations; see Note [Gradients one by one]."""
 
-    def __missing__(self, kind: type) -> FunctionType:
+    def __missing__(self, kind: type) -> Evaluate:
+        if kind is AccumulateGrad:
+            self[kind] = accumulate
+            return accumulate
         count = gradients(kind)
         if not count:
             return super().__missing__(kind)

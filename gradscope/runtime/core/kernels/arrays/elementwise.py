@@ -75,6 +75,8 @@ def sigmoid(x: Array) -> Array:
 FEW: Final = 1 << 12
 FAST: Final = Family("arrays.fast_activations", few=FEW)
 """Compiled kernels of smooth activations; the functions here are their plain twins."""
+EXACT: Final = Family("arrays.fast_relu", few=FEW)
+"""The same of relu, to the same bits."""
 
 
 def _pays(x: Array) -> bool:
@@ -99,15 +101,15 @@ def silu_backward(grad: Array, x: Array) -> Array | None:
 
 def relu(x: Array) -> Array:
     """Return x where it is above zero, or NaN, and else zero."""
-    if x.dtype.char in "fd" and FAST.wins(x.size) and x.flags.c_contiguous:
-        return cast("Array", FAST.kernels.relu(x))
+    if EXACT.wins_by_now(x.size) and x.dtype.char in "fd" and x.flags.c_contiguous:
+        return cast("Array", EXACT.kernels.relu(x))
     return np.asarray(np.maximum(x, _number(0.0, x.dtype)))
 
 
 def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:
     """Return the gradient where x is above the threshold, or NaN, and else zero."""
-    if FAST.wins(x.size) and _are_alike(grad, x):
-        return cast("Array", FAST.kernels.threshold_backward(grad, x, threshold))
+    if EXACT.wins_by_now(x.size) and _are_alike(grad, x):
+        return cast("Array", EXACT.kernels.threshold_backward(grad, x, threshold))
     made = grad.copy()
     least = threshold or _number(0.0, x.dtype)
     np.putmask(made, np.less_equal(x, least), _number(0.0, made.dtype))

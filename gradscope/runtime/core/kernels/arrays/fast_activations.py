@@ -1,7 +1,4 @@
-"""Numba kernels of activations, of smooth ones for float32 only.
-
-Their plain twins are in elementwise.py.
-"""
+"""Numba kernels of smooth activations, for float32. Their plain twins are in elementwise.py."""
 
 from __future__ import annotations
 
@@ -22,8 +19,6 @@ THREE_CUBIC = f32(3 * 0.044715)
 
 COST = 0.7
 """Nanoseconds for one element."""
-MOVED = 0.2
-"""The same for one that is only moved."""
 
 
 @compiled
@@ -70,37 +65,6 @@ def _silu_backward(grad: Array, x: Array, out: Array) -> None:
         out[i] = grad[i] * share * (x[i] * (ONE - share) + ONE)
 
 
-@compiled
-def _relu(x: Array, out: Array) -> None:
-    for i in range(x.size):
-        out[i] = x.dtype.type(0) if x[i] <= 0 else x[i]  # NaN stays
-
-
-def relu(x: Array) -> Array:
-    out = np.empty_like(x)
-    flat, made = x.reshape(-1), out.reshape(-1)
-    spread(lambda first, last: _relu(flat[first:last], made[first:last]), x.size, MOVED)
-    return out
-
-
-@compiled
-def _threshold_backward(grad: Array, x: Array, threshold: Any, out: Array) -> None:
-    for i in range(x.size):
-        out[i] = grad.dtype.type(0) if x[i] <= threshold else grad[i]
-
-
-def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:
-    out, least = np.empty_like(x), x.dtype.type(threshold)
-    flat = [each.reshape(-1) for each in (grad, x, out)]
-
-    def part(first: int, last: int) -> None:
-        one, other, made = (each[first:last] for each in flat)
-        _threshold_backward(one, other, least, made)
-
-    spread(part, x.size, MOVED)
-    return out
-
-
 def _of_one(kernel: Any) -> Any:
     def function(x: Array) -> Array:
         out = np.empty(x.size, f32)
@@ -145,6 +109,3 @@ def warm() -> None:
         function(x)
     for function in (gelu_backward, gelu_tanh_backward, silu_backward):
         function(x, x)
-    for kind in (np.float32, np.float64):
-        relu(np.ones(4, kind))
-        threshold_backward(np.ones(4, kind), np.ones(4, kind), 0.0)

@@ -68,21 +68,23 @@ PART = 1 << 14
 """How many numbers are widened at a time."""
 
 
-def multiply_add(x: Array, y: Any, z: Array) -> Array:
-    """Return x * y + z, rounded once for float32. See Note [Rounded once]."""
+def multiply_add(x: Array, y: Any, z: Array, out: Array | None = None) -> Array:
+    """Return x * y + z, rounded once for float32. See Note [Rounded once].
+
+    It may be written to `out`, which may be z or x, where that takes no memory for a result.
+    """
     if x.dtype != np.float32:
         return np.asarray(x * y + z)
     arrays = [x, z] if np.ndim(y) == 0 else [x, z, y]
     alike = all(each.shape == x.shape and each.flags.c_contiguous for each in arrays)
     if x.size > PART and alike:
-        return _multiply_add_by_parts(x, y, z)
+        return _multiply_add_by_parts(x, y, z, np.empty_like(x) if out is None else out)
     wide = np.multiply(x, y, dtype=np.float64)
     return np.asarray(wide + z).astype(np.float32)
 
 
-def _multiply_add_by_parts(x: Array, y: Any, z: Array) -> Array:
+def _multiply_add_by_parts(x: Array, y: Any, z: Array, made: Array) -> Array:
     """The same without memory for all the wide numbers at once."""
-    made = np.empty_like(x)
     flat, first, added = made.reshape(-1), x.reshape(-1), z.reshape(-1)
     factors = y.reshape(-1) if np.ndim(y) else None
     memory = np.empty(PART, np.float64)

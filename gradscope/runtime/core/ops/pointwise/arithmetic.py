@@ -211,6 +211,13 @@ def _plus_times(self, other, alpha):
     return self + _times(other, alpha)
 
 
+def _plus_times_in(self, other, alpha):
+    """The same where it may be written into self, which has to lie in one piece for that."""
+    if self.dtype == np.float32 and other.dtype == np.float32 and self.flags.c_contiguous:
+        return multiply_add(other, np.float32(alpha), self, self)
+    return _plus_times(self, other, alpha)
+
+
 def floor_divided(self, other):
     no_zeros(self, other)
     return np.floor_divide(self, other)
@@ -303,7 +310,7 @@ addcdiv = op(
 )
 
 add___default = inplace(add__default)
-add___alpha = inplace(add__alpha)
+add___alpha = inplace(add__alpha, _plus_times_in)
 sub___default = inplace(sub__default)
 sub___alpha = inplace(sub__alpha)
 mul_ = inplace(mul)

@@ -46,7 +46,28 @@ def test_only_operations_whose_nodes_return_as_many_gradients_have_texts() -> No
     found = [kind(x.tanh()), kind(x * x), kind(torch.addmm(x, x, x)), kind(torch.stack([x, x]))]
     assert [*map(evaluators.gradients, found)] == [1, 2, 3, 0]
     assert not evaluators.gradients(AccumulateGrad)
-    assert unwatched[AccumulateGrad].__code__ == evaluate_function.__code__
+    assert unwatched[AccumulateGrad] is evaluators.accumulate
+
+
+def test_whoever_listens_to_a_leaf_is_told_while_nobody_watches() -> None:
+    def heard(listen: Any) -> list[str]:
+        x, told = torch.ones(3, requires_grad=True), list[str]()
+        node = (x * 1).grad_fn.next_functions[0][0]
+        assert type(node) is AccumulateGrad
+        listen(x, node, lambda *_: told.append("called"))
+        for _ in range(2):
+            (x * 2).sum().backward()
+        assert x.grad.tolist() == [4, 4, 4]
+        return told
+
+    ways = [
+        lambda x, node, hook: x.register_hook(hook),
+        lambda x, node, hook: x.register_post_accumulate_grad_hook(hook),
+        lambda x, node, hook: node.register_hook(hook),
+        lambda x, node, hook: node.register_prehook(hook),
+    ]
+    assert heard(lambda *_: None) == []
+    assert [heard(way) for way in ways] == [["called"] * 2] * 4
 
 
 def programs() -> list[Callable[[Any, Any], Any]]:

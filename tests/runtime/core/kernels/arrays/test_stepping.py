@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
+import gradscope.runtime as torch
 from gradscope.runtime.core.kernels.arrays import fast_optim, stepping
 
 SIZES = (1, 7, 100, stepping.PIECE // 3, stepping.PIECE + 5)
@@ -71,3 +73,31 @@ def test_addresses_are_those_numpy_tells(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(fast_optim, "_OBJECTS_READ", False)
 
     np.testing.assert_array_equal(read, fast_optim.addresses(arrays))
+
+
+def test_what_is_added_in_place_takes_no_memory_for_a_sum() -> None:
+    rng = np.random.default_rng(0)
+    values, other = (rng.normal(size=(512, 512)).astype(np.float32) for _ in range(2))
+    known = torch.tensor(values).add(torch.tensor(other), alpha=-0.3)
+    made, rows = torch.tensor(values), torch.tensor(values)
+    wide = torch.tensor(values).t()
+    made.add_(torch.tensor(other), alpha=-0.3)  # what is loaded is loaded
+    made, other = torch.tensor(values), torch.tensor(other)
+
+    tracemalloc.start()
+    try:
+        made.add_(other, alpha=-0.3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    rows.add_(other[0], alpha=2)
+    wide.add_(other, alpha=2)
+    made_of_itself = torch.tensor(values)
+    made_of_itself.add_(made_of_itself, alpha=2)
+
+    assert peak < values.nbytes / 2
+    assert made.numpy().tobytes() == known.numpy().tobytes()
+    assert made._version == 1
+    assert torch.equal(rows, torch.tensor(values).add(other[0], alpha=2))
+    assert torch.equal(wide, torch.tensor(values).t().add(other, alpha=2))
+    assert torch.equal(made_of_itself, torch.tensor(values).add(torch.tensor(values), alpha=2))
