@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import tempfile
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -53,6 +55,9 @@ def a_training(engine: str, level: str = "engine", program: str = PROGRAM) -> Tr
     with tempfile.TemporaryDirectory() as folder:
         script, trace = Path(folder, "train.py"), Path(folder, "trace.json")
         script.write_text(program, encoding="utf-8")  # lines of it are read
+        module = ModuleType("train")  # whose names no collection takes before the recording ends
+        vars(module)["torch"] = torch
         with gradscope.record(trace, level=level, on=engine):
-            exec(compile(program, str(script), "exec"), {"torch": torch, "__name__": "train"})
+            exec(compile(program, str(script), "exec"), vars(module))
+            gc.collect()
         return load(trace)

@@ -28,8 +28,8 @@ def kernels() -> Any:
 
 def linear_relu(bias: Array, left: Array, right: Array) -> Array:
     """The product of two matrices, a vector added to each row, and what is below zero zero."""
-    made = product(left, right)
-    kernels().add_and_clip(made, bias)
+    made = product(left, right, None, bias)
+    kernels().clip(made.reshape(-1))
     return made
 
 

@@ -13,7 +13,7 @@ from gradscope.runtime.core.kernels.tiles.tile import (
     ROWS,
     VECTORS,
     add_products,
-    make_products,
+    make_products_from,
     of_row,
 )
 from gradscope.runtime.core.kernels.tiles.vectors import copy, load, store, transpose
@@ -69,17 +69,35 @@ def _lay_rows(a: Array, at: int, far: int, packed: Array, of: Any) -> None:
 
 
 @inner
-def _make(a: Array, begin: int, a_far: Any, panel: Array, steps: Any, c: Any, of: Any) -> None:
-    """The products of some rows and one panel, which begin to be summed here or are added."""
+def _begin(starts: Array, bias: Array, row: int, wide: int) -> None:
+    """Let the sums of a tile's rows begin with a number for each."""
+    for i in range(ROWS):
+        for nr in range(wide):
+            starts[uint(i * wide + nr)] = bias[uint(row + i)]
+
+
+@inner
+def _make(
+    a: Array, begin: int, a_far: Any, panel: Array, steps: Any, starts: Any, c: Any, of: Any
+) -> None:
+    """The products of some rows and one panel, which begin to be summed here or are added.
+
+    `starts`: what sums begin with, how far apart rows of it are, and what it is filled with for
+    each tile, from where on, if rows are apart at all.
+    """
     count, is_first, a_steps, b_steps = steps
     made, to, row_far = c
     high, vectors = of
+    start, start_far, bias, first = starts
     far, apart = a_far
     for row in range(0, high, ROWS):
         at = begin + (row // ROWS * apart if apart else min(row, high - ROWS) * far)
         matrices = (a, at, far, a_steps, panel, 0, b_steps, (0, count))
         if is_first:
-            make_products(*matrices, made, to + row * row_far, row_far, vectors)
+            if start_far:
+                _begin(start, bias, first + min(row, high - ROWS), start_far)
+            place = made, to + row * row_far, row_far
+            make_products_from((start, 0, start_far), *matrices, *place, vectors)
         else:
             add_products(*matrices, made, to + row * row_far, row_far, vectors)
 
@@ -105,13 +123,14 @@ def _put(sums: Array, wide: int, c: Array, at: int, far: Any, of: Any) -> None:
 
 @compiled
 def multiply(
-    a: Array, a_far: Any, b: Array, b_far: Any, c: Array, c_far: Any, count: int, rows: Any,
-    columns: Any,
+    a: Array, a_far: Any, b: Array, b_far: Any, c: Array, c_far: Any, bias: Array, count: int,
+    rows: Any, columns: Any,
 ) -> None:  # fmt: skip
     """Make some rows and columns of a product, from the first to before the last.
 
     `a_far`, `b_far` and `c_far` say how far apart rows and columns are; `count` how many columns
-    the left matrix has. What fills whole tiles is put into c at once.
+    the left matrix has. What fills whole tiles is put into c at once. `bias`, if there is any, is
+    added to each row, or where c is made the other way round, to each column.
     """
     lanes, line = BYTES // a.itemsize, LINE // a.itemsize
     wide = VECTORS * lanes
@@ -122,6 +141,7 @@ def multiply(
     some_steps = -(-count // together)
     panel = np.empty(some_steps * wide, a.dtype)
     sums = np.empty(tiles * ROWS * wide, a.dtype)
+    starts, by_rows = np.zeros(ROWS * wide, a.dtype), bias.size > 0 and c_far[1] != 1
     lay_rows = a_far[0] == 1 and a_far[1] != 1
     apart = count * ROWS + line if lay_rows else 0
     packed = np.empty(tiles * apart if lay_rows else 0, a.dtype)
@@ -139,17 +159,20 @@ def multiply(
             made, to, far = sums, 0, wide
             if at_once:
                 made, to, far = c, first * c_far[0] + column, c_far[0]
+            if bias.size and not by_rows:
+                copy(bias, column, starts, 0, some)
+            begins = (starts, wide if by_rows else 0, bias, first)
             for step in range(0, count, some_steps):
                 few = min(some_steps, count - step)
                 begin = step * b_far[0] + column * b_far[1]
                 _lay(b, begin, b_far, panel, (few, some, wide, lanes))
                 steps = (few, step == 0, a_steps, wide)
-                of = (high, -(-some // lanes))
+                of, to_c = (high, -(-some // lanes)), (made, to, far)
                 if lay_rows:
-                    _make(packed, step * ROWS, (1, apart), panel, steps, (made, to, far), of)
+                    _make(packed, step * ROWS, (1, apart), panel, steps, begins, to_c, of)
                 else:
                     begin = first * a_far[0] + step * a_far[1]
-                    _make(a, begin, (a_far[0], 0), panel, steps, (made, to, far), of)
+                    _make(a, begin, (a_far[0], 0), panel, steps, begins, to_c, of)
             if not at_once:
                 begin = first * c_far[0] + column * c_far[1]
                 _put(sums, wide, c, begin, c_far, (high, some, lanes))
@@ -160,4 +183,4 @@ def warm() -> None:
     """Call every kernel of this file once for each dtype it is for."""
     for kind in (np.float32, np.float64):
         x, one = np.ones(ROWS, kind), np.ones(1, kind)
-        multiply(x, (1, 1), one, (1, 1), x.copy(), (1, 1), 1, (0, ROWS), (0, 1))
+        multiply(x, (1, 1), one, (1, 1), x.copy(), (1, 1), one, 1, (0, ROWS), (0, 1))

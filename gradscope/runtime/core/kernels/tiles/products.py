@@ -25,6 +25,10 @@ VECTOR: Final = 16
 """Columns of the longest vector: parts begin at its multiples."""
 
 
+NONE: Final = {kind: np.empty(0, kind) for kind in "fd"}
+"""What is added where there is no bias."""
+
+
 @cache
 def tiles() -> Any:
     """Return fast_products. Importing it brings in Numba: ask late."""
@@ -34,10 +38,16 @@ def tiles() -> Any:
     return module
 
 
-def product(left: Array, right: Array, made: Array | None = None) -> Array:
-    """Return the product of two matrices of one dtype, written into `made` if that is given."""
+def product(
+    left: Array, right: Array, made: Array | None = None, bias: Array | None = None
+) -> Array:
+    """Return the product of two matrices of one dtype, written into `made` if that is given.
+
+    `bias` is a vector of this dtype, in one piece, that is added to each row.
+    """
     if not _wins(left, right):
-        return left.dot(right, made)
+        made = left.dot(right, made)
+        return made if bias is None else np.add(made, bias, made)
     (rows, count), columns = left.shape, right.shape[1]
     if made is None:
         made = np.empty((rows, columns), left.dtype)
@@ -45,7 +55,8 @@ def product(left: Array, right: Array, made: Array | None = None) -> Array:
         left, right, rows, columns, far = right.T, left.T, columns, rows, (1, columns)
     else:
         far = (columns, 1)
-    matrices = (*_flat(left), *_flat(right), made.reshape(-1), far, count)
+    bias = NONE[left.dtype.char] if bias is None else bias
+    matrices = (*_flat(left), *_flat(right), made.reshape(-1), far, bias, count)
     if columns >= 2 * PART:
         some = partial(_some_columns, matrices, (0, rows))
         spread(some, columns, rows * count * COST, VECTOR)

@@ -46,6 +46,8 @@ ROWS: Final = REGISTERS // 4
 """How many rows a tile has."""
 VECTORS: Final = 3
 """How many vectors it is wide, at most."""
+STARTS: Final = 11
+"""Where a tile is given what its sums begin with, if that is not zero."""
 BYTES: Final = BITS // 8
 """How many bytes a vector has."""
 
@@ -104,6 +106,34 @@ def make_products(
 
 
 @inner
+def make_products_from(
+    starts: Any,
+    a: Array,
+    a_at: int,
+    a_row: int,
+    a_steps: Any,
+    b: Array,
+    b_at: Any,
+    b_steps: Any,
+    steps: Any,
+    c: Array,
+    c_at: int,
+    c_row: int,
+    vectors: int,
+) -> None:
+    """The same where sums do not begin with zero.
+
+    `starts`: an array, where in it a tile begins that they begin with, how far apart its rows are.
+    """
+    if vectors >= 3:
+        _from_three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+    elif vectors == 2:
+        _from_two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+    else:
+        _from_one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+
+
+@inner
 def of_row(row: int, rows: int) -> int:
     """Where a row is among the tiles', of which the last begins early enough to be whole."""
     first = row // ROWS * ROWS
@@ -111,7 +141,7 @@ def of_row(row: int, rows: int) -> int:
 
 
 def _tile(vectors: int, *, adds: bool) -> Any:
-    """The tile of so many vectors, which adds to what is there or does not."""
+    """The tile of so many vectors, from zero, which adds to what is there or does not."""
 
     @intrinsic
     def tile(
@@ -128,18 +158,50 @@ def _tile(vectors: int, *, adds: bool) -> Any:
         c_at: Any,
         c_row: Any,
     ) -> Any:
-        number, pair = types.intp, types.UniTuple(types.intp, 2)
-        begins = number if isinstance(b_at, types.Integer) else types.UniTuple(number, VECTORS)
-        a_steps = number if isinstance(a_steps, types.Integer) else a_steps
-        b_steps = number if isinstance(b_steps, types.Integer) else b_steps
-        matrices = (a, number, number, a_steps, b, begins, b_steps, pair, c, number, number)
-        return types.void(*matrices), lambda *given: _Tile(vectors, adds, *given).write()
+        kinds = _kinds(a, a_steps, b, b_at, b_steps, c)
+        return types.void(*kinds), lambda *given: _Tile(vectors, adds, *given).write()
 
     return tile
 
 
+def _tile_from(vectors: int) -> Any:
+    """The tile of so many vectors which begins with numbers that stand elsewhere."""
+
+    @intrinsic
+    def tile(
+        typing: Any,
+        a: Any,
+        a_at: Any,
+        a_row: Any,
+        a_steps: Any,
+        b: Any,
+        b_at: Any,
+        b_steps: Any,
+        steps: Any,
+        c: Any,
+        c_at: Any,
+        c_row: Any,
+        starts: Any,
+    ) -> Any:
+        place = types.Tuple((starts.types[0], types.intp, types.intp))
+        kinds = (*_kinds(a, a_steps, b, b_at, b_steps, c), place)
+        return types.void(*kinds), lambda *given: _Tile(vectors, False, *given).write()
+
+    return tile
+
+
+def _kinds(a: Any, a_steps: Any, b: Any, b_at: Any, b_steps: Any, c: Any) -> tuple[Any, ...]:
+    """The types of what a tile is given: steps and begins are tables, or numbers."""
+    number, pair = types.intp, types.UniTuple(types.intp, 2)
+    begins = number if isinstance(b_at, types.Integer) else types.UniTuple(number, VECTORS)
+    a_steps = number if isinstance(a_steps, types.Integer) else a_steps
+    b_steps = number if isinstance(b_steps, types.Integer) else b_steps
+    return (a, number, number, a_steps, b, begins, b_steps, pair, c, number, number)
+
+
 _one, _two, _three = (_tile(vectors, adds=True) for vectors in range(1, VECTORS + 1))
 _new_one, _new_two, _new_three = (_tile(n, adds=False) for n in range(1, VECTORS + 1))
+_from_one, _from_two, _from_three = (_tile_from(vectors) for vectors in range(1, VECTORS + 1))
 
 
 class _Tile:
@@ -161,6 +223,7 @@ class _Tile:
         builder, before = self.builder, self.builder.block
         a_rows, columns = self._rows(0), self._columns()
         first, last = (builder.extract_value(self.given[7], nr) for nr in range(2))
+        starts = self._starts()
         loop, after = (builder.append_basic_block(name) for name in ("products", "sums"))
         builder.cbranch(builder.icmp_signed("<", first, last), loop, after)
 
@@ -181,10 +244,10 @@ class _Tile:
         builder.position_at_end(after)
         totals = self._sums()
         for phis in (sums, totals):
-            self._come_from(phis, before, loop, made)
+            self._come_from(phis, before, starts, loop, made)
         for row, line in zip(self._rows(8), totals, strict=True):
             for nr, total in enumerate(line):
-                at = builder.gep(row, [ir.Constant(ir.IntType(64), nr * self.lanes)])
+                at = self._beside(row, nr)
                 self._store(builder.fadd(self._load(at), total) if self.adds else total, at)
         return self.context.get_dummy_value()
 
@@ -222,11 +285,28 @@ class _Tile:
     def _sums(self) -> list[list[Any]]:
         return [[self.builder.phi(self.vector) for _ in range(self.vectors)] for _ in range(ROWS)]
 
-    def _come_from(self, phis: Any, before: Any, loop: Any, made: Any) -> None:
-        """Sums are zero before the loop, and what it has made after it."""
-        for line, new in zip(phis, made, strict=True):
-            for phi, value in zip(line, new, strict=True):
-                phi.add_incoming(ir.Constant(self.vector, None), before)
+    def _starts(self) -> list[list[Any]]:
+        """What the sums begin with."""
+        if len(self.given) <= STARTS:
+            return [[ir.Constant(self.vector, None)] * self.vectors] * ROWS
+        array, at, far = (self.builder.extract_value(self.given[STARTS], nr) for nr in range(3))
+        data = self.context.make_array(self.kinds[STARTS].types[0])
+        row = self.builder.gep(data(self.context, self.builder, array).data, [at])
+        made = []
+        for _ in range(ROWS):
+            made.append([self._load(self._beside(row, nr)) for nr in range(self.vectors)])
+            row = self.builder.gep(row, [far])
+        return made
+
+    def _beside(self, row: Any, nr: int) -> Any:
+        """Where a vector of a row begins."""
+        return self.builder.gep(row, [ir.Constant(ir.IntType(64), nr * self.lanes)])
+
+    def _come_from(self, phis: Any, before: Any, starts: Any, loop: Any, made: Any) -> None:
+        """Sums are what they begin with before the loop, and what it has made after it."""
+        for line, old, new in zip(phis, starts, made, strict=True):
+            for phi, start, value in zip(line, old, new, strict=True):
+                phi.add_incoming(start, before)
                 phi.add_incoming(value, loop)
 
     def _multiplied(self, at: Any, seen: list[Any], sums: list[Any]) -> list[Any]:

@@ -260,7 +260,21 @@ def _addmm(self, mat1, mat2, *, beta=1, alpha=1):
         for name, array in (("self", self), ("mat1", mat1)):
             if array.dtype != mat2.dtype:
                 raise unlike_dtypes(name, array, mat2)
+    if beta == 1 == alpha and _is_bias(self, mat1, mat2):
+        return product(mat1, mat2, None, self)
     return _added_once(_mm, self, mat1, mat2, beta, alpha)
+
+
+def _is_bias(self, mat1, mat2):
+    """Whether a vector is to be added to each row of a large product of matrices that fit."""
+    return (
+        mat1.size >= SMALL
+        and mat1.ndim == 2 == mat2.ndim
+        and self.shape == mat2.shape[1:]
+        and mat1.shape[1] == mat2.shape[0]
+        and mat2.dtype.char in "fd"
+        and self.flags.c_contiguous
+    )
 
 
 addmm = op(

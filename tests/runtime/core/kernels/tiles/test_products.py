@@ -51,6 +51,18 @@ def test_tiles_make_the_products_that_blas_makes(dtype: Any) -> None:
 
 
 @pytest.mark.usefixtures("every")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_vector_is_added_to_each_row_however_the_product_is_made(dtype: Any) -> None:
+    tolerance = 1e-5 if dtype is np.float32 else 1e-13
+    for shape in SHAPES:
+        bias = np.random.default_rng(1).normal(size=shape[2]).astype(dtype) * 100
+        for left, right in matrices(shape, dtype):
+            made = products.product(left, right, None, bias)
+            known = (left.astype(np.float64) @ right + bias).astype(dtype)
+            np.testing.assert_allclose(made, known, rtol=tolerance, atol=tolerance * 100)
+
+
+@pytest.mark.usefixtures("every")
 def test_what_is_not_finite_stays_in_its_row_and_column() -> None:
     left, right = next(matrices(SHAPES[2], np.float32))
     left[3, 7], left[22, 0], right[299, 48] = np.nan, np.inf, -np.inf
@@ -73,10 +85,11 @@ def test_a_product_has_the_same_bits_in_any_number_of_threads(
     monkeypatch.setattr(spread, "_run", lambda *a: (runs.append(len(a[1])), run(*a))[1])
     for shape in SHAPES[2:]:
         for left, right in matrices(shape, np.float32):
-            found = []
+            found, left_sum = [], np.resize(left.sum(0), shape[2])
             for threads in (1, 2, 3):
                 set_kernel_threads(threads)
-                found.append(products.product(left, right).tobytes())
+                made = products.product(left, right), products.product(left, right, None, left_sum)
+                found.append([each.tobytes() for each in made])
             assert found[0] == found[1] == found[2], shape
     assert set(runs) == {2, 3}
 
