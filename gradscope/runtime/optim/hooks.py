@@ -48,7 +48,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             here.stepping(self)
             here.phase_begin("optimizer", type(self).__name__)
         try:
-            hooks = list(chain(_before_every.values(), _own(self, KINDS[0])))
+            own = _own(self, KINDS[0])
+            hooks = list(chain(_before_every.values(), own)) if own or _before_every else ()
             for index, before in enumerate(hooks):
                 replaced = _heard(BEFORE, index, before, self, args, kwargs)
                 if replaced is None:
@@ -62,7 +63,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             result = step(self, *args, **kwargs)
             if here is not None:
                 here.stepped(self)
-            hooks = list(chain(_own(self, KINDS[1]), _after_every.values()))
+            own = _own(self, KINDS[1])
+            hooks = list(chain(own, _after_every.values())) if own or _after_every else ()
             for index, after in enumerate(hooks):
                 _heard(AFTER, index, after, self, args, kwargs)
         finally:

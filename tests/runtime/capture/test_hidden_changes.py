@@ -6,11 +6,15 @@ from __future__ import annotations
 import builtins
 import sys
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 import gradscope.runtime as torch
+from gradscope.record.from_runtime.paused import Paused
 from gradscope.runtime.capture.captured import Captured
+from gradscope.runtime.core import probe
+from gradscope.runtime.optim import quick
 from tests.runtime.capture.test_replayed_steps import bits
 
 HEAD = """
@@ -172,13 +176,20 @@ def test_what_is_returned_is_itself_once_and_counted_as_before() -> None:
     assert wrong == {}
 
 
-def test_a_step_is_captured_again_when_its_optimizer_is_replaced() -> None:
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_step_is_captured_again_when_its_optimizer_is_replaced(is_told: bool) -> None:
+    """Also where a recording has just ended, and steps are told to whoever stands in for it."""
+    quick.fused_operation.cache_clear()
     scope: dict[str, Any] = {"torch": torch, "__name__": "program"}
     exec(compile(HEAD + STEP.format(body="pass", returned="None"), "program", "exec"), scope)
     run = Captured(scope["step"])
-    for call in range(12):
-        if call == 5:
-            scope["optimizer"] = torch.optim.Adam(scope["model"].parameters(), lr=0.1)
-        run(scope["x"])
+    probe.leave(Paused(MagicMock(), ended=True) if is_told else None)
+    try:
+        for call in range(12):
+            if call == 5:
+                scope["optimizer"] = torch.optim.Adam(scope["model"].parameters(), lr=0.1)
+            run(scope["x"])
+    finally:
+        probe.leave(None)
 
     assert [plan.replays > 2 for plan in run.plans] == [True, True], run.report()

@@ -227,6 +227,7 @@ FUNCTIONS: dict[str, Any] = {
         _drawn,
     ),
     **_names("optim.quick", "_arrays _counted", HARMLESS),
+    **_names("core.autograd.custom.function", "CustomOperation.__init__", HARMLESS),
 }
 
 

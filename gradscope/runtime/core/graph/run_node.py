@@ -14,6 +14,8 @@ from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.rows.traits import BY_HAND
 from gradscope.runtime.core.state.thread import ThreadState, local
 
+add_reduce: Any = np.add.reduce
+
 
 def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
     """A node may return more gradients than asked for if the surplus is None."""
@@ -78,9 +80,9 @@ def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
         return sum_to_shape(array.astype(np.float32), shape).astype(array.dtype)
     lead = array.ndim - len(shape)
     if lead:
-        array = array.sum(axis=tuple(range(lead)))[...]
-    axes = tuple(i for i, size in enumerate(shape) if size == 1 and array.shape[i] != 1)
-    return np.asarray(array.sum(axis=axes, keepdims=True) if axes else array)
+        array = add_reduce(array, tuple(range(lead)))[...]
+    axes = tuple([i for i, size in enumerate(shape) if size == 1 and array.shape[i] != 1])
+    return np.asarray(add_reduce(array, axes, keepdims=True) if axes else array)
 
 
 def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:

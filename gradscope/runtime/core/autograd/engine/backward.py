@@ -227,7 +227,9 @@ def _implicit(root: Any) -> Any:
         raise errors.not_a_scalar(shape, None if _is_edge(root) else root)
     if dtype.kind not in "fV":
         raise errors.not_real(dtypes.from_numpy(dtype), None if _is_edge(root) else root)
-    made = wrapped_on(np.ones(shape, dtype), _device(root))
+    one = np.empty(shape, dtype)
+    one.fill(1)
+    made = wrapped_on(one, _device(root))
     if local.state.dispatch_modes:
         return upward.given_to_modes("ones_like.default", (root,), {}, lambda _: made)
     return made

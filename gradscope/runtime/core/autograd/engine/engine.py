@@ -102,7 +102,7 @@ class Engine:
 
     def compute_min_topological_nr(self, outputs: Sequence[tuple[Node, int]]) -> int:
         """No node below every asked-for one can lead to any of them."""
-        return min((node.topological_nr for node, _ in outputs), default=0)
+        return min(node.topological_nr for node, _ in outputs) if outputs else 0
 
     def compute_dependencies(self, root: Node, task: GraphTask, lowest: int) -> None:
         """Count how many gradients each reachable node will receive."""

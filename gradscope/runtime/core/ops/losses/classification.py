@@ -86,7 +86,7 @@ def _nll_backward(
     if rows is None:
         name = NAMES[reduction]
         return losses.nll_loss_backward(grad_output, self, target, weight, name, ignore_index)
-    made = np.zeros_like(self)
+    made = np.zeros(self.shape, self.dtype)
     made[rows, target] = -(grad_output / target.size if reduction == MEAN else grad_output)
     return made
 

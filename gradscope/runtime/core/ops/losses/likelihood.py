@@ -20,9 +20,11 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 def _likelihood(input, target, weight, kind, ignore_index):
     """The negative log likelihood of classes at dim 1; any dims may follow it."""
-    _check_batch(input, target)
-    dims = input.dim()
-    no_gradient_for("nll_loss_forward" if dims <= 2 else "nll_loss2d_forward", weight=weight)
+    dims = input._array.ndim
+    if dims != 2 or target._array.shape != input._array.shape[:1]:
+        _check_batch(input, target)
+    if weight is not None:
+        no_gradient_for("nll_loss_forward" if dims <= 2 else "nll_loss2d_forward", weight=weight)
     if dims <= 2:
         return nll_loss_forward(input, target, weight, kind, ignore_index)[0]
     if dims == 4:
@@ -84,13 +86,14 @@ def cross_entropy(
     if label_smoothing > 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     dim = 0 if input.dim() == 1 else 1
-    if input.shape == target.shape and not target.is_floating_point():
+    of_probabilities = input._array.shape == target._array.shape
+    if of_probabilities and not target.is_floating_point():
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
             f"{target.dtype.scalar_name}"
         )
     scores = _log_softmax__default(input, dim)
-    if input.shape == target.shape:
+    if of_probabilities:
         return _of_probabilities(scores, target, weight, kind, label_smoothing, dim)
     if label_smoothing > 0:
         return _smoothed(scores, target, weight, kind, ignore_index, label_smoothing, dim)

@@ -88,6 +88,8 @@ def _columns_first(shape, strides, grad):
 def _left(grad, mat2, self_shape, self_strides):
     """The gradient of the left matrix of a product."""
     if self_strides[0] <= self_strides[1] and _columns_first(self_shape, self_strides, grad):
+        if grad.__class__ is ndarray:
+            return _product(mat2, grad.T).T
         return w.t(w.mm(mat2, w.t(grad)))
     if grad.dtype is FLOAT32 and grad.size < SMALL:  # an array's; a tensor's is another
         return grad.dot(mat2.T)
@@ -99,6 +101,8 @@ def _left(grad, mat2, self_shape, self_strides):
 def _right(grad, self, mat2_shape, mat2_strides):
     """The gradient of the right one; `self` is the left one."""
     if mat2_strides[0] <= mat2_strides[1] and _columns_first(mat2_shape, mat2_strides, grad):
+        if grad.__class__ is ndarray:
+            return _product(grad.T, self).T
         return w.t(w.mm(w.t(grad), self))
     if grad.dtype is FLOAT32 and self.size < SMALL:
         return self.T.dot(grad)
