@@ -270,13 +270,13 @@ KERNELS: dict[str, tuple[Any, Any]] = {
 def stepped(name: str, options: Any, lists: Sequence[Sequence[Array]]) -> bool:
     """Step all parameters; False where there is nothing compiled for their dtype."""
     dtype = lists[0][0].dtype
-    if dtype not in (np.float32, np.float64):
+    if dtype.char not in "fd":
         return False
     kernel, numbers = KERNELS[name]
-    sizes = np.array([param.size for param in lists[0]])
+    each = [param.size for param in lists[0]]
+    sizes, total = np.array(each), sum(each)
     constants = np.array(numbers(options, lists, dtype.type), dtype)
-    table, like, single = addresses(lists), np.empty(0, dtype), dtype == np.float32
-    total = int(sizes.sum())
+    table, like, single = addresses(lists), np.empty(0, dtype), dtype.char == "f"
 
     def part(first: int, last: int) -> None:
         kernel(table, sizes, (first, last), constants, like, single)

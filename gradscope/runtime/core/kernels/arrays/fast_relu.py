@@ -12,6 +12,8 @@ from gradscope.runtime.core.kernels.compiling.support import Array
 
 COST = 0.2
 """Nanoseconds for one element, which is only moved."""
+ALONE = 1 << 17
+"""So few elements are never parted among threads."""
 
 
 @compiled
@@ -23,6 +25,9 @@ def _relu(x: Array, out: Array) -> None:
 def relu(x: Array) -> Array:
     out = np.empty_like(x)
     flat, made = x.reshape(-1), out.reshape(-1)
+    if x.size <= ALONE:
+        _relu(flat, made)
+        return out
     spread(lambda first, last: _relu(flat[first:last], made[first:last]), x.size, COST)
     return out
 
@@ -35,11 +40,14 @@ def _threshold_backward(grad: Array, x: Array, threshold: Any, out: Array) -> No
 
 def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:
     out, least = np.empty_like(x), x.dtype.type(threshold)
-    flat = [each.reshape(-1) for each in (grad, x, out)]
+    one, other, made = grad.reshape(-1), x.reshape(-1), out.reshape(-1)
+    if x.size <= ALONE:
+        _threshold_backward(one, other, least, made)
+        return out
 
     def part(first: int, last: int) -> None:
-        one, other, made = (each[first:last] for each in flat)
-        _threshold_backward(one, other, least, made)
+        some = slice(first, last)
+        _threshold_backward(one[some], other[some], least, made[some])
 
     spread(part, x.size, COST)
     return out

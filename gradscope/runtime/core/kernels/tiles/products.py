@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
-from typing import Any, Final
+from functools import cache, lru_cache, partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -45,18 +45,18 @@ def product(
 
     `bias` is a vector of this dtype, in one piece, that is added to each row.
     """
-    if not _wins(left, right):
+    kind = left.dtype.char
+    way = _way(left.shape, left.strides, kind, right.shape, right.strides, right.dtype.char)
+    if way is None:
         made = left.dot(right, made)
         return made if bias is None else np.add(made, bias, made)
-    (rows, count), columns = left.shape, right.shape[1]
     if made is None:
-        made = np.empty((rows, columns), left.dtype)
-    if _are_flipped(left, right):
-        left, right, rows, columns, far = right.T, left.T, columns, rows, (1, columns)
-    else:
-        far = (columns, 1)
-    bias = NONE[left.dtype.char] if bias is None else bias
-    matrices = (*_flat(left), *_flat(right), made.reshape(-1), far, bias, count)
+        made = np.empty((left.shape[0], right.shape[1]), left.dtype)
+    if way.flipped:
+        left, right = right.T, left.T
+    rows, count, columns = way.sizes
+    flat = (*_flat(left, way.left), *_flat(right, way.right))
+    matrices = (*flat, made.reshape(-1), way.far, NONE[kind] if bias is None else bias, count)
     if columns >= 2 * PART:
         some = partial(_some_columns, matrices, (0, rows))
         spread(some, columns, rows * count * COST, VECTOR)
@@ -65,22 +65,42 @@ def product(
     return made
 
 
-def _wins(left: Array, right: Array) -> bool:
-    (rows, count), (steps, columns) = left.shape, right.shape
+class Way(NamedTuple):
+    """How a product of two matrices is made that lie in memory as these do."""
+
+    flipped: bool  # from the transposed ones, and put away the other way round
+    sizes: tuple[int, int, int]  # rows, steps, columns
+    far: tuple[int, int]  # how far apart rows and columns of the result are
+    left: str  # whether the matrix lies "by rows" or "by columns", or is to be copied
+    right: str
+
+
+@lru_cache(maxsize=256)
+def _way(
+    shape: tuple[int, ...], strides: tuple[int, ...], kind: str,
+    right_shape: tuple[int, ...], right_strides: tuple[int, ...], right_kind: str,
+) -> Way | None:  # fmt: skip
+    """How to make a product by tiles; None where NumPy is to make it, or to complain."""
+    (rows, count), (steps, columns) = shape, right_shape
     enough = rows >= FEWEST[0] and count >= FEWEST[1] and columns >= FEWEST[2]
-    fit = count == steps and left.dtype == right.dtype and left.dtype.char in "fd"
-    return enough and fit and rows * count * columns >= MANY
+    fit = count == steps and kind == right_kind and kind in "fd"
+    if not (enough and fit and rows * count * columns >= MANY):
+        return None
+    size = np.dtype(kind).itemsize
+    left, right = _order(shape, strides, size), _order(right_shape, right_strides, size)
+    # A right matrix is laid out anew. One that lies column by column takes longer for that, and
+    # need not be if it is the left one.
+    by_columns = right == "by columns" and left == "by rows"
+    if by_columns and rows * (count + columns) < count * columns:
+        return Way(True, (columns, count, rows), (1, columns), "by rows", "by columns")
+    return Way(False, (rows, count, columns), (columns, 1), left, right)
 
 
-def _are_flipped(left: Array, right: Array) -> bool:
-    """Whether the product is made the other way round: the right matrix is laid out anew.
-
-    One that lies column by column takes longer, and need not be if it is the left one.
-    """
-    if right.flags.c_contiguous or not (right.flags.f_contiguous and left.flags.c_contiguous):
-        return False
-    (rows, count), columns = left.shape, right.shape[1]
-    return rows * (count + columns) < count * columns
+def _order(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> str:
+    """How a matrix, of which no side is one, lies in memory."""
+    if strides == (shape[1] * size, size):
+        return "by rows"
+    return "by columns" if strides == (size, shape[0] * size) else "apart"
 
 
 def _some_columns(matrices: Any, rows: Any, first: int, last: int) -> None:
@@ -91,8 +111,8 @@ def _some_rows(matrices: Any, columns: Any, first: int, last: int) -> None:
     tiles().multiply(*matrices, (first, last), columns)
 
 
-def _flat(matrix: Array) -> tuple[Array, tuple[int, int]]:
+def _flat(matrix: Array, order: str) -> tuple[Array, tuple[int, int]]:
     """A matrix as it lies in memory, and how far apart its rows and columns are."""
-    if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
+    if order == "by columns":
         return matrix.T.reshape(-1), (1, matrix.shape[0])
     return np.ascontiguousarray(matrix).reshape(-1), (matrix.shape[1], 1)

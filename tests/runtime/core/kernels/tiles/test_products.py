@@ -21,9 +21,11 @@ def every(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All products are made by tiles."""
     monkeypatch.setattr(products, "MANY", 1)
     monkeypatch.setattr(products, "FEWEST", (8, 1, 1))
+    products._way.cache_clear()
     before = spread._State.threads
     yield
     set_kernel_threads(before)
+    products._way.cache_clear()
 
 
 def matrices(shape: tuple[int, int, int], dtype: Any) -> Iterator[tuple[Any, Any]]:
