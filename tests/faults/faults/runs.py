@@ -79,8 +79,8 @@ ORDER: dict[str, Plant] = {
     ),
     "a seed that is two": line(
         "core.autograd.engine.backward._implicit",
-        "np.ones(shape, dtype)",
-        "np.ones(shape, dtype) * 2",
+        "one.fill(1)",
+        "one.fill(2)",
     ),
 }
 
@@ -174,7 +174,7 @@ SUMS: dict[str, Plant] = {
     ),
     "a mean over the dims": line(
         "core.graph.run_node.sum_to_shape",
-        "array.sum(axis=axes, keepdims=True)",
+        "add_reduce(array, axes, keepdims=True)",
         "array.mean(axis=axes, keepdims=True)",
     ),
     "a gradient sent to the wrong input": line(

@@ -9,6 +9,7 @@ import pytest
 
 from gradscope.trace.schema import NONE
 from tests.analysis.likeness.test_calls import with_calls
+from tests.render.viewer.settled import settle
 from tests.shared.chains import chain
 
 pytestmark = pytest.mark.browser
@@ -28,7 +29,7 @@ def test_what_is_new_gone_and_slower_is_listed_and_leads_to_its_node(opened: Ope
     assert "− 1 node that only old.json has\nSinBackward0" in said
     assert "Where they first differ\nstructure: a node that only the" in said
     page.get_by_role("button", name="LogBackward0", exact=True).first.click()
-    page.wait_for_timeout(40)
+    settle(page)
     assert "+ new: old.json has no such node" in page.inner_text("#details")
     assert page.evaluate("gradscope.picture.all.map(box => gradscope.changed.signs(box))") == [
         ["−"],
@@ -47,7 +48,7 @@ def test_the_forward_graph_is_compared_too(opened: Opens) -> None:
     assert "+ 1 call without a node that only new.json has\nrand" in said
     assert "− 1 call that only old.json has\nsin" in said
     page.get_by_role("button", name="rand", exact=True).click()
-    page.wait_for_timeout(40)
+    settle(page)
     assert "+ new: old.json has no such call" in page.inner_text("#details")
     forward = "gradscope.graphs.forward"
     signs = (
@@ -63,12 +64,12 @@ def test_the_colours_can_tell_what_became_slower(opened: Opens) -> None:
     page.locator("#coloring").select_option("slower")
     more = page.evaluate("gradscope.picture.all.map(box => gradscope.changed.moreOf(box))")
     assert more == [7_000, -1_000]
-    page.wait_for_timeout(40)
+    settle(page)
     legend = page.inner_text("#legend").splitlines()
     assert legend[0] == "slower than in old.json by"
     assert legend[1:6] == ["≤ 280 ns", "≤ 1.12 µs", "≤ 2.52 µs", "≤ 4.48 µs", "≤ 7.00 µs"]
     page.locator("#coloring").select_option("time")
-    page.wait_for_timeout(40)
+    settle(page)
     assert page.inner_text("#legend").startswith("ran, with what is folded in it\n≤ 360 ns")
     page = opened(chain(Mul=9_000, Log=90_000), earlier=chain(Mul=2_000))
     assert page.evaluate("gradscope.picture.all.map(box => gradscope.changed.moreOf(box))") == [

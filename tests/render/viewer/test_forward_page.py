@@ -27,6 +27,7 @@ from gradscope.trace.schema import (
     Why,
 )
 from gradscope.trace.trace import Trace
+from tests.render.viewer.settled import settle
 from tests.render.viewer.test_in_browser import AXE, OVERLAPS
 
 pytestmark = pytest.mark.browser
@@ -72,7 +73,7 @@ def program() -> Trace:
 
 def shown(page: Any, expression: str) -> Any:
     """Of the graph that is shown."""
-    page.wait_for_timeout(60)
+    settle(page)
     return page.evaluate(
         "(() => { const { graphs } = window.gradscope; const app = graphs.shown;"
         f"return {expression}; }})()"
@@ -80,7 +81,7 @@ def shown(page: Any, expression: str) -> Any:
 
 
 def details(page: Any) -> str:
-    page.wait_for_timeout(60)
+    settle(page)
     return " ".join(page.inner_text("#details").split())
 
 
@@ -134,7 +135,7 @@ def test_one_selection_holds_in_both_graphs(opened: Opens) -> None:
     page.locator("#which").select_option("backward")
     assert shown(page, "app.tree.title(app.group)") == "head · Head"
     page.evaluate("gradscope.selectNode(3)")
-    page.wait_for_timeout(60)
+    settle(page)
     page.locator("#details").get_by_role("button", name="mean").click()
     assert shown(page, "[app === graphs.forward, app.model.title(app.node)]") == [True, "mean"]
 
@@ -178,7 +179,7 @@ def test_without_calls_there_is_no_switch_and_it_is_said_why(opened: Opens) -> N
 @pytest.mark.parametrize("dark", [False, True])
 def test_nobody_is_barred_from_the_forward_graph(opened: Opens, *, dark: bool) -> None:
     page = opened(program(), "#v=forward&n=ReluBackward0", dark=dark)
-    page.wait_for_timeout(60)
+    settle(page)
     page.evaluate(AXE.read_text(encoding="utf-8"))
 
     found = page.evaluate(

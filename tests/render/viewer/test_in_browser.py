@@ -20,12 +20,12 @@ from gradscope.trace.load_save import load
 from gradscope.trace.schema import Edge, Frame, GraphTask, Module, Node, Stack
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named
+from tests.render.viewer.settled import settle
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 
 pytestmark = pytest.mark.browser
 
 Opens = Callable[..., Any]
-SETTLES = 40  # ms, of two frames
 GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
 AXE = Path(os.environ.get("GRADSCOPE_AXE", Path(__file__).parents[3] / ".venv/cache/axe.min.js"))
 
@@ -50,13 +50,13 @@ def nested(seed: int, size: int = 60) -> Trace:
 
 
 def app(page: Any, expression: str) -> Any:
-    page.wait_for_timeout(SETTLES)
+    settle(page)
     return page.evaluate(f"(() => {{ const app = window.gradscope; return {expression}; }})()")
 
 
 def box_at(page: Any, key: str) -> tuple[float, float]:
     """Where the middle of a box is on the screen."""
-    page.wait_for_timeout(SETTLES)
+    settle(page)
     place = page.evaluate(
         """key => { const app = window.gradscope; const box = app.picture.boxes.get(key);
         const panel = app.view;
@@ -326,7 +326,7 @@ def test_on_a_phone_the_sides_are_drawers(opened: Opens) -> None:
     page.keyboard.press("Escape")
     page.locator("#open-left").click()
     page.locator("#outline [data-key^=n]").first.click()
-    page.wait_for_timeout(SETTLES)
+    settle(page)
     assert not page.locator("#left").is_visible()
     assert page.inner_text("#details h2").strip() == app(page, "app.model.title(app.node)")
     page.locator("#close-right").click()
@@ -340,7 +340,7 @@ def test_the_theme_is_chosen_by_a_key(opened: Opens) -> None:
     seen = []
     for _ in range(3):
         page.keyboard.press("t")
-        page.wait_for_timeout(SETTLES)
+        settle(page)
         seen.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
     assert seen == ["rgb(255, 255, 255)", "rgb(13, 17, 23)", "rgb(255, 255, 255)"]
@@ -362,7 +362,7 @@ def test_nothing_keeps_anyone_out(opened: Opens, width: int, *, dark: bool) -> N
     app(page, "app.selectNode(1)")
     for tab in ("outline", "findings", "slowest", "compared"):
         page.evaluate("tab => document.getElementById(`tab-${tab}`).click()", tab)
-        page.wait_for_timeout(SETTLES)
+        settle(page)
         page.evaluate(AXE.read_text(encoding="utf-8"))
         found = page.evaluate(
             "axe.run().then(found => found.violations.map(each => [each.id, each.nodes.length,"
@@ -402,6 +402,6 @@ def test_where_several_threads_ran_nodes_each_box_says_which(opened: Opens) -> N
     legend = page.inner_text("#legend")
     assert [f"thread {name}" in legend for name in ("MainThread", "sim:0", "sim:1")] == [True] * 3
     page.keyboard.press("g")
-    page.wait_for_timeout(SETTLES)
+    settle(page)
     calls = app(page, "app.graphs.forward.model.lanes")
     assert len(calls) > 1

@@ -10,6 +10,7 @@ import pytest
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Frame, GraphTask, Module, Node, Stack, Tensor
 from gradscope.trace.trace import Trace
+from tests.render.viewer.settled import settle
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +43,7 @@ def layers() -> Trace:
 
 
 def said(page: Any) -> str:
-    page.wait_for_timeout(40)
+    settle(page)
     return " ".join(page.inner_text("#details").split())
 
 
@@ -50,7 +51,7 @@ def search(page: Any, words: str) -> str:
     page.keyboard.press("/")
     page.locator("#search").fill(words)
     page.keyboard.press("Enter")
-    page.wait_for_timeout(40)
+    settle(page)
     return str(page.inner_text("#hits"))
 
 

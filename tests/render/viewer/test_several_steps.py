@@ -9,6 +9,7 @@ import pytest
 
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, NodeEnd, Row, Step
+from tests.render.viewer.settled import settle
 from tests.shared.example_traces import shared_weight, two_layers
 
 pytestmark = pytest.mark.browser
@@ -33,7 +34,7 @@ def test_every_step_looks_alike_and_a_leaf_leaves_nobody_in_another(opened: Open
     seen = []
     for backward in range(3):
         page.evaluate(f"gradscope.setBackward({backward}); gradscope.selectNode({leaf})")
-        page.wait_for_timeout(40)
+        settle(page)
         shown = page.evaluate("[gradscope.backward, gradscope.tree.title(gradscope.root)]")
         assert shown == [backward, f"step {backward}"]
         assert page.locator("#outline [aria-selected=true]").count() == 1
@@ -103,5 +104,5 @@ def test_what_was_slowest_is_listed_whole_and_a_name_leads_to_its_slowest_run(
     assert page.evaluate(apart)
     page.locator("#slowest-panel table .link").last.click()
     run = "gradscope.runOf(gradscope.node)"
-    page.wait_for_timeout(40)
+    settle(page)
     assert page.evaluate(f"gradscope.model.runs.get('begun')[{run}] === gradscope.event")

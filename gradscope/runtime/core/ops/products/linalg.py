@@ -30,7 +30,6 @@ from gradscope.runtime.core.errors.dtypes import (
 )
 from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.kernels.tiles.products import product
-from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.in_formulas import total
 from gradscope.runtime.core.ops.shape.broadcasting import not_expandable
 from gradscope.runtime.core.rows.traits import AS_OPERANDS, MATRICES
@@ -388,22 +387,3 @@ def _on_diagonal(grad, shape):
 
 
 family(globals())
-
-
-def _vectors(name, self, vec2):
-    for nr, vec in ((1, self), (2, vec2)):
-        if vec.dim() != 1:
-            names = {1: "self", 2: "vec2"}
-            raise RuntimeError(f"{name}: Expected 1-D argument {names[nr]}, but got {vec.dim()}-D")
-
-
-@both
-def outer(input, vec2):
-    """Every element of one vector times every element of another."""
-    _vectors("outer", input, vec2)
-    return input.reshape(input.numel(), 1) * vec2
-
-
-@both
-def ger(input, vec2):
-    return outer(input, vec2)

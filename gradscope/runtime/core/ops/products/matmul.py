@@ -186,3 +186,22 @@ def _summed_where_single(a, b, over, others):
                 f"{size} in dim {mine} and second has size {other} in dim {theirs}"
             )
     return a, b
+
+
+def _vectors(name, self, vec2):
+    for nr, vec in ((1, self), (2, vec2)):
+        if vec.dim() != 1:
+            names = {1: "self", 2: "vec2"}
+            raise RuntimeError(f"{name}: Expected 1-D argument {names[nr]}, but got {vec.dim()}-D")
+
+
+@both
+def outer(input, vec2):
+    """Every element of one vector times every element of another."""
+    _vectors("outer", input, vec2)
+    return input.reshape(input.numel(), 1) * vec2
+
+
+@both
+def ger(input, vec2):
+    return outer(input, vec2)
