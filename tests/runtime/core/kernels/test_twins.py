@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -165,6 +166,21 @@ def test_activations(both: Any) -> None:
     found, _ = both(plain.silu_backward, grad[:-2], x[:-2])
     compare(found, slope.astype(np.float32), np.float32)
     assert np.isnan(both(plain.gelu, np.array([np.nan], np.float32))[0])
+
+
+def test_the_slope_of_gelu_is_as_right_as_float32_shows() -> None:
+    x = np.linspace(-12, 12, 20_001).astype(np.float32)
+    found = plain.FAST.kernels.gelu_backward(np.ones_like(x), x)
+    known = [
+        (1 + math.erf(v / math.sqrt(2))) / 2 + v * math.exp(-v * v / 2) / math.sqrt(2 * math.pi)
+        for v in x.astype(np.float64)
+    ]
+    far = np.array([np.nan, np.inf, -np.inf, 40, -40, 3e38], np.float32)
+
+    np.testing.assert_allclose(found, known, rtol=0, atol=4e-7)
+    np.testing.assert_array_equal(  # as PyTorch has it
+        plain.FAST.kernels.gelu_backward(np.ones_like(far), far), [np.nan, np.nan, np.nan, 1, 0, 1]
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -17,6 +17,13 @@ DENSITY = f32(1.0 / math.sqrt(2.0 * math.pi))  # of the normal distribution at z
 SLOPE, CUBIC = f32(math.sqrt(2.0 / math.pi)), f32(0.044715)
 THREE_CUBIC = f32(3 * 0.044715)
 
+# The share of a normal distribution beyond |x| is the exponential of -x²/2 times a polynomial of
+# t = 1 / (1 + NEAR |x|), right to 1e-7 (Hastings; 7.1.26 of Abramowitz and Stegun for erfc).
+NEAR = f32(0.3275911 * math.sqrt(0.5))
+B1, B2, B3, B4, B5 = (
+    f32(c / 2) for c in (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+)
+
 COST = 0.7
 """Nanoseconds for one element."""
 
@@ -29,10 +36,14 @@ def _gelu(x: Array, out: Array) -> None:
 
 @compiled
 def _gelu_backward(grad: Array, x: Array, out: Array) -> None:
+    """The share below x, of what lies beyond it, and x times the density: of one exponential."""
     for i in range(x.size):
         v = x[i]
-        below = (erf(v * SQRT_HALF) + ONE) * HALF
-        out[i] = grad[i] * (below + v * exp(v * v * -HALF) * DENSITY)
+        power = exp(v * v * -HALF)
+        t = ONE / (ONE + NEAR * abs(v))
+        beyond = ((((B5 * t + B4) * t + B3) * t + B2) * t + B1) * t * power
+        below = beyond if v < 0 else ONE - beyond
+        out[i] = grad[i] * (below + v * power * DENSITY)
 
 
 @compiled
