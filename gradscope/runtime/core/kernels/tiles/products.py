@@ -47,7 +47,7 @@ def product(
     """
     kind = left.dtype.char
     way = _way(left.shape, left.strides, kind, right.shape, right.strides, right.dtype.char)
-    if way is None:
+    if not way:
         made = left.dot(right, made)
         return made if bias is None else np.add(made, bias, made)
     if made is None:
