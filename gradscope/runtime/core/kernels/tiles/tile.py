@@ -47,7 +47,7 @@ ROWS: Final = REGISTERS // 4
 VECTORS: Final = 3
 """How many vectors it is wide, at most."""
 STARTS: Final = 11
-"""Where a tile is given what its sums begin with, if that is not zero."""
+"""Where a tile is given what its sums begin with."""
 BYTES: Final = BITS // 8
 """How many bytes a vector has."""
 
@@ -74,11 +74,11 @@ def add_products(
     each step is from the beginning, or from the one before, if all are so far apart.
     """
     if vectors >= 3:
-        _three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
+        _three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
     elif vectors == 2:
-        _two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
+        _two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
     else:
-        _one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
+        _one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
 
 
 @inner
@@ -97,12 +97,9 @@ def make_products(
     vectors: int,
 ) -> None:
     """The same where nothing is in c yet: what it held does not count."""
-    if vectors >= 3:
-        _new_three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
-    elif vectors == 2:
-        _new_two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
-    else:
-        _new_one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row)
+    make_products_from(
+        None, a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, vectors
+    )
 
 
 @inner
@@ -123,14 +120,15 @@ def make_products_from(
 ) -> None:
     """The same where sums do not begin with zero.
 
-    `starts`: an array, where in it a tile begins that they begin with, how far apart its rows are.
+    `starts`: an array, where in it a tile begins that they begin with, how far apart its rows are;
+    None: they do.
     """
     if vectors >= 3:
-        _from_three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+        _new_three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
     elif vectors == 2:
-        _from_two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+        _new_two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
     else:
-        _from_one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+        _new_one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
 
 
 @inner
@@ -141,31 +139,10 @@ def of_row(row: int, rows: int) -> int:
 
 
 def _tile(vectors: int, *, adds: bool) -> Any:
-    """The tile of so many vectors, from zero, which adds to what is there or does not."""
+    """The tile of so many vectors, which adds to what is there or does not.
 
-    @intrinsic
-    def tile(
-        typing: Any,
-        a: Any,
-        a_at: Any,
-        a_row: Any,
-        a_steps: Any,
-        b: Any,
-        b_at: Any,
-        b_steps: Any,
-        steps: Any,
-        c: Any,
-        c_at: Any,
-        c_row: Any,
-    ) -> Any:
-        kinds = _kinds(a, a_steps, b, b_at, b_steps, c)
-        return types.void(*kinds), lambda *given: _Tile(vectors, adds, *given).write()
-
-    return tile
-
-
-def _tile_from(vectors: int) -> Any:
-    """The tile of so many vectors which begins with numbers that stand elsewhere."""
+    Steps and begins are tables, or numbers; sums begin with what stands elsewhere, or zero.
+    """
 
     @intrinsic
     def tile(
@@ -183,25 +160,20 @@ def _tile_from(vectors: int) -> Any:
         c_row: Any,
         starts: Any,
     ) -> Any:
-        place = types.Tuple((starts.types[0], types.intp, types.intp))
-        kinds = (*_kinds(a, a_steps, b, b_at, b_steps, c), place)
-        return types.void(*kinds), lambda *given: _Tile(vectors, False, *given).write()
+        number, pair = types.intp, types.UniTuple(types.intp, 2)
+        begins = number if isinstance(b_at, types.Integer) else types.UniTuple(number, VECTORS)
+        a_steps = number if isinstance(a_steps, types.Integer) else a_steps
+        b_steps = number if isinstance(b_steps, types.Integer) else b_steps
+        if starts != types.none:
+            starts = types.Tuple((starts.types[0], number, number))
+        matrices = (a, number, number, a_steps, b, begins, b_steps, pair, c, number, number)
+        return types.void(*matrices, starts), lambda *given: _Tile(vectors, adds, *given).write()
 
     return tile
 
 
-def _kinds(a: Any, a_steps: Any, b: Any, b_at: Any, b_steps: Any, c: Any) -> tuple[Any, ...]:
-    """The types of what a tile is given: steps and begins are tables, or numbers."""
-    number, pair = types.intp, types.UniTuple(types.intp, 2)
-    begins = number if isinstance(b_at, types.Integer) else types.UniTuple(number, VECTORS)
-    a_steps = number if isinstance(a_steps, types.Integer) else a_steps
-    b_steps = number if isinstance(b_steps, types.Integer) else b_steps
-    return (a, number, number, a_steps, b, begins, b_steps, pair, c, number, number)
-
-
 _one, _two, _three = (_tile(vectors, adds=True) for vectors in range(1, VECTORS + 1))
 _new_one, _new_two, _new_three = (_tile(n, adds=False) for n in range(1, VECTORS + 1))
-_from_one, _from_two, _from_three = (_tile_from(vectors) for vectors in range(1, VECTORS + 1))
 
 
 class _Tile:
@@ -287,7 +259,7 @@ class _Tile:
 
     def _starts(self) -> list[list[Any]]:
         """What the sums begin with."""
-        if len(self.given) <= STARTS:
+        if self.kinds[STARTS] == types.none:
             return [[ir.Constant(self.vector, None)] * self.vectors] * ROWS
         array, at, far = (self.builder.extract_value(self.given[STARTS], nr) for nr in range(3))
         data = self.context.make_array(self.kinds[STARTS].types[0])
