@@ -12,8 +12,6 @@ from gradscope.runtime.core.kernels.compiling.support import Array
 
 COST = 0.2
 """Nanoseconds for one element, which is only moved."""
-ALONE = 1 << 17
-"""So few elements are never parted among threads."""
 
 
 @compiled
@@ -25,9 +23,6 @@ def _relu(x: Array, out: Array) -> None:
 def relu(x: Array) -> Array:
     out = np.empty_like(x)
     flat, made = x.reshape(-1), out.reshape(-1)
-    if x.size <= ALONE:
-        _relu(flat, made)
-        return out
     spread(lambda first, last: _relu(flat[first:last], made[first:last]), x.size, COST)
     return out
 
@@ -41,9 +36,6 @@ def _threshold_backward(grad: Array, x: Array, threshold: Any, out: Array) -> No
 def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:
     out, least = np.empty_like(x), x.dtype.type(threshold)
     one, other, made = grad.reshape(-1), x.reshape(-1), out.reshape(-1)
-    if x.size <= ALONE:
-        _threshold_backward(one, other, least, made)
-        return out
 
     def part(first: int, last: int) -> None:
         some = slice(first, last)

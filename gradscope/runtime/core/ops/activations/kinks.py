@@ -33,20 +33,13 @@ def _threshold(self, threshold, value):
     return np.where(self <= threshold, np.asarray(element(value, self.dtype), self.dtype), self)
 
 
-def _slope(grad, result):
-    """The gradient where relu's result is above zero."""
-    if grad.__class__ is np.ndarray:
-        return plain.threshold_backward(grad, result, 0)
-    return w.threshold_backward(grad, result, 0)
-
-
 relu = op(
     "ReluBackward0",
     lambda self: plain.relu(self) if self.size >= plain.FEW else np.maximum(self, ZERO[self.dtype]),
     ELEMENTWISE,
     refuses("b", "Boolean inputs not supported for relu", error=RuntimeError),
     refuses("c", "clamp is not supported for complex types"),
-    self=_slope,
+    self=lambda grad, result: w.threshold_backward(grad, result, 0),
 )
 threshold = op(
     "ThresholdBackward0",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels.arrays import elementwise as plain, fast_relu, stepping
+from gradscope.runtime.core.kernels.arrays import elementwise as plain, stepping
 from gradscope.runtime.core.kernels.compiling import spread
 from gradscope.runtime.core.kernels.compiling.awake import Counts
 from gradscope.runtime.core.kernels.compiling.spread import set_kernel_threads
@@ -43,7 +43,6 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wake threads for the least work, so that small arrays show what large ones do."""
     monkeypatch.setattr(spread, "LEAST", 1)
     monkeypatch.setattr(spread, "WAKING", 0)
-    monkeypatch.setattr(fast_relu, "ALONE", 0)
 
 
 class Seen:
