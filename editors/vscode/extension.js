@@ -1,11 +1,14 @@
-// Starts `gradscope dap` for a debug session, or joins one that listens on a port.
+// Starts `gradscope dap` for a debug session, or joins one that listens.
 "use strict";
 
 const vscode = require("vscode");
 
 class Adapters {
   createDebugAdapterDescriptor(session) {
-    const { port } = session.configuration;
+    const { port, socket } = session.configuration;
+    if (socket) {
+      return new vscode.DebugAdapterNamedPipeServer(socket);
+    }
     if (port) {
       return new vscode.DebugAdapterServer(port, "127.0.0.1");
     }

@@ -7,13 +7,12 @@ import typer
 
 def dap(
     port: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            help="Listen on this port of this machine (0: any that is free) instead of the "
-            "standard input; the line it prints says which, and the token to launch with.",
-            min=0,
-            max=65535,
-            metavar="PORT",
+            help="Listen on this port of this machine (0: any that is free), or at a socket of "
+            "this path, instead of the standard input; the line it prints says which, and the "
+            "token to launch with.",
+            metavar="PORT|PATH",
         ),
     ] = None,
 ) -> None:

@@ -74,9 +74,10 @@ MostEvents = Annotated[
     int | None, typer.Option(help="Leave out steps after so many events.", min=1)
 ]
 Dap = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        help="Wait for an editor at this port (0: any), which stops the script.", metavar="PORT"
+        help="Wait for an editor at this port (0: any) or socket, which stops the script.",
+        metavar="PORT|PATH",
     ),
 ]
 OnScreen = Annotated[
@@ -153,12 +154,12 @@ def _live(
     level: str,
     say: "Callable[[str], None]",
     pm: bool,  # noqa: FBT001
-    port: int | None,
+    where: str | None,
     screen: bool,  # noqa: FBT001
     waited: "Waited | None",
 ) -> "tuple[Live | None, str]":
     """The debugger, if it is to stop somewhere; and the level that this needs, which is said."""
-    asks = breaks or inside or pm or port is not None
+    asks = breaks or inside or pm or where is not None
     if execute and not asks:
         raise UsageError("-x says what to do where the script stops: add --break, or --pm")
     if not asks and waited is None:
@@ -169,7 +170,7 @@ def _live(
     if needed != level:
         say(f"--break {' or '.join(breaks)} looks at numbers: level {needed} is recorded")
     ends = None if waited is None else waited.ends()
-    return debugger(breaks, inside, execute, port, screen=screen, mourns=pm, ends=ends), needed
+    return debugger(breaks, inside, execute, where, screen=screen, mourns=pm, ends=ends), needed
 
 
 def _waited(

@@ -17,10 +17,10 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any
 
+from gradscope.debug.dap.door import HERE
 from gradscope.debug.dap.wire import UnreadableMessageError, Wire
 from gradscope.errors import UsageError
 
-HERE = "127.0.0.1"
 WAITS = re.compile(rf"gradscope: waiting for an editor on {re.escape(HERE)}:(\d+), token (\w+)")
 PATIENCE = 5.0
 """Seconds that a script has to end in, once its editor has gone."""

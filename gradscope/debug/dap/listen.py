@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import secrets
-import socketserver
 import sys
 from contextlib import suppress
+from threading import Thread
 
+from gradscope.debug.dap.door import Door
+from gradscope.debug.dap.requests import CAN
 from gradscope.debug.dap.server import serve
 from gradscope.debug.dap.wire import Wire
-
-HERE = "127.0.0.1"
 
 
 def over_pipe() -> None:
     """One client, at the standard input and output."""
-    with suppress(BrokenPipeError, ConnectionError):
-        serve(Wire(sys.stdin.buffer, sys.stdout.buffer))
+    _served(Wire(sys.stdin.buffer, sys.stdout.buffer))
 
 
-def over_port(port: int) -> None:
+def over_port(where: str) -> None:
     """Any number of clients of this machine, each with a way of its own through its trace."""
-    token = secrets.token_hex(16)
+    with Door(where, CAN) as door:
+        door.say("listening on")
+        while True:
+            Thread(target=_served, args=(door.next_editor(),), daemon=True).start()
 
-    class Client(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            with suppress(BrokenPipeError, ConnectionError):
-                serve(Wire(self.rfile, self.wfile), token)  # type: ignore[arg-type]
 
-    class Listener(socketserver.ThreadingTCPServer):
-        allow_reuse_address = True
-        daemon_threads = True
-
-    with Listener((HERE, port), Client) as listener:
-        at = listener.server_address[1]
-        sys.stderr.write(f"gradscope: listening on {HERE}:{at}, token {token}\n")
-        sys.stderr.flush()
-        listener.serve_forever()
+def _served(wire: Wire) -> None:
+    with suppress(BrokenPipeError, ConnectionError):
+        serve(wire)
+    wire.close()

@@ -9,20 +9,17 @@ is refused. While the program stands, its own thread answers, where the tensors 
 from __future__ import annotations
 
 import _thread
-import secrets
-import socket
-import sys
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from gradscope.debug.dap.listen import HERE
+from gradscope.debug.dap.door import Door
+from gradscope.debug.dap.requests import CAN
 from gradscope.debug.dap.running import Running
 from gradscope.debug.dap.server import answer, answer_next, next_message
 from gradscope.debug.dap.session import REASONS, Session, stopped
 from gradscope.debug.dap.sources import Sources
-from gradscope.debug.dap.wire import Wire
 from gradscope.record.process.periodic_flush import signals_blocked
 
 if TYPE_CHECKING:
@@ -32,43 +29,37 @@ if TYPE_CHECKING:
 GONE = (BrokenPipeError, ConnectionError, ValueError, OSError)
 """What becomes of writing to a client that is not there any more."""
 
-PATIENCE = 10.0
-"""Seconds: a client that has not said who it is by then is no editor."""
-
 
 class Editor:
-    """One client, over a port of this machine, that knows the token."""
+    """One client that has come in by the door."""
 
     by_hand = False
 
-    def __init__(self, port: int) -> None:
-        self.token = secrets.token_hex(16)
-        self._listener = socket.create_server((HERE, port))
+    def __init__(self, where: str) -> None:
+        """`where`: a port of this machine, or a path."""
+        self._door = Door(where, CAN)
         self._session: Session | None = None
         self._turn = RLock()
         self._stands = False
         self._asked: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        at = self._listener.getsockname()[1]
-        sys.stderr.write(f"gradscope: waiting for an editor on {HERE}:{at}, token {self.token}\n")
-        sys.stderr.flush()
+        self._door.say("waiting for an editor on")
 
     def waits(self, live: Live) -> None:
         """Until one has come, and has said all that it wants before the program begins."""
         session = None
-        while session is None:
-            client, _ = self._listener.accept()
-            client.settimeout(PATIENCE)
-            wire = Wire(client.makefile("rb"), client.makefile("wb"))
-            asking = Session(wire, self.token)
-            asking.live, asking.stops_first = True, False
-            asking.opened = Running(live)
-            with suppress(*GONE):
-                _until(asking, client)
-            if asking.configured:
-                session = self._session = asking
-            else:
-                client.close()
-        self._listener.close()  # nobody else is served
+        with self._door as door:  # nobody else is served
+            while session is None:
+                wire = door.next_editor()
+                asking = Session(wire)
+                asking.live, asking.stops_first = True, False
+                asking.opened = Running(live)
+                with suppress(*GONE):
+                    while not (asking.over or asking.configured) and answer_next(asking):
+                        pass
+                if asking.configured:
+                    session = self._session = asking
+                else:
+                    wire.close()
         if session.stops_first:
             live.until(lambda place: place.kind in ("called", "begins"))
         with signals_blocked():
@@ -148,13 +139,6 @@ class Editor:
             self._session.over = True
             with suppress(*GONE):
                 self._session.wire.event("terminated")
-
-
-def _until(session: Session, client: socket.socket) -> None:
-    """Answer all that is asked until the program may begin, or nobody asks any more."""
-    while not (session.over or session.configured) and answer_next(session):
-        if session.known:
-            client.settimeout(None)
 
 
 def _left(session: Session, live: Live) -> None:

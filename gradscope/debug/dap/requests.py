@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -53,10 +52,6 @@ def _initialize(_session: Session, _asked: Asked) -> dict[str, Any]:
 
 @request("launch", "attach")
 def _launch(session: Session, asked: Asked) -> None:
-    if session.token and not hmac.compare_digest(str(asked.get("token")), session.token):
-        session.over = True
-        raise UsageError("this port wants the token that gradscope dap printed when it began")
-    session.known = True
     session.stops_first = bool(asked.get("stopOnEntry", not session.live))
     if session.live:
         session.after(lambda: session.wire.event("initialized"))

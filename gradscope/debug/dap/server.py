@@ -14,9 +14,9 @@ ANSWERING = breakpoints, requests
 """Where requests are declared."""
 
 
-def serve(wire: Wire, token: str = "") -> None:
-    """Until the client says that it goes, or is gone. `token`: what it has to know."""
-    session = Session(wire, token)
+def serve(wire: Wire) -> None:
+    """Until the client says that it goes, or is gone."""
+    session = Session(wire)
     while not session.over and answer_next(session):
         if session.launched is not None:
             session.launched.relay(wire)

@@ -22,9 +22,8 @@ Asked = dict[str, Any]
 class Session:
     """What requests of one client share."""
 
-    def __init__(self, wire: Wire, token: str = "") -> None:
+    def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self.token = token  # what a client has to know that comes over a port
         self.opened: Any = None  # a Walk; a program that runs
         self.known_sources: Sources | None = None
         self.variables = Variables()
@@ -34,7 +33,7 @@ class Session:
         self.stops_first = True
         self.over = self.ends = False  # the session; and with it the program
         self.live = self.configured = False  # of a program that runs; it may begin
-        self.known = self.pauses = False  # it gave the token; it has asked for a pause
+        self.pauses = False  # it has asked for a pause
         self._after: list[Callable[[], None]] = []
 
     @property

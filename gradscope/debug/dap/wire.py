@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from threading import Lock
 from typing import Any, BinaryIO
 
@@ -17,6 +18,12 @@ class UnreadableMessageError(Exception):
     def __init__(self, what: str, *, over: bool = False) -> None:
         super().__init__(what)
         self.over = over
+
+
+def framed(seq: int, message: dict[str, Any]) -> bytes:
+    """A message with its number, as it is sent."""
+    body = json.dumps({"seq": seq, **message}).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
 class Wire:
@@ -74,9 +81,14 @@ class Wire:
             return
         with self._lock:
             self._seq += 1
-            body = json.dumps({"seq": self._seq, **message}).encode()
-            self._writes.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            self._writes.write(framed(self._seq, message))
             self._writes.flush()
+
+    def close(self) -> None:
+        """The client is gone, or is to go."""
+        for stream in (self._reads, self._writes):
+            with suppress(OSError, ValueError):
+                stream.close()
 
     def event(self, name: str, **body: Any) -> None:
         """Tell of something that nobody has asked for."""

@@ -33,7 +33,7 @@ def debugger(
     breaks: Sequence[str] = (),
     inside: str | None = None,
     execute: Sequence[str] | None = None,
-    port: int | None = None,
+    where: str | None = None,
     *,
     screen: bool = False,
     mourns: bool = False,
@@ -41,13 +41,13 @@ def debugger(
 ) -> Live:
     """One that stops at these, and does what is typed, or is to be executed.
 
-    `port`: or what an editor asks for that comes there, and is waited for. `screen`: on a terminal
-    it fills the screen at each stop. `mourns`: where the program dies, too. `ends`: what ends it
-    without asking anybody.
+    `where`: a port or path at which an editor is waited for. `screen`: on a terminal it fills the
+    screen at each stop. `mourns`: where the program dies, too. `ends`: what ends it without asking
+    anybody.
     """
     if inside is not None and inside not in INSIDE:
         raise UsageError(f"--break-in takes forward or backward, not {inside!r}")
-    editor = None if port is None else Editor(port)
+    editor = None if where is None else Editor(where)
     asks = bool(breaks) or inside is not None or mourns or editor is not None or ends is None
     front = editor or _lines(execute, Screen if screen else Lines)
     made = Live(front, ends, at_places=asks, mourns=mourns)

@@ -301,3 +301,24 @@ def test_a_program_whose_editor_is_killed_while_it_runs_goes_on_alone(tmp_path: 
         out, _ = process.communicate(timeout=60)
 
     assert (out, process.returncode) == ("ended\n", 0)
+
+
+def test_who_does_not_give_the_token_changes_nothing(tmp_path: Path) -> None:
+    """The program does not begin, and nothing is run in it, before the editor has come."""
+    with started(tmp_path, "gradscope") as (process, port, token):
+        stranger = Client(port)
+        stranger.send("setFunctionBreakpoints", breakpoints=[{"name": "backward"}])
+        stranger.send("configurationDone")
+        stranger.send("evaluate", expression="py open('owned', 'w')", context="repl")
+        with pytest.raises((AssertionError, ConnectionError)):
+            stranger._next()
+        stranger.close()
+        client = begun(port, token, tmp_path / "train.py", 5)
+        client.event("stopped")
+        client.ask("disconnect")
+        client.close()
+        out, _ = process.communicate(timeout=60)
+
+    assert out.startswith("ended")
+    assert process.returncode == 0
+    assert not (tmp_path / "owned").exists()
