@@ -122,7 +122,7 @@ class Graph:
         leaves = [
             leaf for known in list(self._leaves.values()) if (leaf := known.ref()) is not None
         ]
-        for grad in [*handed, *[leaf.grad for leaf in leaves]]:
+        for grad in [*handed, *[leaf.grad for leaf in leaves if leaf.is_leaf]]:
             node = None if grad is None else grad.grad_fn
             if node is not None and not self._is_known(node):
                 self._walk([node])

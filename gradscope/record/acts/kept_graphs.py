@@ -26,6 +26,7 @@ from gradscope.record.acts.source.lines import (
     lines_that_store,
 )
 from gradscope.record.notes.local_names import node_of
+from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
@@ -219,7 +220,7 @@ class Walk:
                     yield from self._variables(frame)
                 else:
                     spaces[id(space)] = space, code.co_filename
-            frame = frame.f_back
+            frame = caller_of(frame)
         for space, file in spaces.values():
             if isinstance(file, str):
                 yield from self._named(space.items(), file, None)

@@ -11,6 +11,7 @@ from gradscope.record.acts.numbers.moved import Moved
 from gradscope.record.acts.numbers.not_finite import NotFinite
 from gradscope.record.acts.source.lines import lines_that_return
 from gradscope.record.acts.stand_ins import StandIn, Tell, as_if_not_there, asked
+from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.user_functions import written
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -160,7 +161,7 @@ class OfOptimizers:
             for leaf in group["params"]:
                 many += 1
                 ids += id(leaf)
-                if leaf.grad is None:
+                if gradient_of(leaf) is None:
                     none.append(leaf)
         if self._held[of][0] != ids:  # the list of a group is another, or has others
             new = self._hold(of, optimizer)

@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
+from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class OfPrograms:
 
 def _below_warnings(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename == warnings.__file__:
-        frame = frame.f_back
+        frame = caller_of(frame)
     return frame
 
 

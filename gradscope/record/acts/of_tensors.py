@@ -13,7 +13,7 @@ import numpy as np
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.acts.numbers.moved import seen
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell
-from gradscope.record.notes.local_names import is_leaf, leaves_behind, node_of
+from gradscope.record.notes.local_names import gradient_of, is_leaf, leaves_behind, node_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -124,19 +124,19 @@ class OfTensors:
         if self._gradients is None or self._sample() != self._sampled:
             leaves = [leaf for each in self._acts.optimizers() for leaf in leaves_of(each)]
             leaves = leaves or [each for each in self._acts.look.leaves() if each.requires_grad]
-            with_one = [leaf for leaf in leaves if leaf.grad is not None]
-            self._gradients = {leaf.grad.data_ptr(): ref(leaf) for leaf in with_one}
+            with_one = [(leaf, grad) for leaf in leaves if (grad := gradient_of(leaf)) is not None]
+            self._gradients = {grad.data_ptr(): ref(leaf) for leaf, grad in with_one}
             self._sample_of = ref(leaves[-1]) if leaves else _nobody
             self._sampled = self._sample()
         found = self._gradients.get(gradient.data_ptr())
         leaf = None if found is None else found()
-        there = None if leaf is None else leaf.grad
+        there = None if leaf is None else gradient_of(leaf)
         return leaf if there is not None and there.shape == gradient.shape else None
 
     def _may_be_a_gradient(self, tensor: Any) -> bool:
         """Whether it looks at one, or a part of one."""
         known = (self._gradients or {}).values()
-        held = (leaf.grad for found in known if (leaf := found()) is not None)
+        held = (gradient_of(leaf) for found in known if (leaf := found()) is not None)
         place = tensor.data_ptr()
         return any(
             grad.data_ptr() <= place < grad.data_ptr() + grad.numel() * grad.element_size()
@@ -147,7 +147,8 @@ class OfTensors:
     def _sample(self) -> int:
         """Where the gradient of one leaf is: elsewhere after a backward that found it cleared."""
         leaf = self._sample_of()
-        return -1 if leaf is None or leaf.grad is None else int(leaf.grad.data_ptr())
+        gradient = None if leaf is None else gradient_of(leaf)
+        return -1 if gradient is None else int(gradient.data_ptr())
 
     def _grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         if is_leaf(tensor):

@@ -21,6 +21,7 @@ from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.from_pytorch.values import Values
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.c_functions import OURS
+from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import STARTING
 from gradscope.trace.schema import NONE, Phase, Place
@@ -293,7 +294,7 @@ class PyTorchSource:
                 self.values.look(Place.HOOK, result, node, nr, task=task)
             else:
                 number = self.tensors.number_of(leaf)
-                self.values.look(Place.HOOK, leaf.grad, node, 0, number, task)
+                self.values.look(Place.HOOK, gradient_of(leaf), node, 0, number, task)
 
     def seeded(self, task: Task, asked: Backward, grads: Sequence[Any]) -> None:
         """What a backward begins with."""

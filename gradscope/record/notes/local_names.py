@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from gradscope.record.notes.log import take_all
-from gradscope.record.notes.sites import is_ours
+from gradscope.record.notes.sites import caller_of, is_ours
 from gradscope.trace.schema import Tensor
 
 if TYPE_CHECKING:
@@ -106,12 +106,12 @@ def _variables(
             if id(frame.f_globals) not in known:
                 known.add(id(frame.f_globals))
                 yield from list(frame.f_globals.items())
-        frame = frame.f_back
+        frame = caller_of(frame)
 
 
 def _of_user(frame: FrameType | None) -> FrameType | None:
     while frame is not None and is_ours(frame.f_code):
-        frame = frame.f_back
+        frame = caller_of(frame)
     return frame
 
 
@@ -182,6 +182,11 @@ def node_of(tensor: Any) -> Any:
 def is_leaf(tensor: Any) -> bool:
     """Whether it is one; no such view is."""
     return _written_base(tensor) is None and bool(tensor.is_leaf)
+
+
+def gradient_of(tensor: Any) -> Any:
+    """Its `.grad`; None for a tensor that cannot have one, where reading `.grad` warns."""
+    return tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
 
 
 def leaves_behind(nodes: list[Any], far: int) -> tuple[list[Any], bool]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 
+RUNS_THE_PROGRAM = f"{PACKAGE}{os.path.join('record', 'run_script.py')}"  # noqa: PTH118
+"""The file whose frame runs a whole program: the frames above it are those of the command line."""
+
 LONGEST, LONG_PATH = 80, 4096
 """How much of a line's text is quoted in an error, and of its path."""
 
@@ -40,6 +43,11 @@ MACHINERY = (PACKAGE, "<gradscope: ", "<frozen runpy>", "<frozen importlib", cop
 def is_ours(code: CodeType) -> bool:
     """Whether a frame of this code is machinery and not the user's program."""
     return code.co_filename.startswith(MACHINERY) or code.co_varnames == BY_US
+
+
+def caller_of(frame: FrameType) -> FrameType | None:
+    """The frame that called this one; None if this one runs the whole program."""
+    return None if frame.f_code.co_filename == RUNS_THE_PROGRAM else frame.f_back
 
 
 class Sites:
@@ -94,6 +102,10 @@ class Sites:
                         self.known[address] = stack
                         self._told(address, stack)
                     return stack
+                if code.co_filename == RUNS_THE_PROGRAM:
+                    self.known[address] = NONE
+                    self._told(address, NONE)
+                    return NONE
                 self._ours.add(address)
                 self._told(address, OURS)
             frame = frame.f_back
@@ -129,7 +141,7 @@ class Sites:
                 key.append(id(code) + frame.f_lasti)
                 if code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__":
                     break  # what called the script is no part of it
-            frame = frame.f_back
+            frame = caller_of(frame)
         addresses = tuple(key)
         found = self._several.get(addresses)
         if found is None:
@@ -168,7 +180,7 @@ class Sites:
         while at is not None:
             if not self.is_ours(at.f_code):
                 frames.append(at)
-            at = at.f_back
+            at = caller_of(at)
         stack = NONE
         for each in reversed(frames):
             stack = self._link(self._frame(each), stack)

@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
 
-from gradscope.record.notes.sites import is_ours, shown, working_directory
+from gradscope.record.notes.sites import caller_of, is_ours, shown, working_directory
 from gradscope.record.script.tracebacks import is_below
 from gradscope.trace.text import clean
 
@@ -108,7 +108,7 @@ class Children:
 
     def _place(self, frame: FrameType | None) -> str:
         while frame is not None and (is_ours(frame.f_code) or is_below(frame.f_code)):
-            frame = frame.f_back
+            frame = caller_of(frame)
         if frame is None:
             return ""
         return clean(f"{shown(frame.f_code.co_filename, self._folder)}:{frame.f_lineno}")

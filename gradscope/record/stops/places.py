@@ -26,7 +26,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.errors import leave_no_frame
-from gradscope.record.notes.sites import is_ours
+from gradscope.record.notes.local_names import gradient_of
+from gradscope.record.notes.sites import caller_of, is_ours
 from gradscope.record.notes.user_functions import call_of, name_of
 from gradscope.trace.schema import NONE, HookKind
 
@@ -76,7 +77,7 @@ class Place:
         found, frame = [], self.frame
         while frame is not None:
             found.append(_line(frame))
-            frame = frame.f_back
+            frame = caller_of(frame)
         return found
 
     @property
@@ -269,7 +270,7 @@ class Places:
         made, given = ((), grads[0]) if kind == "begins" else grads
         line, module = node.metadata.get(HOOKED, ("", ""))
         if kind == "ran" and not made and hasattr(node, "variable"):
-            made = (node.variable.grad,)
+            made = (gradient_of(node.variable),)
         return self._pass(Place(
             kind, node.name(), self._frame(), node, tuple(given), tuple(made), line=line,
             module=module,
@@ -291,7 +292,7 @@ class Places:
         while frame is not None and (
             session is None or session.sites.is_machinery(frame.f_code)
         ):  # fmt: skip
-            frame = frame.f_back
+            frame = caller_of(frame)
         return frame
 
     def _pass(self, place: Place) -> Sequence[Any] | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.acts.notes import leaves_of
+from gradscope.record.notes.local_names import gradient_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,11 +65,12 @@ class Moved:
         began = perf_counter_ns()
         left, kept = ELEMENTS if self._each else FEWER, Before([], [], [])
         for place, leaf in enumerate(leaves_of(optimizer)):
-            array = None if leaf.grad is None or leaf.numel() > left else seen(leaf)
+            gradient = gradient_of(leaf)
+            array = None if gradient is None or leaf.numel() > left else seen(leaf)
             left -= 0 if array is None else array.size
             kept.arrays.append(None if array is None else array.copy())
             if not self._each:
-                kept.gradients.append(None if array is None else _norm_of(leaf.grad))
+                kept.gradients.append(None if array is None else _norm_of(gradient))
                 if array is not None and leaf.ndim > 1 and array.size > 1 and _is_alike(array):
                     kept.alike.append((place, float(array[0])))
         self._before[id(optimizer)] = kept

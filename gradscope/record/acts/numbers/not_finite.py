@@ -17,7 +17,7 @@ import numpy as np
 
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import seen
-from gradscope.record.notes.local_names import is_leaf
+from gradscope.record.notes.local_names import gradient_of, is_leaf
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Sample:
             kind = KINDS.get(str(leaf.dtype).rpartition(".")[2])
             if kind and leaf.device.type == "cpu" and not leaf.is_sparse and leaf.numel():
                 self._leaf, self._kind, self._dtype = ref(leaf), kind, leaf.dtype
-                if leaf.grad is not None:
+                if gradient_of(leaf) is not None:
                     break
 
     def is_finite(self) -> bool:
@@ -160,13 +160,13 @@ class NotFinite:
             if of not in self._told:
                 self._look(of, leaves, "end", None)
         others = [leaf for leaf in acts.look.leaves() if leaf.requires_grad]
-        others = [leaf for leaf in others if id(leaf) not in held and leaf.grad is not None]
+        others = [leaf for leaf in others if id(leaf) not in held and gradient_of(leaf) is not None]
         self._look(-1, others, "end", None)
 
     def _look(self, of: int, leaves: list[Any], when: str, frame: FrameType | None) -> None:
         """Tell which of these, and which of their gradients, are not finite, if parameters are."""
         bad = [(leaf, kind) for leaf in leaves if (kind := _bad(leaf))]
-        gradients = [(leaf, kind) for leaf in leaves if (kind := _bad(leaf.grad))]
+        gradients = [(leaf, kind) for leaf in leaves if (kind := _bad(gradient_of(leaf)))]
         if not bad and (of >= 0 or not gradients):
             return  # a gradient that nobody steps with does no harm, as a loss scale's
         self._told.add(of)

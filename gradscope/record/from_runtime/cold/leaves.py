@@ -8,6 +8,7 @@ from weakref import ref
 
 from gradscope.record.acts.notes import FRAMES
 from gradscope.record.acts.source.called import called_at
+from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Leaves:
         frame: FrameType | None = sys._getframe(1)
         sites, contexts = acts.session.sites, acts.session.contexts
         while frame is not None and sites.is_machinery(frame.f_code):
-            frame = frame.f_back
+            frame = caller_of(frame)
         if frame is None or contexts.place().phases:  # an optimizer has made it for itself
             return
         made, key = self._made, id(tensor)
