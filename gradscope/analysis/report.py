@@ -10,6 +10,7 @@ from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.identity.known import known_ids
 from gradscope.analysis.program.modules import ModuleFacts, modules
 from gradscope.analysis.program.summary import Summary, recorded_again, summary
+from gradscope.analysis.ranks.findings import of_each_rank
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
@@ -112,6 +113,6 @@ def _worst_first(trace: Trace, rules: Sequence[Rule]) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for number, rule in enumerate(rules):
         tell("looking for mistakes", number, len(rules))
-        found += rule.findings(trace)
+        found += of_each_rank(trace, rule.findings)
     tell("summing up times")
     return tuple(sorted(found, key=lambda finding: -finding.severity))  # stable: in order within

@@ -37,7 +37,7 @@ class Summary:
     producer: str  # "gradscope 0.1.0"
     level: str
     script: str
-    steps: int
+    steps: int  # of a merged trace: that its ranks made together
     backwards: int  # graph tasks that no other one contains
     nested: int  # graph tasks inside another
     ops: int
@@ -67,7 +67,7 @@ def summary(trace: Trace) -> Summary:
         producer=producer or "unknown",
         level=str(meta.get("level", "unknown")),
         script=str(meta.get("script", "")),
-        steps=len(steps(trace)),
+        steps=len({step.number for step in steps(trace)}),
         backwards=len(tasks) - nested,
         nested=nested,
         ops=len(trace.table(Op)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,20 @@ TELLS = ("thread", "task", "node", "tensor")
 """Columns whose id says whose a row is that has none of its own, the surest first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a merged trace is one rank's."""
+
+    rank: int
+    trace: Trace
+    seqs: Integers  # by the `seq` of an event of this part: its `seq` in the whole
+
+
+def parts(trace: Trace) -> tuple[Part, ...]:
+    """The part of each rank of a merged trace."""
+    return tuple(_part(trace, facts) for facts in _ranks(trace))
+
+
 def only(trace: Trace, rank: int | None) -> Trace:
     """What of a trace is this rank's; all of it, if none is asked for."""
     if rank is None:
@@ -30,7 +45,7 @@ def only(trace: Trace, rank: int | None) -> Trace:
         raise UsageError(f"this trace has no rank {rank}: it has {shown}")
     if "ranks" not in trace.meta:
         return trace
-    return _part(trace, found[rank])
+    return _part(trace, found[rank]).trace
 
 
 def _ranks(trace: Trace) -> list[Mapping[str, Any]]:
@@ -40,7 +55,7 @@ def _ranks(trace: Trace) -> list[Mapping[str, Any]]:
     return [{"rank": trace.meta.get("rank", 0)}]
 
 
-def _part(trace: Trace, facts: Mapping[str, Any]) -> Trace:
+def _part(trace: Trace, facts: Mapping[str, Any]) -> Part:
     ids: Mapping[str, tuple[int, int]] = facts.get("ids", {})
     owned = [name for name in TABLES if name not in {Meta.TABLE, String.TABLE}]
     kept = {name: np.flatnonzero(_own(trace, name, ids)) for name in owned}
@@ -57,7 +72,8 @@ def _part(trace: Trace, facts: Mapping[str, Any]) -> Trace:
         if "seq" in data:
             data["seq"] = _again(np.asarray(data["seq"]), seqs)
         blocks.append(Block(name, len(rows), data))
-    return Trace(assemble(blocks).tables, version=trace.version, truncated=trace.truncated)
+    part = Trace(assemble(blocks).tables, version=trace.version, truncated=trace.truncated)
+    return Part(int(facts.get("rank", 0)), part, seqs)
 
 
 def _own(trace: Trace, name: str, ids: Mapping[str, tuple[int, int]]) -> NDArray[np.bool_]:

@@ -1,0 +1,41 @@
+"""What rules say of a merged trace: each rank is looked at by itself, and what is alike is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.ranks.one_rank import Part, parts
+from gradscope.trace.trace import Trace
+
+
+def of_each_rank(trace: Trace, findings: Callable[[Trace], Iterable[Finding]]) -> Iterator[Finding]:
+    """The findings of a trace; of a merged one those of its ranks, each once with its ranks."""
+    if "ranks" not in trace.meta:
+        yield from findings(trace)
+        return
+    every = trace.once(parts)
+    first: dict[tuple[str, str], Finding] = {}
+    on: dict[tuple[str, str], list[int]] = {}
+    for part in every:
+        for finding in findings(part.trace):
+            key = finding.rule, finding.id
+            first.setdefault(key, _in_the_whole(part, finding))
+            on.setdefault(key, []).append(part.rank)
+    for key, finding in first.items():
+        ranks = on[key]
+        if len(ranks) == len(every):
+            where = f"on all {len(every)} ranks"
+        else:
+            where = f"on rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+        yield replace(finding, message=f"{finding.message} ({where})")
+
+
+def _in_the_whole(part: Part, finding: Finding) -> Finding:
+    """The same with its events as the merged trace counts them; other ids are the same there."""
+    evidence = tuple(
+        Evidence(each.table, int(part.seqs[each.id])) if each.table.startswith("event") else each
+        for each in finding.evidence
+    )
+    return replace(finding, evidence=evidence)
