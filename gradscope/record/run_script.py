@@ -25,6 +25,7 @@ from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits
+from gradscope.record.script.main_thread import main_thread_has_ended
 from gradscope.record.script.program import Program, from_module, from_script, stage
 from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, Stopped, handled
@@ -247,8 +248,9 @@ def _run(
     error = _executed(program, namespace, begin)
     ending = Ending(0) if error is None else _shown(error)
     try:
-        _wait_for_threads(threads)
-        exits.fulfil()
+        with main_thread_has_ended():
+            _wait_for_threads(threads)
+            exits.fulfil()
     except KeyboardInterrupt as interruption:
         error = interruption
     else:

@@ -33,6 +33,9 @@ TERMINATING = tuple(
 
 _RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace", "watch"))  # noqa: PTH118
 
+_PASSES_ON = os.path.join(PACKAGE, "record", "process", "sudden_ends.py")  # noqa: PTH118
+"""Its functions call those of `os` and `signal` for the program; they may be interrupted."""
+
 
 Handler = Callable[[int, "FrameType | None"], None]
 
@@ -166,7 +169,7 @@ def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: 
         code = frame.f_code
         if code.co_filename == bottom:
             break
-        if code.co_filename.startswith(_RECORDER):
+        if code.co_filename.startswith(_RECORDER) and code.co_filename != _PASSES_ON:
             return False
         if innermost and code.co_filename.startswith(engine.files):
             at_work = True

@@ -67,3 +67,28 @@ for file in files:
         assert len(house.recorded(name).table(GraphTask)) == 6000
         assert house.recorded(name).notes == ()
         assert house.violations(name) == []
+
+
+def test_threads_that_outlive_the_script_see_that_the_main_thread_has_ended(house: House) -> None:
+    """They waited for it, and it for them."""
+    house.write("""
+import atexit, threading, time, torch
+main = threading.main_thread()
+def join():
+    main.join()
+    print("joined", main.is_alive())
+def look():
+    while main.is_alive():
+        time.sleep(0.01)
+    torch.ones(1, requires_grad=True).sum().backward()
+threads = [threading.Thread(target=each) for each in (join, look)]
+for thread in threads:
+    thread.start()
+atexit.register(lambda: print("at exit", main.is_alive(), [each.is_alive() for each in threads]))
+""")
+
+    ran = house.trace("script.py")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "joined False\nat exit False [False, False]\n"
+    assert len(house.recorded().table(GraphTask)) == 1

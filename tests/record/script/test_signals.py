@@ -45,3 +45,27 @@ print(times, max(late) < 1000, len(sent))
 
     assert (ran.code, ran.out, ran.err) == (0, "3 True 3\n", "")
     assert house.violations() == []
+
+
+def test_a_signal_that_the_program_sends_itself_comes_at_once(house: House) -> None:
+    """It waited for the frame that had sent it, and was lost where the program ended meanwhile."""
+    house.write("""
+import os, signal, torch
+def kill(number):
+    os.kill(os.getpid(), number)
+for send in (signal.raise_signal, kill):
+    try:
+        send(signal.SIGINT)
+        print("went on")
+    except KeyboardInterrupt:
+        print("interrupted")
+torch.ones(1, requires_grad=True).sum().backward()
+signal.raise_signal(signal.SIGTERM)
+print("went on")
+""")
+
+    ran = house.trace("script.py")
+
+    assert (ran.code, ran.out) == (143, "interrupted\ninterrupted\n")
+    assert house.recorded().meta["exit"] == "terminated by SIGTERM"
+    assert house.violations() == []

@@ -1,0 +1,57 @@
+"""The main thread, as other threads see it once the script has run to its end.
+
+Python marks its main thread as ended and then waits for the others: they may `join` it, or work
+until it is no longer alive. Here that thread still finishes the trace, and it may run other scripts
+after this one. So the mark is set while it waits, and taken away afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def main_thread_has_ended() -> Iterator[None]:
+    """Inside, `threading.main_thread()` has ended; nothing happens on any other thread."""
+    main: Any = threading.main_thread()
+    if threading.current_thread() is not main or not main.is_alive():
+        yield
+        return
+    restore = _mark(main) if sys.version_info < (3, 13) else _mark_handle(main)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def _mark(main: Any) -> Any:
+    """Release the lock that stands for the thread, as the end of its thread state does."""
+    lock = main._tstate_lock
+    if lock is None or not lock.locked():
+        return lambda: None
+    lock.release()
+    main._stop()
+
+    def restore() -> None:
+        lock.acquire()  # who waited for it has let go of it at once
+        main._tstate_lock, main._is_stopped = lock, False
+
+    return restore
+
+
+def _mark_handle(main: Any) -> Any:
+    """Since Python 3.13 a handle stands for the thread; it cannot be taken back, only replaced."""
+    import _thread
+
+    name = "_os_thread_handle" if hasattr(main, "_os_thread_handle") else "_handle"
+    getattr(main, name)._set_done()
+
+    def restore() -> None:
+        fresh: Any = _thread
+        setattr(main, name, fresh._make_thread_handle(threading.get_ident()))
+
+    return restore
