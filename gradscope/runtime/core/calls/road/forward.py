@@ -261,11 +261,13 @@ def _inplace_body(plan: Plan, *, saving: str) -> list[str]:
 
 
 def _cloned(plan: Plan) -> list[str]:
-    """Copy what `self` holds before it is written over, if a gradient will read it."""
+    """Copy what `self` holds before it is written over, if a gradient will read it.
+
+    The kernel still gets the array of the target: some kernels write into it.
+    """
     if not plan.clones_self:
         return []
-    clone = ["    self = before_write(self)", "    a_self = self._array"]
-    return [f"if {_clone_wanted(plan)}:", *clone]
+    return [f"if {_clone_wanted(plan)}:", "    self = before_write(self)"]
 
 
 def _clone_wanted(plan: Plan) -> str:

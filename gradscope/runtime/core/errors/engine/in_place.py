@@ -195,13 +195,16 @@ def write_wrong_dtype(result: str, target: str, tensor: Any) -> Case:
 
 
 @engine_error("write-wrong-shape", "Write out of place, or expand the tensor and clone() it.")
-def write_wrong_shape(target: Sequence[int], result: Sequence[int]) -> Case:
+def write_wrong_shape(target: Sequence[int], result: Sequence[int], writer: str = "") -> Case:
     """The result of a write has more elements than the tensor that is to hold it.
 
     Example:
         row = torch.ones(3)
         row.add_(torch.ones(2, 3))
     """
+    if writer in ("addmm_", "addmv_", "baddbmm_"):
+        sizes = f"input tensor size {list(target)} and output tensor size {list(result)}"
+        return Case(RuntimeError, f"Bad in-place call: {sizes} should match")
     return Case(
         RuntimeError,
         f"output with shape {list(target)} doesn't match the broadcast shape {list(result)}",

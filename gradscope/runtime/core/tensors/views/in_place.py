@@ -108,7 +108,8 @@ def write(target: Tensor, result: Any, writer: Any) -> None:
         if shape != array.shape:
             together = np.broadcast_shapes(shape, array.shape)
             if together != array.shape:
-                raise errors.write_wrong_shape(array.shape, together)
+                name = getattr(writer, "name", "")
+                raise errors.write_wrong_shape(array.shape, together, name)
         np.copyto(array, result, casting="unsafe")
     count_write(target, writer)
 

@@ -126,7 +126,7 @@ def _tally_dtype(
 def _check_variants(info: Any, sample: Any) -> None:
     plain = _without_gradients(sample)
     if info.inplace_variant is not None and not sample.broadcasts_input:
-        check_inplace(info, plain)
+        check_inplace(info, sample)
     if info.supports_out and _takes_out(info) and not info.name.startswith(UNSET):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
