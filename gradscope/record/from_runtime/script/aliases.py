@@ -122,11 +122,12 @@ class _Aliases:
     """Part of what such a process is told first; taking it out of its pickle is all it is for."""
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
-        return _install, ()
+        return install, ()
 
 
-def _install() -> None:
-    sys.meta_path.insert(0, TorchFinder(tells=False))
+def install() -> None:
+    if not any(isinstance(each, TorchFinder) for each in sys.meta_path):
+        sys.meta_path.insert(0, TorchFinder(tells=False))
 
 
 @contextmanager
@@ -135,13 +136,40 @@ def _told_to_children() -> Iterator[None]:
     prepared: Any = spawn.get_preparation_data
 
     def with_aliases(name: str) -> dict[str, Any]:
-        return {"gradscope": _Aliases(), **prepared(name)}
+        data = prepared(name)
+        if sys._getframe(1).f_globals.get("__name__") == "multiprocessing.forkserver":
+            return _for_fork_server(data)
+        return {"gradscope": _Aliases(), **data}
 
     spawn.get_preparation_data = with_aliases
     try:
         yield
     finally:
         spawn.get_preparation_data = prepared
+        server = _fork_server()
+        if server is not None:
+            server._preload_modules = [name for name in server._preload_modules if name != SERVERS]
+
+
+SERVERS = "gradscope.record.from_runtime.script.in_fork_server"
+
+
+def _for_fork_server(data: dict[str, Any]) -> dict[str, Any]:
+    """What a fork server is started with: it gets the aliases before it imports anything else.
+
+    From Python 3.13.2 on the server imports the script before any other module. It is not given
+    the script here: each child imports it, after it has got the aliases.
+    """
+    server = _fork_server()
+    if server is not None:
+        server._preload_modules = [SERVERS, *server._preload_modules]
+    scripts = ("main_path", "init_main_from_path", "init_main_from_name")
+    return {key: value for key, value in data.items() if key not in scripts}
+
+
+def _fork_server() -> Any:
+    module = sys.modules.get("multiprocessing.forkserver")
+    return None if module is None else getattr(module, "_forkserver", None)
 
 
 # What is missing -----------------------------------------------------------------------------
