@@ -13,7 +13,7 @@ from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.program.summary import Summary
-from gradscope.analysis.report import Report, Unchecked
+from gradscope.analysis.report import Fault, Report, Unchecked
 from gradscope.analysis.timing.durations import Timing
 from gradscope.render.reports.json import VERSION
 from gradscope.render.views.answers import VERSION as ANSWERS
@@ -42,7 +42,7 @@ nanoseconds, bytes, and null where a number is not known.
 
 {sections}"""
 
-OBJECTS = (Report, Finding, Site, Evidence, Unchecked, Summary, Timing, ModuleFacts)
+OBJECTS = (Report, Finding, Site, Evidence, Unchecked, Fault, Summary, Timing, ModuleFacts)
 _COMMENT = re.compile(r"^    (\w+): [^#\n]*#\s*(.+)$", re.MULTILINE)
 ONLY_JSON = (
     ("version", "integer", "of this format"),

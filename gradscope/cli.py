@@ -5,15 +5,13 @@ Each command imports what it needs when it runs, so that `gradscope --help` star
 
 import gc
 import sys
-import traceback
-from pathlib import Path
 from typing import NoReturn
 
 import typer
 
 from gradscope.commands.app import COMMAND_LINE_ERROR, app
 from gradscope.commands.options.output import safe
-from gradscope.errors import ExitCode, GradscopeError
+from gradscope.errors import ExitCode, GradscopeError, fault_text
 from gradscope.render.terminal import streams
 
 
@@ -67,7 +65,5 @@ def _fail(message: str, code: int) -> int:
 
 def _broken(error: Exception) -> int:
     """A fault of gradscope's own: one line with its place, for the report of it."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    file = Path(place.filename).name
-    message = f"a fault in gradscope: {type(error).__name__}: {error} ({file}:{place.lineno})"
+    message = f"a fault in gradscope: {fault_text(error)}"
     return _fail(f"{message}; please report it with the trace", ExitCode.BROKEN)

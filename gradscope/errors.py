@@ -29,6 +29,16 @@ class ExitCode(IntEnum):
     PIPE_CLOSED = 141, "whoever read the output went away, as in `gradscope info t.json | head -1`"
 
 
+def fault_text(error: BaseException) -> str:
+    """The error and the line that raised it, as in "TypeError: … (updates.py:74)"."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    file = last.tb_frame.f_code.co_filename if last is not None else ""
+    place = f" ({file.replace(chr(92), '/').rpartition('/')[2]}:{last.tb_lineno})" if last else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
+
+
 class GradscopeError(Exception):
     """A failure gradscope explains: what happened, where, and what to do.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from typing import TypeVar
 
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.identity.known import known_ids
@@ -15,9 +16,41 @@ from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
 from gradscope.analysis.timing.phases import Part
+from gradscope.errors import fault_text
 from gradscope.trace.file.progress import tell
 from gradscope.trace.load_save import load
 from gradscope.trace.trace import Trace
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A part of the report that could not run: it raised, which is a bug in gradscope."""
+
+    rule: str  # the id of the rule; "" for a part that is no rule
+    what: str  # "GS805 update-ratio", "times of modules"
+    error: str  # what was raised, and where
+
+    @property
+    def words(self) -> str:
+        """The line a person reads."""
+        return f"{self.what} could not run: {self.error}; please report it with the trace"
+
+
+class Guard:
+    """Calls parts of a report, and keeps what could not run."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+
+    def tried(self, what: str, make: Callable[[], T], otherwise: T, *, rule: str = "") -> T:
+        """What `make` returns; `otherwise` if it raises."""
+        try:
+            return make()
+        except Exception as error:  # noqa: BLE001  a bug in one part, which is reported
+            self.faults.append(Fault(rule, what, fault_text(error)))
+            return otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +87,7 @@ class Report:
     modules: tuple[ModuleFacts, ...]
     known: tuple[Finding, ...] = ()  # found, and in the file of known findings
     gone: int = 0  # how many of that file were not found
+    faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of this severity or worse."""
@@ -80,20 +114,27 @@ def inspect(
     before = frozenset[str]() if known is None else known_ids(known)
     chosen = choose(all_rules(), rules, ignore)
     able = [rule for rule in chosen if rule.can_check(trace)]
-    found = _worst_first(trace, able)
+    guard = Guard()
+    found = _worst_first(trace, able, guard)
+    failed = {fault.rule for fault in guard.faults}
+
+    def times(what: str, make: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+        return guard.tried(f"times of {what}", make, ())
+
     return Report(
         findings=tuple(each for each in found if each.id not in before),
-        checked=tuple(rule.id for rule in able),
+        checked=tuple(rule.id for rule in able if rule.id not in failed),
         unchecked=tuple(_unchecked(trace, rule) for rule in chosen if rule not in able),
         partly=tuple(_partly(trace, rule) for rule in able if rule.sees_a_part(trace)),
         summary=summary(trace),
-        nodes=timing_by_node_name(trace),
-        ops=timing_by_op(trace, Part.FORWARD),
-        backward_ops=timing_by_op(trace, Part.BACKWARD),
-        optimizer_ops=timing_by_op(trace, Part.OPTIMIZER),
-        modules=modules(trace),
+        nodes=times("nodes", lambda: timing_by_node_name(trace)),
+        ops=times("operations", lambda: timing_by_op(trace, Part.FORWARD)),
+        backward_ops=times("backward's", lambda: timing_by_op(trace, Part.BACKWARD)),
+        optimizer_ops=times("optimizers'", lambda: timing_by_op(trace, Part.OPTIMIZER)),
+        modules=times("modules", lambda: modules(trace)),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
+        faults=tuple(guard.faults),
     )
 
 
@@ -109,10 +150,19 @@ def _partly(trace: Trace, rule: Rule) -> Unchecked:
     return Unchecked(rule.id, rule.slug, rule.fully, (), command)
 
 
-def _worst_first(trace: Trace, rules: Sequence[Rule]) -> tuple[Finding, ...]:
+def _worst_first(trace: Trace, rules: Sequence[Rule], guard: Guard) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for number, rule in enumerate(rules):
         tell("looking for mistakes", number, len(rules))
-        found += of_each_rank(trace, rule.findings)
+        found += findings_of(trace, rule, guard)
     tell("summing up times")
     return tuple(sorted(found, key=lambda finding: -finding.severity))  # stable: in order within
+
+
+def findings_of(trace: Trace, rule: Rule, guard: Guard) -> list[Finding]:
+    """What a rule finds; of one that raises, what it found up to there."""
+    found: list[Finding] = []
+    name = f"{rule.id} {rule.slug}"
+    every = of_each_rank(trace, rule.findings)
+    guard.tried(name, lambda: found.extend(every), None, rule=rule.id)
+    return found

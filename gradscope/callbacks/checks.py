@@ -109,6 +109,7 @@ def _found(trace: Trace, checks: Checks) -> Iterator[str]:
     if checks.rules and ALL not in checks.rules:
         for each in report.unchecked:
             yield f"{each.rule} {each.slug} could not look: {each.reason}"
+        yield from (each.words for each in report.faults if each.rule)
     if report.at_least(Severity.WARNING):
         yield findings_text(report)
 

@@ -216,15 +216,14 @@ def _fails(report: "Report", whats: "list[Severity | Rule]") -> bool:
     """Whether something was found that counts. A rule that was named and could not look is told."""
     from gradscope.analysis.findings import Severity
 
-    unchecked = {each.rule: each for each in report.unchecked}
+    unchecked = {each.rule: f"it could not look: {each.reason}" for each in report.unchecked}
+    unchecked |= {each.rule: each.words for each in report.faults}
     failed = False
     for what in whats:
         if isinstance(what, Severity):
             failed = failed or bool(report.at_least(what))
         elif what.id in unchecked:
-            raise UsageError(
-                f"--fail-on {what.slug}: it could not look: {unchecked[what.id].reason}"
-            )
+            raise UsageError(f"--fail-on {what.slug}: {unchecked[what.id]}")
         else:
             failed = failed or any(each.rule == what.id for each in report.findings)
     return failed

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Order", "Ragged", "Table", "Trace"]
 
+LISTS = frozenset(("absent", "inferred"))
+"""Keys of `meta` that list names of the schema."""
+
 R = TypeVar("R", bound=Row)
 Made = TypeVar("Made")
 
@@ -99,8 +102,15 @@ class Trace:
 
     @cached_property
     def meta(self) -> Mapping[str, Any]:
-        """Facts about the run by key; of two rows of one key the later one holds."""
-        return {row.key: _json(row.value) for row in self.rows(Meta)}
+        """Facts about the run by key; of two rows of one key the later one holds.
+
+        Those of LISTS are lists of text, whatever the file holds.
+        """
+        facts = {row.key: _json(row.value) for row in self.rows(Meta)}
+        for key in LISTS & facts.keys():
+            said = facts[key] if isinstance(facts[key], list) else []
+            facts[key] = [each for each in said if isinstance(each, str)]
+        return facts
 
     @cached_property
     def notes(self) -> tuple[str, ...]:

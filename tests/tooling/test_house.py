@@ -53,6 +53,7 @@ LARGEST_CIRCLE = 5
 CATCHES_EVERYTHING = frozenset(
     {
         "cli.py",
+        "analysis/report.py",  # a part of a report, of which the others do not know
         "debug/live/commands.py",  # what somebody has typed, and is shown
         "debug/live/console.py",  # likewise
         "debug/live/trial.py",  # a hook of the program, in what is tried

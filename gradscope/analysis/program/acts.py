@@ -25,6 +25,26 @@ BRING_IN = UNNAMED | {
 }  # fmt: skip
 """Calls whose result holds what they are given, or what nobody has written."""
 
+NUMBER = int, float
+OR_NULL = int, float, type(None)
+SCALAR = str, int, float
+NUMBERS = frozenset(
+    ("alpha", "dim", "high", "kept", "last", "longest", "low", "many", "max", "none", "norm", "off",
+     "place", "side", "steps", "times")
+)  # fmt: skip
+TEXTS = frozenset(
+    ("by", "container", "hook", "name", "signs", "text", "type", "value", "what", "when", "within")
+)
+LISTS: Mapping[str, type | tuple[type, ...]] = {
+    "alike": list, "callers": int, "dims": int, "drew": str, "first": OR_NULL, "grad": OR_NULL,
+    "groups": dict, "left": str, "lr": OR_NULL, "missing": str, "moved": OR_NULL, "size": OR_NULL,
+    "stack": int, "there": OR_NULL, "to": NUMBER, "unexpected": str, "weight_decay": OR_NULL,
+    "words": str,
+}  # fmt: skip
+"""Facts that are lists, by the type of their items."""
+EITHER = frozenset(("grad", "there", "to"))
+"""Lists of one kind of act, and single values of another."""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -70,7 +90,7 @@ class Acts:
         table = self.trace.table(Act)
         for row in table.take(np.lexsort((table["id"], table["t"]))):
             if row.facts not in facts:
-                facts[row.facts] = _read(row.facts)
+                facts[row.facts] = act_facts(row.facts)
             if row.kind in kinds:  # of a later version there may be more
                 found.append(Done(
                     row.id, kinds[row.kind], row.t, row.of, row.tensors, row.module, row.inside,
@@ -195,9 +215,22 @@ def parameters(trace: Trace) -> dict[int, int]:
     return found
 
 
-def _read(text: str) -> Mapping[str, Any]:
+def act_facts(text: str) -> Mapping[str, Any]:
+    """What `act.facts` says. A fact that is null, or of another type, is left out."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if _is_expected(name, value)}
+
+
+def _is_expected(name: str, value: object) -> bool:
+    if isinstance(value, list):
+        return name in LISTS and all(isinstance(v, LISTS[name]) for v in value)
+    if name in LISTS and name not in EITHER:
+        return False
+    if name in NUMBERS:
+        return isinstance(value, NUMBER)
+    return isinstance(value, str if name in TEXTS else SCALAR)

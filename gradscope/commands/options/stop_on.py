@@ -66,9 +66,10 @@ class Waited:
     def _found(self, trace: "Trace") -> "Iterator[Finding]":
         """What of it is no note. With a birth that is waited for come those that led to it."""
         from gradscope.analysis.findings import Severity
+        from gradscope.analysis.report import Guard, findings_of
 
         for rule in self._looking():
-            every = rule.findings(trace) if rule.can_check(trace) else ()
+            every = findings_of(trace, rule, Guard()) if rule.can_check(trace) else []
             found = [each for each in every if each.severity >= Severity.WARNING]
             if rule in self._rules or any(self._is_of_kind(trace, each) for each in found):
                 yield from found

@@ -14,9 +14,11 @@ LONGEST = 2_000
 
 
 def annotation_lines(report: Report, about: About) -> Iterator[str]:
-    """A line for each finding, worst first, and one for each rule that could not look."""
+    """A line for each finding, worst first, and one for each rule that could not look or run."""
     for finding in report.findings:
         yield _annotation(finding, about)
+    for fault in report.faults:
+        yield f"::notice title={_property(f'{fault.what} could not run')}::{_data(fault.words)}"
     for unchecked in report.unchecked:
         title = f"{unchecked.rule} {unchecked.slug} was not checked"
         yield f"::notice title={_property(title)}::{_data(unchecked.reason)}"

@@ -25,6 +25,7 @@ FINGERPRINT = "gradscopeFinding/v1"
 def report_sarif(report: Report, about: About) -> str:
     """One run of one tool, with the rules that were asked, and what each found."""
     asked = {*report.checked, *(each.rule for each in report.unchecked)}
+    asked |= {each.rule for each in report.faults}
     rules = [rule for rule in all_rules() if rule.id in asked]
     places = {rule.id: place for place, rule in enumerate(rules)}
     found = [(each, "new") for each in report.findings]
@@ -47,6 +48,11 @@ def report_sarif(report: Report, about: About) -> str:
                         "message": {"text": f"{each.rule} {each.slug} not checked: {each.reason}"},
                     }
                     for each in report.unchecked
+                ],
+                "toolExecutionNotifications": [
+                    {"level": "error", "message": {"text": each.words}}
+                    | ({"associatedRule": {"id": each.rule}} if each.rule else {})
+                    for each in report.faults
                 ],
             }
         ],

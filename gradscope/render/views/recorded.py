@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.program.endings import EXCEPTION
-from gradscope.analysis.report import Report, inspect
+from gradscope.analysis.report import Guard, Report, inspect
 from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
 from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset
@@ -68,9 +68,18 @@ def recorded(path: Path, shown: Path, charset: Charset = UNICODE) -> Recorded:
         trace = load(path)
     except (OSError, UnreadableTraceError) as error:
         return Recorded((), str(error))
+    guard = Guard()
+    nothing = Recorded((), following)
+    seen = guard.tried("the summary", lambda: _looked_through(trace, shown, charset), nothing)
+    lines = (*seen.lines, *(fault.words for fault in guard.faults))
+    return Recorded(lines, following, seen.explanation)
+
+
+def _looked_through(trace: Trace, shown: Path, charset: Charset) -> Recorded:
     report = inspect(trace)
-    lines = (f"{shown}: {_held(trace, report)}", *_said_of(trace))
-    return Recorded(lines, following, tuple(_explanation(trace, report, charset)))
+    faults = (fault.words for fault in report.faults)
+    lines = (f"{shown}: {_held(trace, report)}", *faults, *_said_of(trace))
+    return Recorded(lines, "", tuple(_explanation(trace, report, charset)))
 
 
 def _raised(path: Path) -> bool:

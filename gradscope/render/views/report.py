@@ -45,7 +45,7 @@ def report_lines(
         yield line((part, BOLD if report.at_least(Severity.WARNING) else GOOD))
     for text in _of_known(report):
         yield line((text, SOFT))
-    for text in _unchecked(report):
+    for text in (*(fault.words for fault in report.faults), *_unchecked(report)):
         for part in wrapped(charset, text, width):
             yield line((part, WARN))
     tables = report_tables(report, rows or 1_000_000)

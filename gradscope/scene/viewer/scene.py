@@ -121,6 +121,7 @@ def viewer_scene(
     start = start_of(trace)
     facts = _facts(scope, selection, len(report.unchecked))
     facts["forward"] = said
+    facts["faults"] = [shown(fault.words) for fault in report.faults]
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
     if against:
         facts["compared"] = against.facts(report.findings)

@@ -35,7 +35,7 @@ class _Moves:
 
     optimizer: Optimizer
     step: Done
-    lr: float
+    rates: list[float]  # the highest learning rate of each step
     ratios: list[float]  # of each matrix that has a gradient
     seen: bool  # looked at before and after the step; else worked out
     worked_out: list[float]  # these are: the first step of RMSprop goes ten times as far as others
@@ -70,8 +70,8 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
     acts, numbers = trace.once(Acts), trace.once(Numbers)
     losses = losses_of(trace)
     for moves in _moves(trace, acts, numbers):
-        ratio, all_lr = float(np.median(moves.ratios)), _rates(moves.optimizer)
-        if max(all_lr, default=0.0) == 0.0 and len(all_lr) > 1:
+        ratio, lr, highest = float(np.median(moves.ratios)), moves.rates[0], max(moves.rates)
+        if highest == 0.0 and len(moves.rates) > 1:
             factor = _factor(acts, moves.optimizer)
             by = f", by what is returned{at(acts.site(factor))}" if factor else ""
             found = _found(
@@ -81,15 +81,15 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
                 "int() make 0 of a fraction",
             )  # fmt: skip
             yield found if factor is None else replace(found, site=acts.site(factor))
-        elif max(moves.ratios) < TOO_SMALL and 0 < max(all_lr) <= min(moves.lr, SMALL_RATE):
+        elif max(moves.ratios) < TOO_SMALL and 0 < highest <= min(lr, SMALL_RATE):
             yield _found(
-                acts, moves, f"learning rate {moves.lr:g} is far too small: a step changes weights "
+                acts, moves, f"learning rate {lr:g} is far too small: a step changes weights "
                 f"by {ratio:.1g} of their size", "float32 rounds away what is less than 6e-8 of a "
                 "number; ", "raise the learning rate, by powers of ten",
             )  # fmt: skip
         elif _is_too_large(ratio, moves) and rises(losses):
             yield _found(
-                acts, moves, f"learning rate {moves.lr:g} is far too large: a step changes weights "
+                acts, moves, f"learning rate {lr:g} is far too large: a step changes weights "
                 f"by {ratio:.2g} times their size, and the loss rises",
                 f"the loss went from {losses[0]:.3g} to {losses[-1]:.3g}; ",
                 "lower the learning rate, by powers of ten; of data whose columns differ much in "
@@ -117,8 +117,10 @@ def _is_too_large(ratio: float, moves: _Moves) -> bool:
 
 
 def _rates(optimizer: Optimizer) -> list[float]:
-    """The highest learning rate of each step."""
-    return [max(step.facts.get("lr") or [0.0]) for step in optimizer.steps]
+    """The highest learning rate of each step; none, if one is not a number, as Adafactor's None."""
+    every: list[list[float | None]] = [step.facts.get("lr") or [None] for step in optimizer.steps]
+    known = [[rate for rate in rates if rate is not None] for rates in every]
+    return [max(rates) for rates in known] if known == every else []
 
 
 def _found(acts: Acts, moves: _Moves, message: str, why: str, fix: str) -> Found:
@@ -139,13 +141,12 @@ def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
     grads = {each.tensor: float(each.rms[0]) for each in numbers.gradients}
     tensors = trace.table(Tensor)
     for optimizer in acts.optimizers:
-        if optimizer.steps:
+        if rates := _rates(optimizer):
             step = optimizer.steps[0]
             seen = _seen(tensors, optimizer, step)
             worked_out = _worked_out(tensors, optimizer, (weights, grads))
-            rate = max(step.facts.get("lr") or [0.0])
             if seen or worked_out:
-                yield _Moves(optimizer, step, rate, seen or worked_out, bool(seen), worked_out)
+                yield _Moves(optimizer, step, rates, seen or worked_out, bool(seen), worked_out)
 
 
 def _worked_out(

@@ -180,7 +180,8 @@ def truncated(trace: Trace) -> Iterator[Found]:
     for found in several.values():
         low = min(float(each.facts.get("low", 0.0)) for each in found)
         high = max(float(each.facts.get("high", 0.0)) for each in found)
-        to = sorted({int(number) for each in found for number in each.facts.get("to", ())})
+        lists = [to for each in found if isinstance(to := each.facts.get("to"), list)]
+        to = sorted({int(number) for each in lists for number in each})
         site = acts.site(found[0])
         narrow = high - low <= NARROW and low < high
         if narrow and to and max(int(each.facts.get("many", 0)) for each in found) > 1:

@@ -154,7 +154,7 @@ class _Additions:
         """The nodes of a term's addition; none where others stand on that line, too."""
         if self._known is None:
             self._known = self._by_line()
-        wanted = np.array([SIGNS.index(each) for each in str(whole.facts.get("signs"))])
+        wanted = np.array([SIGNS.find(each) for each in str(whole.facts.get("signs"))])
         nodes, signs = self._known.get(training.acts.site(whole).place, (NOBODY, NOBODY))
         place = term.facts.get("place")
         if len(wanted) == 1 and place == 0:  # sum() adds on that line, too: the last is the loss

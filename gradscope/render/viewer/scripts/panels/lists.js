@@ -38,9 +38,10 @@ export class Findings {
     const { findings } = app.model.tables;
     /** @type {HTMLElement} */ (document.getElementById("tab-findings")).textContent = `Findings (${findings.length})`;
     for (let row = 0; row < findings.length; row += 1) this.element.append(this.card(row));
-    const { unchecked } = app.model.facts;
+    const { unchecked, faults } = app.model.facts;
     if (!findings.length) this.element.append(made("p", "", "Nothing was found."));
     if (unchecked) this.element.append(made("p", "soft", `${plural(unchecked, "rule")} could not look, since the recording lacks what they read: gradscope inspect names them.`));
+    for (const fault of faults) this.element.append(made("p", "soft", fault));
   }
 
   /** @param {number} row */
