@@ -42,6 +42,7 @@ OF_ALL_ROOMS = frozenset(
         "samples",
         "shared",
         "tooling",
+        "watched",  # whole programs, each alone and watched
         "zoo",  # scripts with planted bugs, and what is named of them
     }
 )
