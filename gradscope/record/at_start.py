@@ -67,9 +67,10 @@ def _record(asked: str) -> None:
     from pathlib import Path
 
     from gradscope.record.engines import TORCH, named
+    from gradscope.record.process.claim import current
     from gradscope.record.process.ranks import this_process, wanted
     from gradscope.record.process.trace_file import trace_file
-    from gradscope.record.recording import Options, Recording, current
+    from gradscope.record.recording import Options, Recording
     from gradscope.record.run_script import steps_named
 
     rank, ranks = this_process(), wanted(os.environ.get("GRADSCOPE_RANKS"))
@@ -97,7 +98,8 @@ def _finish(recording: Recording, shown: Path, path: Path) -> None:
         return
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     recording.stop(error, None if error is not None else {})
-    _say(f"{shown} is written; next: gradscope inspect {shown}")
+    if not recording.trouble:
+        _say(f"{shown} is written; next: gradscope inspect {shown}")
 
 
 def _say(text: str) -> None:

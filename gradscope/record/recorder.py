@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradscope.record.engines import AUTO, imported
-from gradscope.record.recording import Options, Recording, current
+from gradscope.record.process.claim import current
+from gradscope.record.recording import Options, Recording
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 

@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType, TracebackType
@@ -18,10 +18,19 @@ import orjson
 from gradscope.errors import RecordingError, UsageError
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
+from gradscope.record.process.claim import (
+    Claim,
+    already_recording,
+    claimed,
+    complain,
+    current,
+    release,
+)
 from gradscope.record.process.looked import looked
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
 from gradscope.record.process.ranks import this_process
 from gradscope.record.process.sudden_ends import SuddenEnds
+from gradscope.record.script.exception_row import write_exception
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
 from gradscope.trace import schema
@@ -80,7 +89,9 @@ class Recording:
         self.engine = engine
         self.writer = writer
         self.session: Session | None = None
-        self._before: Any = None
+        self._claim: Claim | None = None
+        self.trouble = ""  # why the trace is not whole, if it could not be written
+        self.complain: Callable[[str], None] = complain  # about that
         self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
         self._ends = SuddenEnds(self)
         self.children = Children(partial(self._put, "children"))
@@ -92,8 +103,30 @@ class Recording:
 
     def start(self) -> Recording:
         """Watch from here on."""
-        if current() is not None or self.engine.is_watched():
-            raise RecordingError(_already_recording())
+        claim = claimed(self)
+        if claim is None:
+            raise RecordingError(already_recording())
+        try:
+            self._begin()
+        except BaseException:
+            self.session = None
+            release(claim)
+            raise
+        self._claim = claim
+        atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
+        self.children.watch()
+        if isinstance(self.writer, FileWriter):
+            self._ends.watch()
+            assert self.session is not None
+            self._pulse = Pulse(partial(self.session.flush_if_due, wait=False))
+            self._pulse.start()
+        self._on_step(0)
+        return self
+
+    def _begin(self) -> None:
+        """Watch the engine."""
+        if self.engine.is_watched():
+            raise RecordingError(already_recording())
         start = time.perf_counter_ns()
         self._meta(start)
         self.session = Session(
@@ -111,34 +144,40 @@ class Recording:
         if isinstance(self.writer, FileWriter):
             self.writer.settle()
         self.session.source.start()
-        self._before = current()
-        _set_current(self)
-        atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
-        self.children.watch()
-        if isinstance(self.writer, FileWriter):
-            self._ends.watch()
-            self._pulse = Pulse(partial(self.session.flush_if_due, wait=False))
-            self._pulse.start()
-        self._on_step(0)
-        return self
 
     def stop(
         self, error: BaseException | None = None, ending: Mapping[str, Any] | None = None
     ) -> None:
-        """Watch no longer, and finish the trace; `ending` goes into its `meta`."""
+        """Watch no longer, and finish the trace; `ending` goes into its `meta`.
+
+        That it cannot be written is said, and not raised: it is no business of the program's.
+        """
         session = self.session
         if session is None:
             return
         self.session = None
+        try:
+            self._finish(session, error, ending)
+        except (RecordingError, OSError) as trouble:
+            self.trouble = str(trouble)
+            self.complain(self.trouble)
+        finally:
+            release(self._claim)
+
+    def _finish(
+        self,
+        session: Session,
+        error: BaseException | None,
+        ending: Mapping[str, Any] | None,
+    ) -> None:
         self._let_go()
         if str((ending or {}).get("exit", "")).startswith("terminated"):
             session.acts.checks_functions = False  # there is no time for it
         if self.places is not None:
             self.places.stop()
         session.stop(error)
-        _set_current(self._before)
         if error is not None:
-            self._finding(session, error)
+            write_exception(session, error)
         try:
             session.close()
         finally:
@@ -227,7 +266,7 @@ class Recording:
         session, self.session = self.session, None
         if session is not None:
             session.abandon()
-        _set_current(None)
+        release(self._claim)
 
     def __enter__(self) -> Recording:  # noqa: PYI034 -- Self is what start() returns
         self.start()
@@ -333,42 +372,12 @@ class Recording:
         row = {"key": [self.writer.intern(key)], "value": [self.writer.intern(text)]}
         self.writer.block(schema.Meta, row)
 
-    def _finding(self, session: Session, error: BaseException) -> None:
-        site = session.sites
-        traceback = error.__traceback__
-        stack = schema.NONE
-        while traceback is not None:
-            frame = traceback.tb_frame
-            code = frame.f_code
-            if not site.is_ours(code):
-                line = traceback.tb_lineno or code.co_firstlineno
-                place = site.position(code.co_filename, line, code.co_qualname, frame.f_globals)
-                stack = site._link(place, stack)
-            traceback = traceback.tb_next
-        intern = self.writer.intern
-        self.writer.block(schema.Finding, {
-            "id": [next(session.contexts.span_ids) + 1_000_000], "kind": [intern("exception")],
-            "message": [intern(described(error))], "place": [0],
-            "op": [schema.NONE], "node": [schema.NONE], "seq": [schema.NONE], "stack": [stack],
-            "t": [session.contexts.now()],
-        })  # fmt: skip
-
 
 def _clean(value: Any) -> Any:
     """The same, of text that every encoding can hold."""
     if isinstance(value, str):
         return clean(value)
     return [_clean(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _already_recording() -> str:
-    other = current()
-    if other is None or not other.options.script:
-        return "another recording is under way in this process; stop it before starting one"
-    return (
-        "`gradscope trace` records this script already; run it with `python`, or take its own "
-        "gradscope.record out (gradscope.span, mark and step may stay)"
-    )
 
 
 def _leave_to_the_parent() -> None:
@@ -379,16 +388,3 @@ def _leave_to_the_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_the_parent)
-
-
-class _Current:
-    recording: Recording | None = None
-
-
-def current() -> Recording | None:
-    """The recording under way in this process."""
-    return _Current.recording
-
-
-def _set_current(recording: Recording | None) -> None:
-    _Current.recording = recording

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
-from gradscope.errors import ExitCode, GradscopeError, RecordingError, UsageError
+from gradscope.errors import ExitCode, GradscopeError, UsageError
 from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
@@ -192,7 +192,7 @@ def _recorded(
     options: TraceOptions,
 ) -> Outcome:
     process, debugger = os.getpid(), options.debugger
-    trouble = ""
+    recording.complain = _unsaid
     stopper = None if debugger is None else spare_signal()
 
     def finish(ending: Ending) -> None:
@@ -213,10 +213,8 @@ def _recorded(
         signals.finishing = True
         if debugger is not None and debugger.ended() and ending.code == 0:
             ending = Ending(int(ExitCode.STOPPED), "ok; then --stop-on found what it waits for")
-        try:
-            finish(ending)
-        except RecordingError as error:
-            trouble = str(error)
+        finish(ending)
+    trouble = recording.trouble
     if os.getpid() != process:
         return Outcome(ending.code, None, trouble)
     if debugger is not None and ending.error is not None and not trouble:
@@ -256,6 +254,10 @@ def _run(
     else:
         return ending
     return _shown(error)
+
+
+def _unsaid(_: str) -> None:
+    """It is in the outcome."""
 
 
 def _nothing() -> None:

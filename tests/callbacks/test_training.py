@@ -15,7 +15,7 @@ import gradscope
 import gradscope.runtime
 from gradscope.callbacks import GradscopeCallback
 from gradscope.errors import UsageError
-from gradscope.record.recording import current
+from gradscope.record.process.claim import current
 from tests.callbacks.test_real_trainers import numbers
 
 STEPS = 8

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradscope.record import recorder
-from gradscope.record.recording import Recording, current
+from gradscope.record.process.claim import current
+from gradscope.record.recording import Recording
 
 
 def record(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradscope.record.from_pytorch.called.nesting import OPEN, Nesting
-from gradscope.record.recording import current
+from gradscope.record.process.claim import current
 from gradscope.trace.schema import Accumulate, Accumulation, BufferAdded, GraphTask, Node, Op
 from gradscope.trace.schema.tables import Order
 from gradscope.trace.shortcomings import notes_of
