@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import signal
+import threading
+from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
 from types import CodeType, FrameType, FunctionType
@@ -120,6 +124,56 @@ class EmptyTraceError(GradscopeError):
     """A readable trace that holds nothing of what was asked for."""
 
     slug = "empty-trace"
+
+
+# Note [What a guard holds]
+# A guard keeps faults of ours from the program. But Python runs a signal handler between any two
+# steps, so a time-out by SIGALRM may be raised inside a guard, too, and that is the program's: the
+# guard lets it through. Python gives a handler the frame that it interrupts, so a traceback with a
+# frame that has the frame before it among its variables has gone through a handler.
+
+
+def is_the_programs(error: BaseException) -> bool:
+    """Whether a signal handler raised this. See Note [What a guard holds]."""
+    if any(each is error for each in _LATE):
+        return True
+    traceback, before, handlers = error.__traceback__, None, _handlers()
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if before is not None and (frame.f_code in handlers or _was_given(frame, before)):
+            return True
+        traceback, before = traceback.tb_next, frame
+    return False
+
+
+_LATE: deque[BaseException] = deque(maxlen=8)
+"""Exceptions of the program's that are raised later than they were, and without their traceback."""
+
+
+def raise_later(error: BaseException) -> None:
+    """Raise this in the calling thread at its next step, from code that nothing may come out of.
+
+    Python can raise a class so; making one of this class gives the exception itself.
+    """
+    _LATE.append(error)
+    later = type(type(error).__name__, (BaseException,), {"__new__": lambda _: error})
+    thread = ctypes.c_ulong(threading.get_ident())
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(later))
+
+
+def _was_given(frame: FrameType, interrupted: FrameType) -> bool:
+    for value in frame.f_locals.values():
+        several = value if type(value) is tuple else (value,)
+        if any(each is interrupted for each in several):
+            return True
+    return False
+
+
+def _handlers() -> set[CodeType]:
+    """The code of those that are set: one may have let go of the frame that it was given."""
+    set_ = (signal.getsignal(number) for number in signal.valid_signals())
+    codes = (getattr(each, "__code__", None) for each in set_)
+    return {code for code in codes if isinstance(code, CodeType)}
 
 
 def leave_no_frame(error: BaseException) -> None:

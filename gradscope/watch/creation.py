@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx.traceback as tracebacks
 
+from gradscope.errors import is_the_programs
 from gradscope.watch.listener import Made, MadeWithTraceback
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class Creation:
             return self._with_traceback()
         try:
             return self._listener.made(sys._getframe(1))
-        except Exception as error:  # noqa: BLE001  Note [A fault of ours]
+        except Exception as error:
+            if is_the_programs(error):
+                raise
             self._faults.noted("a node was made", error)
             return []
 
@@ -109,7 +112,9 @@ class Creation:
         made = MadeWithTraceback(self._lines())
         try:
             made.made = self._listener.made(sys._getframe(2))
-        except Exception as error:  # noqa: BLE001  likewise
+        except Exception as error:
+            if is_the_programs(error):
+                raise
             self._faults.noted("a node was made", error)
         return made
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.variable import Variable
 
-from gradscope.errors import calls, from_the_line_of, leave_no_frame
+from gradscope.errors import calls, from_the_line_of, is_the_programs, leave_no_frame
 from gradscope.watch.listener import Backward
 from gradscope.watch.unseen import unseen
 from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
@@ -105,7 +105,9 @@ class Engine:
             creates = bool(asked[2])
             if since:
                 task = self._begin(tensors, asked, frame, since)
-        except Exception as error:  # noqa: BLE001  Note [A fault of ours] in listener.py
+        except Exception as error:
+            if is_the_programs(error):
+                raise
             self._faults.noted("a backward began", error)
         try:
             # A line that is not PyTorch's may be shown the warning.
@@ -130,7 +132,9 @@ class Engine:
             if task is not None:
                 try:
                     self._end(task, failed)
-                except Exception as error:  # noqa: BLE001  likewise
+                except Exception as error:
+                    if is_the_programs(error):
+                        raise
                     self._faults.noted("a backward ended", error)
             elif left_out:
                 told = partial(self._listener.left_out, creates=creates)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.errors import GradscopeError
+from gradscope.errors import GradscopeError, is_the_programs
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -334,7 +334,9 @@ class Faults:
             function(*given)
         except GradscopeError:
             raise
-        except Exception as error:  # noqa: BLE001  see the note above
+        except Exception as error:
+            if is_the_programs(error):
+                raise
             self.noted("notes were handed on", error)
 
     def guarded(
@@ -343,6 +345,8 @@ class Faults:
         """What the function returns; None, and a fault noted, if it raises."""
         try:
             return function(*given, **more)
-        except Exception as error:  # noqa: BLE001  see the note above
+        except Exception as error:
+            if is_the_programs(error):
+                raise
             self.noted(where, error)
             return None

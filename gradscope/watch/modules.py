@@ -21,7 +21,7 @@ from torch.optim.optimizer import (
 )
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from gradscope.errors import leave_no_frame
+from gradscope.errors import is_the_programs, leave_no_frame
 
 if TYPE_CHECKING:
     from gradscope.watch.called.writes import Writes
@@ -97,7 +97,9 @@ class Modules:
                 return own(self, *args, **kwargs)
             try:
                 begins(self)
-            except Exception as error:  # noqa: BLE001  Note [A fault of ours]
+            except Exception as error:
+                if is_the_programs(error):
+                    raise
                 noted("a module was called", error)
                 return own(self, *args, **kwargs)
             try:
@@ -137,7 +139,9 @@ class Modules:
                 return own(self, *args, **kwargs)
             try:
                 token = begins(f"{type(self).__name__}.{method}")
-            except Exception as error:  # noqa: BLE001  Note [A fault of ours]
+            except Exception as error:
+                if is_the_programs(error):
+                    raise
                 noted(f"{method} was called", error)
                 return own(self, *args, **kwargs)
             try:
@@ -158,19 +162,25 @@ class Modules:
             self.writes.leave_out()
         try:
             self._listener.stepping(optimizer)
-        except Exception as error:  # noqa: BLE001  Note [A fault of ours]
+        except Exception as error:
+            if is_the_programs(error):
+                raise
             self._faults.noted("a step began", error)
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not self._paused:
             try:
                 self._listener.stepped(optimizer, sys._getframe(1))
-            except Exception as error:  # noqa: BLE001  likewise
+            except Exception as error:
+                if is_the_programs(error):
+                    raise
                 self._faults.noted("a step ended", error)
         if self._stepping and self.writes is not None:
             self._stepping -= 1
             self.writes.leave_out(over=True)
         try:
             self._listener.step_is_over()
-        except Exception as error:  # noqa: BLE001  likewise
+        except Exception as error:
+            if is_the_programs(error):
+                raise
             self._faults.noted("a step ended", error)

@@ -24,8 +24,11 @@ from gradscope.record.source import InScripts
 # script, or calls one of its hooks, where the engine can say when; and the signal is sent once more
 # a millisecond later, until it finds the script's own code at work. A backward that takes longer is
 # interrupted between two steps of the function of a node, which the engine knows how to fail.
-AGAIN, SOON, AT_LAST = 0.001, 0.1, 2.0
-"""Seconds: between two tries; until a node may be interrupted; until anything of the engine may."""
+# The recorder is on the stack of whatever a module's forward or a hook computes, too, so it is not
+# waited for longer than RECORDER.
+AGAIN, SOON, RECORDER, AT_LAST = 0.001, 0.1, 0.4, 2.0
+"""Seconds: between two tries; until a node may be interrupted; until the recorder may; until
+anything of the engine may."""
 
 TERMINATING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -170,7 +173,7 @@ def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: 
         if code.co_filename == bottom:
             break
         if code.co_filename.startswith(_RECORDER) and code.co_filename != _PASSES_ON:
-            return False
+            return waited > RECORDER
         if innermost and code.co_filename.startswith(engine.files):
             at_work = True
             in_node = in_node or (code.co_filename.startswith(evaluate) and called in runs)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Final
 
-from gradscope.errors import RecordingError
+from gradscope.errors import RecordingError, is_the_programs
 
 LONG: Final = 1 << 16
 """So many bytes are worth another thread: the system takes its time to find memory for them."""
@@ -108,6 +108,8 @@ class Pen:
                 count = os.pwrite(file, left, at)
                 at, left = at + count, left[count:]
         except OSError as error:
+            if is_the_programs(error):  # a TimeoutError of a signal handler's
+                raise
             with suppress(OSError):
                 self.cut(start)
             return error
