@@ -158,8 +158,9 @@ class Engine:
             _hide_the_warning()
         grads, keep, create, inputs, gathers = given
         with unseen():
-            if inputs and not all(getattr(each, "requires_grad", True) for each in inputs):
-                return None  # PyTorch is about to refuse it
+            refused = not all(getattr(each, "requires_grad", True) for each in inputs or ())
+            if refused or len(tensors) == 0:  # PyTorch is about to refuse it; it has nothing to do
+                return None
             try:
                 roots, above = self._graph.roots(tensors)
                 wanted = self._graph.wanted(inputs) if inputs else ()

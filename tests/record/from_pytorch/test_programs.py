@@ -313,6 +313,15 @@ def test_an_error_says_what_it_says_unwatched_and_warns_of_nothing() -> None:
     assert "modified by an inplace operation" in trace.texts(trace.table(GraphTask)["error"])[0]
 
 
+def test_a_backward_of_nothing_is_no_fault_and_leaves_no_row() -> None:
+    import torch
+
+    seen, trace = watched(lambda: torch.autograd.backward([], []))
+
+    assert seen is None
+    assert (len(trace.table(GraphTask)), trace.meta.get("unseen")) == (0, None)
+
+
 def test_anomaly_mode_is_the_programs_own() -> None:
     import torch
 
