@@ -19,7 +19,17 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
 from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Node, Op, Tensor, Version
+from gradscope.trace.schema import (
+    NONE,
+    Deed,
+    Dependency,
+    GraphTask,
+    Module,
+    Node,
+    Op,
+    Tensor,
+    Version,
+)
 from gradscope.trace.trace import Trace
 
 MOST_LOSSES = 3
@@ -71,7 +81,7 @@ def unused(trace: Trace) -> Iterator[Found]:
     missing = never_reached(training)
     if not missing or training.backwards < 2:
         return
-    missing = missing - explained(training, missing)
+    missing = missing - explained(training, missing) - _behind_a_loss(trace)
     ran: dict[int, Done] = {}
     for act in training.acts.of(Deed.RAN):
         if act.facts.get("grad"):
@@ -85,6 +95,17 @@ def unused(trace: Trace) -> Iterator[Found]:
     for act, lost in by_line.values():
         yield _found(training, act, lost)
     yield from _called_instead(training, missing, set(ran))
+
+
+def _behind_a_loss(trace: Trace) -> set[int]:
+    """Leaves that a backward counted on its way: a loss is made of them, also if none came there.
+
+    A gradient is not seen where it is undefined, or where a sparse one is summed.
+    """
+    nodes = trace.table(Node)
+    counted = nodes.positions(distinct(trace.table(Dependency)["node"]))
+    rows = nodes.take(counted[counted != NONE])
+    return {row.inputs[0] for row in rows if row.name == ACCUMULATE_GRAD and row.inputs}
 
 
 def _called_instead(training: Training, missing: set[int], ran: set[int]) -> Iterator[Found]:
