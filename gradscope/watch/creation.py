@@ -20,7 +20,9 @@ import torch
 import torch.fx.traceback as tracebacks
 
 from gradscope.errors import is_the_programs
+from gradscope.watch.in_place.standing_in import Replaced, stand_in
 from gradscope.watch.listener import Made, MadeWithTraceback
+from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
     from gradscope.watch.listener import Faults, Listener
@@ -43,6 +45,7 @@ class Creation:
         self._ours = self._format_stack if maker is None else self._lines
         self._own_stack: Any = None
         self._own: dict[str, Any] = {}
+        self._replaced = Replaced(stands_for)
         self.asked_for = False  # by the program
         self._checks_nan = True
 
@@ -52,7 +55,10 @@ class Creation:
         self.asked_for = self._own["is_anomaly_enabled"]()
         self._checks_nan = self._own["is_anomaly_check_nan_enabled"]()
         for name in _SWITCHES:
-            self._put(name, getattr(self, name))
+            ours = stand_in(torch._C, self._own[name], getattr(self, name))
+            for home in (torch, torch._C):
+                if hasattr(home, name):
+                    self._replaced.put_as_it_is(home, name, ours)
         self._stand_in()
         if self._maker is not None:
             self._maker.start()
@@ -61,8 +67,7 @@ class Creation:
     def stop(self) -> None:
         if tracebacks.format_stack == self._ours:
             tracebacks.format_stack = self._own_stack
-        for name, function in self._own.items():
-            self._put(name, function)
+        self._replaced.take_back()
         self._own["set_anomaly_enabled"](self.asked_for, self._checks_nan)
         if self._maker is not None:
             self._maker.stop()
@@ -72,10 +77,6 @@ class Creation:
         tracebacks.format_stack = self._ours if wanted else self._own_stack
         if self._maker is not None:
             self._maker.asked_for(self.asked_for)
-
-    def _put(self, name: str, function: Any) -> None:
-        for home in (torch, torch._C):
-            setattr(home, name, function)
 
     # -- the switches, as the program sees them ---------------------------------------------------
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.errors import GradscopeError, is_the_programs
+from gradscope.watch.in_place.standing_in import HERE
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -343,6 +344,7 @@ class Faults:
         self, where: str, function: Callable[..., Result], *given: Any, **more: Any
     ) -> Result | None:
         """What the function returns; None, and a fault noted, if it raises."""
+        before, HERE.ours = HERE.ours, True
         try:
             return function(*given, **more)
         except Exception as error:
@@ -350,3 +352,5 @@ class Faults:
                 raise
             self.noted(where, error)
             return None
+        finally:
+            HERE.ours = before

@@ -8,7 +8,6 @@ ours while we watch. It first asks whether a compiler is looking: to that, it is
 from __future__ import annotations
 
 import sys
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +21,8 @@ from torch.optim.optimizer import (
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from gradscope.errors import is_the_programs, leave_no_frame
+from gradscope.watch.in_place.standing_in import HERE, Replaced
+from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
     from gradscope.watch.called.writes import Writes
@@ -41,11 +42,7 @@ class Modules:
     def __init__(self, listener: Listener, faults: Faults) -> None:
         self._listener = listener
         self._faults = faults
-        self._own_call: Any = None
-        self._call: Any = None
-        self._own_next: Any = None
-        self._next: Any = None
-        self._spans: list[tuple[Any, str, Any, Any]] = []  # class, name, its own, ours
+        self._replaced = Replaced(stands_for)
         self._handles: list[Any] = []
         self._paused = False
         self.writes: Writes | None = None  # those of a step are told as the step
@@ -61,47 +58,41 @@ class Modules:
     def resume(self) -> None:
         """Tell of forwards and waits."""
         self._paused = False
-        self._own_call, self._own_next = Module.__call__, _BaseDataLoaderIter.__next__
-        self._call, self._next = self._watched_call(), self._watched_next()
-        Module.__call__ = self._call
-        _BaseDataLoaderIter.__next__ = self._next
+        put = self._replaced.put
+        put(Module, "__call__", self._watched_call(Module.__call__))
+        loading = self._watched_next(_BaseDataLoaderIter.__next__)
+        put(_BaseDataLoaderIter, "__next__", loading)
         for home, name in SPANS:
-            own = home.__dict__[name]
-            ours = self._watched_span(own)
-            self._spans.append((home, name, own, ours))
-            setattr(home, name, ours)
+            put(home, name, self._watched_span(home.__dict__[name]))
 
     def pause(self) -> None:
         """Tell only of steps, when they end. What else is under way is told when it ends."""
         self._paused = True
-        if Module.__call__ is self._call:
-            Module.__call__ = self._own_call
-        if _BaseDataLoaderIter.__next__ is self._next:
-            _BaseDataLoaderIter.__next__ = self._own_next
-        for home, name, own, ours in self._spans:
-            if home.__dict__.get(name) is ours:
-                setattr(home, name, own)
-        self._spans.clear()
+        self._replaced.take_back()
 
     def stop(self) -> None:
         self.pause()
         for handle in self._handles:
             handle.remove()
 
-    def _watched_call(self) -> Any:
+    def _watched_call(self, own: Any) -> Any:
         begins, ends = self._listener.module_begins, self._listener.module_ends
-        own, noted, is_compiling = self._own_call, self._faults.noted, torch.compiler.is_compiling
+        noted, is_compiling = self._faults.noted, torch.compiler.is_compiling
 
         def __call__(self: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
-            if is_compiling():
+            if HERE.ours or is_compiling():
                 return own(self, *args, **kwargs)
+            HERE.ours = True
             try:
                 begins(self)
             except Exception as error:
+                HERE.ours = False
                 if is_the_programs(error):
                     raise
                 noted("a module was called", error)
                 return own(self, *args, **kwargs)
+            finally:
+                HERE.ours = False
             try:
                 return own(self, *args, **kwargs)
             except BaseException as error:
@@ -112,8 +103,8 @@ class Modules:
 
         return __call__
 
-    def _watched_next(self) -> Any:
-        listener, own, guarded = self._listener, self._own_next, self._faults.guarded
+    def _watched_next(self, own: Any) -> Any:
+        listener, guarded = self._listener, self._faults.guarded
 
         def __next__(self: Any) -> Any:  # noqa: N807
             token = guarded("a loader was asked", listener.loading_begins, "DataLoader")
@@ -133,9 +124,8 @@ class Modules:
         )  # fmt: skip
         is_compiling, method = torch.compiler.is_compiling, own.__name__
 
-        @wraps(own)
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling():
+            if HERE.ours or is_compiling():
                 return own(self, *args, **kwargs)
             try:
                 token = begins(f"{type(self).__name__}.{method}")
@@ -160,27 +150,13 @@ class Modules:
         if self.writes is not None:
             self._stepping += 1
             self.writes.leave_out()
-        try:
-            self._listener.stepping(optimizer)
-        except Exception as error:
-            if is_the_programs(error):
-                raise
-            self._faults.noted("a step began", error)
+        self._faults.guarded("a step began", self._listener.stepping, optimizer)
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        guarded = self._faults.guarded
         if not self._paused:
-            try:
-                self._listener.stepped(optimizer, sys._getframe(1))
-            except Exception as error:
-                if is_the_programs(error):
-                    raise
-                self._faults.noted("a step ended", error)
+            guarded("a step ended", self._listener.stepped, optimizer, sys._getframe(1))
         if self._stepping and self.writes is not None:
             self._stepping -= 1
             self.writes.leave_out(over=True)
-        try:
-            self._listener.step_is_over()
-        except Exception as error:
-            if is_the_programs(error):
-                raise
-            self._faults.noted("a step ended", error)
+        guarded("a step ended", self._listener.step_is_over)

@@ -27,6 +27,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradscope.machine_code.language import Address, Compiled, External, increase, load, store
+from gradscope.watch.unseen import UnknownBuildError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ class _Callback(ctypes.Structure):
     )
 
 
-class NotObservable(Exception):  # noqa: N818 -- why there is no observer
+class NotObservable(UnknownBuildError):  # noqa: N818 -- why there is no observer
     """This build of PyTorch is not what the observer was written for."""
 
 

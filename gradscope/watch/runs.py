@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gradscope.watch import observer as at
 from gradscope.watch.hooks.watched import Own
 from gradscope.watch.listener import Stretch, ranges
+from gradscope.watch.unseen import in_words
 from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def runs(*, native: bool, around: tuple[int, int] | None = None) -> tuple[Runs, 
     try:
         return NativeRuns(at.Observer(around)), ""
     except Exception as error:  # noqa: BLE001 -- whatever this build is: hooks serve everywhere
-        return HookedRuns(), f"{type(error).__name__}: {error}"
+        return HookedRuns(), in_words(error)
 
 
 def calls(
@@ -276,4 +277,4 @@ def calls(
 
         return CallObserver(all_calls=whole, around=around), ""
     except Exception as error:  # noqa: BLE001 -- as above: then names follow from those of nodes
-        return None, f"{type(error).__name__}: {error}"
+        return None, in_words(error)

@@ -7,10 +7,12 @@ traceback of an error that went through us, where we have no part in it.
 
 from __future__ import annotations
 
+import platform
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import torch
+from torch._C._autograd import SavedTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 _modes, _WithoutFunctions = torch._C._len_torch_dispatch_stack, torch._C.DisableTorchFunction
@@ -34,8 +36,7 @@ LISTS = ("get_ignored_functions", "get_testing_overrides", "get_overridable_func
 def stands_for(own: Any, ours: Any) -> None:
     """A function stands in for one of PyTorch's; None: it does no longer.
 
-    Compilers of scripts know functions by their id(), and subclasses of tensors those properties
-    that are not to become theirs.
+    Compilers of scripts know functions by their id().
     """
     table = torch.jit._builtins._get_builtin_table()
     known = table.get(id(own))
@@ -43,13 +44,25 @@ def stands_for(own: Any, ours: Any) -> None:
         table.pop(id(ours), None)
     else:
         table[id(ours)] = known
-    plain = torch.overrides.get_default_nowrap_functions()  # the first time nothing stands in yet
-    if isinstance(ours, property):
-        if own is None:
-            plain.discard(ours.__get__)
-        elif ours.stands_for.__get__ in plain:  # type: ignore[attr-defined]
-            plain.add(ours.__get__)
     for name in LISTS:
         forget = getattr(getattr(torch.overrides, name, None), "cache_clear", None)
         if forget is not None:
             forget()
+
+
+SHOWS_SAVED = hasattr(SavedTensor, "unpack_hook") and hasattr(SavedTensor, "data")
+"""Whether a saved value says whether a hook has packed it: else only unpacking it would tell."""
+
+SAVED_UNSHOWN = f"what nodes save: PyTorch {torch.__version__} does not show it unpacked"
+
+
+class UnknownBuildError(Exception):
+    """Something in PyTorch's memory is not where it was expected."""
+
+
+def in_words(error: Exception) -> str:
+    """Why machine code does not serve, for who reads a recording."""
+    if isinstance(error, UnknownBuildError):
+        where = f"{platform.system()} on {platform.machine()}"
+        return f"it does not know how PyTorch {torch.__version__} is laid out for {where}"
+    return f"{type(error).__name__}: {error}"

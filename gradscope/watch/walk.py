@@ -18,6 +18,7 @@ from torch.autograd.graph import GradientEdge
 from gradscope.machine_code.seldom import MOST
 from gradscope.watch.creation import KEY, PARENT, made_of, marked
 from gradscope.watch.listener import Found, Known, SavedValue
+from gradscope.watch.unseen import SAVED_UNSHOWN, SHOWS_SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -67,7 +68,8 @@ class Graph:
         self._listener = listener
         self._recording = listener.recording  # of which nodes are known here
         self._attend = attend  # called with each node that is found
-        self._saved = saved
+        self._saved = saved and SHOWS_SAVED
+        self._hides_saved = saved and not SHOWS_SAVED
         self._arguments = listener.arguments
         self.waiting: list[Found] = []
         """Nodes that nobody has been told of."""
@@ -81,7 +83,8 @@ class Graph:
     def left_out(self) -> dict[str, int]:
         """What was not looked at, in words, and how often."""
         many = self._arguments.seldom.in_vain
-        return {f"arguments of calls on more than {MOST:,} lines": many} if many else {}
+        found = {f"arguments of calls on more than {MOST:,} lines": many} if many else {}
+        return {**found, SAVED_UNSHOWN: 1} if self._hides_saved else found
 
     def roots(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges that a backward starts from, after all they lead to has been found.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from gradscope.watch.collectives import Collectives
+from gradscope.watch.called.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
 from gradscope.watch.hooks.before import Before
@@ -15,7 +15,7 @@ from gradscope.watch.hooks.of_tensors import OfTensors
 from gradscope.watch.hooks.watched import Calls
 from gradscope.watch.modules import Modules
 from gradscope.watch.runs import Runs, calls, runs
-from gradscope.watch.unseen import unseen
+from gradscope.watch.unseen import in_words, unseen
 from gradscope.watch.walk import Graph, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Watcher:
             if level == "full":
                 self.operands, found = whole.operands(), whole.whole(found)
         except Exception as error:  # noqa: BLE001 -- whatever this build is: the rest is watched
-            self.why_no_values = f"{type(error).__name__}: {error}"
+            self.why_no_values = in_words(error)
             return None
         return found
 
@@ -106,7 +106,7 @@ class Watcher:
                 maker = Maker(listener.making())
                 graph = NativeGraph(listener, maker, saved=saved)
             except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
-                self.why_walked = f"{type(error).__name__}: {error}"
+                self.why_walked = in_words(error)
             else:
                 listener.made_by(maker)
                 return graph, maker

@@ -29,6 +29,7 @@ from gradscope.record.notes.local_names import node_of
 from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
+from gradscope.watch.in_place.by_identity import attributes, held_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -241,19 +242,19 @@ class Walk:
                 yield from self._inside(Name(text, file, within), value, 0)
 
     def _inside(self, name: Name, value: Any, depth: int) -> Iterator[tuple[Name, Any]]:
-        if isinstance(value, self._tensor):
+        kind = type(value)
+        if issubclass(kind, self._tensor):
             if (name, id(value)) not in self._told and node_of(value) is not None:
                 self._told.add((name, id(value)))
                 yield name, value
             return
-        kind = type(value)
         if kind in _PLAIN or depth > min(DEEPEST, self._seen.get(id(value), DEEPEST + 1) - 1):
             return
         if len(self._seen) > MOST:
             return
-        if isinstance(value, (*LISTS, dict)):
+        if issubclass(kind, (*LISTS, dict)):
             self._seen[id(value)] = depth
-            held = list(value.values() if isinstance(value, dict) else value)
+            held = held_in(value)
             if len(held) > WIDEST:
                 held = held[: WIDEST // 2] + held[-WIDEST // 2 :]
             inner = name if name.container else name._replace(container=kind.__name__)
@@ -264,7 +265,7 @@ class Walk:
             yield from self._behind(name, value, depth)
         elif file := self._file_of(kind):
             self._seen[id(value)] = depth
-            for text, each in list(getattr(value, "__dict__", {}).items()):
+            for text, each in list(attributes(value).items()):
                 if text not in OF_MODULES:
                     yield from self._inside(_of_object(name, text, file), each, depth + 1)
 

@@ -22,6 +22,7 @@ from gradscope.record.notes.log import Log
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, Act
 from gradscope.trace.schema.acts import Deed
+from gradscope.watch.in_place.standing_in import HERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -305,6 +306,7 @@ class Acts:
 
     def guarded(self, what: Callable[..., object], *given: Any) -> None:
         """Do it, and count it if it cannot be done."""
+        before, HERE.ours = HERE.ours, True
         try:
             with self.look.unseen():
                 what(*given)
@@ -312,15 +314,26 @@ class Acts:
             if is_the_programs(error):
                 raise
             self._fault(error)
+        finally:
+            HERE.ours = before
 
     def tried(self, what: Callable[..., object], *given: Any) -> None:
         """The same of what looks at no tensor."""
+        before, HERE.ours = HERE.ours, True
         try:
             what(*given)
         except Exception as error:
             if is_the_programs(error):
                 raise
             self._fault(error)
+        finally:
+            HERE.ours = before
+
+    def looked(self, what: Callable[..., Any], *given: Any) -> Any:
+        """What it finds; None, and it is counted, if it cannot be done."""
+        found: list[Any] = [None]
+        self.tried(lambda: found.append(what(*given)))
+        return found[-1]
 
     def _fault(self, error: Exception) -> None:
         text = f"a fault of gradscope's, an act was noted: {type(error).__name__}: {error}"

@@ -11,9 +11,11 @@ from weakref import ref
 
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.acts.source.lines import Stored, line_that_equates, lines_that_store
-from gradscope.record.acts.stand_ins import StandIn, as_if_not_there
+from gradscope.record.acts.stand_ins import StandIn
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
+from gradscope.watch.in_place.by_identity import parameters_in
+from gradscope.watch.in_place.standing_in import HERE, hidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +69,8 @@ class OfCopies:
         def add(self_: Any, *given: Any, **more: Any) -> Any:
             if next(calls) == LOOKED_AT:
                 self._stand_ins.leave(self._torch.Tensor, name)
+            if HERE.ours:
+                return own(self_, *given, **more)
             frame = getframe(1)
             if id(frame.f_code) in engines or sites.is_machinery(frame.f_code):
                 return own(self_, *given, **more)
@@ -75,9 +79,7 @@ class OfCopies:
                 acts.guarded(tell, frame, name, given[0], more)
             return own(self_, *given, **more)
 
-        add.__doc__, add.__qualname__ = own.__doc__, getattr(own, "__qualname__", name)
-        add.stands_for = own  # type: ignore[attr-defined]
-        return as_if_not_there(add, name)
+        return hidden(add, name)
 
     def _added(self, frame: FrameType, name: str, other: Any, more: dict[str, Any]) -> None:
         leaf, alpha = self._leaf_at(other.data_ptr()), more.get("alpha", 1)
@@ -130,7 +132,7 @@ class OfCopies:
 
     def loaded(self, frame: FrameType, module: Any, state: Any) -> None:
         """A module was given a state; whether that is its own memory is told."""
-        own = dict(module.named_parameters())
+        own = parameters_in(module)
         same = [
             name
             for name, value in state.items()

@@ -14,7 +14,6 @@ import inspect
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from gradscope.record.acts.kept_arrays import NotKept, keep
 from gradscope.record.acts.rerun import compared
@@ -23,9 +22,10 @@ from gradscope.record.acts.source.lines import (
     line_that_writes,
     lines_of_gradient,
 )
-from gradscope.record.acts.stand_ins import as_if_not_there
 from gradscope.record.notes.local_names import node_of
 from gradscope.trace.schema.acts import Deed
+from gradscope.watch.in_place.by_identity import ByIdentity
+from gradscope.watch.in_place.standing_in import HERE, hidden, raw
 
 if TYPE_CHECKING:
     from gradscope.record.acts.notes import Acts
@@ -70,29 +70,29 @@ class OfFunctions:
         self._acts = acts
         self._stand_ins = stand_ins
         self._calls: dict[Any, list[Call]] = {}
-        self._under_way: WeakKeyDictionary[Any, Call] = WeakKeyDictionary()
+        self._under_way: ByIdentity[Call] = ByIdentity()
         self._tensors = (torch.Tensor, torch.nn.Parameter)
 
     def start(self) -> None:
         function = self._torch.autograd.Function
-        own = vars(function)["apply"].__func__
-        self._stand_ins.replace(function, "apply", classmethod(self._applying(own)))
+        own = raw(function, "apply").__get__
+        self._stand_ins.replace(function, "apply", self._applying(own))
 
     def _applying(self, own: Any) -> Any:
         acts, is_compiling = self._acts, self._torch.compiler.is_compiling
 
         def apply(cls: Any, *given: Any, **more: Any) -> Any:
-            if not acts.on or more or is_compiling() or len(self._calls.get(cls, ())) >= CALLS:
-                return own(cls, *given, **more)
+            is_told = acts.on and not HERE.ours and not more and not is_compiling()
+            if not is_told or len(self._calls.get(cls, ())) >= CALLS:
+                return own(None, cls)(*given, **more)
             frame, begun = sys._getframe(1), []
             acts.guarded(lambda: begun.append(self._begun(cls, given, frame)))
-            result = own(cls, *given)
+            result = own(None, cls)(*given)
             if begun and begun[0] is not None:
                 acts.guarded(self._made, begun[0], result)
             return result
 
-        apply.__doc__, apply.__qualname__ = own.__doc__, own.__qualname__
-        return as_if_not_there(apply, "apply")
+        return hidden(apply, "apply")
 
     def _begun(self, cls: Any, given: tuple[Any, ...], frame: Any) -> Call | None:
         torch, base = self._torch, self._torch.autograd.Function
@@ -103,7 +103,8 @@ class OfFunctions:
         if cls.backward is base.backward or any(type(t) not in self._tensors for t in tensors):
             return None
         backward = inspect.unwrap(cls.backward)
-        if self._acts.session.sites.is_machinery(backward.__code__) or cls.boxed_grads_call:
+        boxed = getattr(cls, "boxed_grads_call", False)  # before PyTorch 2.12 there is no such
+        if boxed or self._acts.session.sites.is_machinery(backward.__code__):
             return None
         if cls.__module__.partition(".")[0] == "torch":
             return None
@@ -140,7 +141,7 @@ class OfFunctions:
         own, acts, under_way = function.backward, self._acts, self._under_way
 
         def backward(ctx: Any, *gradients: Any) -> Any:
-            call = under_way.pop(ctx, None) if acts.on else None
+            call = under_way.pop(ctx) if acts.on else None
             if call is not None:
                 acts.guarded(self._arrived, call, gradients)
             returned = own(ctx, *gradients)
@@ -148,9 +149,7 @@ class OfFunctions:
                 acts.guarded(self._returned, call, returned, gradients)
             return returned
 
-        backward.__doc__, backward.__qualname__ = own.__doc__, own.__qualname__
-        vars(backward)["__wrapped__"] = own
-        return staticmethod(as_if_not_there(backward, "backward"))
+        return hidden(backward, "backward")
 
     def _arrived(self, call: Call, gradients: tuple[Any, ...]) -> None:
         call.versions = [None if each is None else each._version for each in gradients]

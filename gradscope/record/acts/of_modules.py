@@ -5,14 +5,22 @@ from __future__ import annotations
 import sys
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakSet
 
 from gradscope.record.acts.notes import FRAMES
 from gradscope.record.acts.of_tensors import behind
-from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, as_if_not_there, asked
+from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, asked
 from gradscope.record.notes.local_names import is_leaf
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
+from gradscope.watch.in_place.by_identity import (
+    ByIdentity,
+    attributes,
+    held_in,
+    is_a,
+    modules_in,
+    parameters_in,
+)
+from gradscope.watch.in_place.standing_in import HERE, hidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,8 +68,8 @@ class OfModules:
         self._acts = acts
         self._stand_ins = stand_ins
         self._also_loaded = loaded
-        self._containers: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
-        self._met: WeakSet[Any] = WeakSet()
+        self._containers: ByIdentity[dict[str, int]] = ByIdentity()
+        self._met: ByIdentity[bool] = ByIdentity()
         self._own_names = frozenset(vars(torch.nn.Module()))
         self._is_grad_enabled = torch.is_grad_enabled
         self._site = acts.session.sites.of
@@ -79,7 +87,7 @@ class OfModules:
         """A module of this id is called; how and, of a model, from where, is told if it is new."""
         if not self._acts.on:
             return
-        how = 2 * self._is_grad_enabled() + bool(module.__dict__.get("training", True))
+        how = 2 * self._is_grad_enabled() + bool(attributes(module).get("training", True))
         if number not in self._ran[how]:
             self._ran[how].add(number)
             if not self._acts.is_inside():
@@ -126,20 +134,23 @@ class OfModules:
         acts, getframe, kinds = self._acts, sys._getframe, self._kinds()
 
         def __setattr__(self_: Any, name: str, value: Any) -> None:  # noqa: N807
-            if acts.on and isinstance(value, kinds):
+            if not acts.on or HERE.ours:
+                own(self_, name, value)
+                return
+            if is_a(value, kinds):
                 calls = getframe(1)
                 if calls.f_code.co_name == "__setitem__" and calls.f_back is not None:
                     calls = calls.f_back  # of a container's item
                 frame = acts.caller(calls)
                 if frame is not None:
                     acts.guarded(self._assigned, self_, name, value, frame)
-            elif name in FLAGS and acts.on:  # of a module, and of none of those in it
+            elif name in FLAGS:  # of a module, and of none of those in it
                 frame = acts.caller(getframe(1))
                 if frame is not None and frame.f_locals.get("self") is not self_:
                     acts.guarded(_flag_set, acts, frame, self_, name, value)
             own(self_, name, value)
 
-        return as_if_not_there(__setattr__, "__setattr__")
+        return hidden(__setattr__, "__setattr__")
 
     def _loaded(
         self,
@@ -164,11 +175,12 @@ class OfModules:
     def _assigned(self, module: Any, name: str, value: Any, frame: FrameType) -> None:
         """A parameter, buffer, module or tensor that asks for gradients, or what may hold some."""
         parameter, tensor = self._torch.nn.Parameter, self._torch.Tensor
-        if isinstance(value, list | tuple | dict):
+        if is_a(value, (list, tuple, dict)):
             stack = self._acts.session.sites.of_several(frame, FRAMES)
-            self._containers.setdefault(module, {})[name] = stack  # it may be filled later
+            stacks = self._containers.get(module) or {}
+            self._containers[module] = {**stacks, name: stack}  # it may be filled later
             return
-        there = vars(module)
+        there = attributes(module)
         before = there.get("_parameters", {}).get(name), there.get("_modules", {}).get(name)
         replaced = any(each is not None and each is not value for each in before)
         facts: dict[str, Any] = {"name": name, "what": "module", "within": type(module).__name__}
@@ -199,10 +211,10 @@ class OfModules:
         """A module is called for the first time: what it holds that PyTorch does not know of."""
         if not self._acts.on:
             return
-        self._met.add(module)
-        stacks = self._containers.get(module, {})
-        for name, value in list(vars(module).items()):
-            if isinstance(value, list | tuple | dict) and name not in self._own_names:
+        self._met[module] = True
+        stacks = self._containers.get(module) or {}
+        for name, value in list(attributes(module).items()):
+            if is_a(value, (list, tuple, dict)) and name not in self._own_names:
                 found = self._unregistered(module, self._held(value))
                 if found:
                     self._acts.note(
@@ -213,31 +225,31 @@ class OfModules:
 
     def ending(self) -> None:
         """What was never called, since programs call another method of it, is looked at now."""
-        for module in list(self._containers):
+        for module in self._containers.alive():
             if module not in self._met:
                 self.met(module)
 
     def _unregistered(self, module: Any, found: list[Any]) -> list[Any]:
         """Those of them whose parameters are not among the module's own."""
-        own = {id(each) for each in module.parameters()}
+        own = set(map(id, parameters_in(module).values()))
         return [
             each for each in found if any(id(one) not in own for one in self._parameters([each]))
         ]
 
     def _held(self, container: Any) -> list[Any]:
         """What it holds that has parameters, or is one."""
-        values = list(container.values() if isinstance(container, dict) else container)
-        return [each for each in values[:64] if self._asks(each)]
+        return [each for each in held_in(container)[:64] if self._asks(each)]
 
     def _asks(self, value: Any) -> bool:
-        if isinstance(value, self._torch.nn.Module):
+        if is_a(value, self._torch.nn.Module):
             return True
-        return isinstance(value, self._torch.Tensor) and is_leaf(value) and value.requires_grad
+        return is_a(value, self._torch.Tensor) and is_leaf(value) and value.requires_grad
 
     def _parameters(self, values: list[Any]) -> list[Any]:
         found: dict[int, Any] = {}
         for each in values:
-            several = each.parameters() if isinstance(each, self._torch.nn.Module) else [each]
+            is_module = is_a(each, self._torch.nn.Module)
+            several = parameters_in(each).values() if is_module else [each]
             found.update((id(one), one) for one in several)
         return list(found.values())
 
@@ -246,8 +258,14 @@ def _flag_set(acts: Acts, frame: FrameType, module: Any, name: str, value: Any) 
     within = type(module).__name__
     facts: dict[str, Any] = {"name": name, "what": "flag", "within": within}
     if name == "training":
-        others = [each for each in module.modules() if each.training is not bool(value)]
-        left = sorted({type(each).__name__ for each in others if each is not module})
+        others = [each for _, each in modules_in(module) if each is not module]
+        left = sorted(
+            {
+                type(each).__name__
+                for each in others
+                if attributes(each).get("training") is not bool(value)
+            }
+        )
         facts["left"] = tuple(left[:MOST_LEFT])
     acts.note(Deed.ASSIGNED, frame, module=module, **facts, to=bool(value))
 
@@ -266,18 +284,18 @@ def _made(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: A
 
 def _filled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     """A container was made: whether something is in it more than once."""
-    parts = list(given[0]._modules.values())
+    parts = list(attributes(given[0]).get("_modules", {}).values())
     if len(parts) == len({id(each) for each in parts}):
         return
     for part in {id(each): each for each in parts}.values():
         many = sum(each is part for each in parts)
-        if many > 1 and next(part.parameters(), None) is not None:
+        if many > 1 and parameters_in(part):
             facts: dict[str, Any] = {"within": type(given[0]).__name__, "many": many}
             acts.note(Deed.SHARED, frame, module=part, type=type(part).__name__, **facts)
 
 
 def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any) -> None:
-    training = bool(result.training)
+    training = bool(attributes(result).get("training"))
     acts.note(Deed.TRAIN, frame, module=result, to=training)
     if acts.kept is not None:
         acts.kept.mode_set(frame, training=training)
@@ -288,14 +306,16 @@ def _zeroed(
 ) -> None:
     to_none = asked(given, more, 1, "set_to_none", True)
     module = given[0]
-    acts.note(Deed.ZERO_GRAD, frame, list(module.parameters()), module, set_to_none=bool(to_none))
+    leaves = list(parameters_in(module).values())
+    acts.note(Deed.ZERO_GRAD, frame, leaves, module, set_to_none=bool(to_none))
 
 
 def _needs_set(
     acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any
 ) -> None:
     to = asked(given, more, 1, "requires_grad", True)
-    acts.note(Deed.REQUIRES_GRAD, frame, list(result.parameters()), result, to=bool(to))
+    leaves = list(parameters_in(result).values())
+    acts.note(Deed.REQUIRES_GRAD, frame, leaves, result, to=bool(to))
 
 
 def _holds(hook: Any, tensor: Any) -> bool:
@@ -314,7 +334,10 @@ def _hooked_by(name: str) -> Tell:
         attended, hook = given[0], asked(given, more, 1, "hook")
         is_tensor = name in HOOKS_OF_TENSORS
         tensors = [attended] if is_tensor and is_leaf(attended) else []
-        many = len(getattr(attended, LISTS[name], None) or ())
+        hooks: Any = attributes(attended).get(LISTS[name])
+        if is_tensor:
+            hooks = getattr(attended, LISTS[name], None)
+        many = len(hooks or ())
         module = None if is_tensor else attended
         holds: dict[str, Any] = {"holds": True} if is_tensor and _holds(hook, attended) else {}
         acts.note(

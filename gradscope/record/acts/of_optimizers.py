@@ -10,11 +10,12 @@ from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import Moved
 from gradscope.record.acts.numbers.not_finite import NotFinite
 from gradscope.record.acts.source.lines import lines_that_return
-from gradscope.record.acts.stand_ins import StandIn, Tell, as_if_not_there, asked
+from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.user_functions import written
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
+from gradscope.watch.in_place.standing_in import HERE, hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,14 +95,15 @@ class OfOptimizers:
 
         def __setattr__(self_: Any, name: str, value: Any) -> None:  # noqa: N807
             groups = vars(self_).get("param_groups")
-            if acts.on and groups and name in groups[0] and name != "params":
+            has_any = type(groups) is list and groups
+            if acts.on and not HERE.ours and has_any and name in groups[0] and name != "params":
                 frame = acts.caller(getframe(1))
                 of_engine = type(self_).__module__.partition(".")[0] in (engines, "torch")
                 if frame is not None and of_engine:
                     acts.guarded(self._set, frame, self_, name, value)
             own(self_, name, value)
 
-        return as_if_not_there(__setattr__, "__setattr__")
+        return hidden(__setattr__, "__setattr__")
 
     def _set(self, frame: FrameType, optimizer: Any, name: str, value: Any) -> None:
         within, of = type(optimizer).__name__, self._of(optimizer)

@@ -16,6 +16,7 @@ import numpy as np
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema.acts import Deed
+from gradscope.watch.in_place.by_identity import attributes, parameters_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gradscope.record.acts.notes import Acts
     from gradscope.record.acts.numbers.not_finite import NotFinite
     from gradscope.record.acts.of_tensors import OfTensors
-    from gradscope.record.acts.stand_ins import StandIns
+from gradscope.record.acts.stand_ins import StandIns
 
 CLIPS = {"clip_grad_norm_": "max_norm", "clip_grad_value_": "clip_value"}
 """Functions, and what they call the limit."""
@@ -66,7 +67,9 @@ class OfPrograms:
             home, never = getattr(torch, name), set[int]()
             yield StandIn(home, where, _off_by(torch, name, never), inside=True, never=never)
         drawn = _generators(torch)
-        yield StandIn(torch.utils.checkpoint, "checkpoint", _checkpointed(drawn), look=drawn)
+        checkpoint = getattr(torch.utils, "checkpoint", None)  # old versions import it when asked
+        if checkpoint is not None:
+            yield StandIn(checkpoint, "checkpoint", _checkpointed(drawn), look=drawn)
         yield StandIn(torch, "manual_seed", _seeded)
         yield StandIn(random, "seed", _seeded_of("random"))
         yield StandIn(np.random, "seed", _seeded_of("numpy"))
@@ -109,7 +112,7 @@ def _module_clipped(given: tuple[Any, ...], more: dict[str, Any]) -> Any:
     """The module whose parameters a generator gives; it has not begun."""
     frame = getattr(asked(given, more, 0, "parameters"), "gi_frame", None)
     found = None if frame is None else frame.f_locals.get("self")
-    return found if hasattr(found, "_parameters") else None
+    return found if "_parameters" in attributes(found) else None
 
 
 def _clipped_by(name: str, limit: str, not_finite: NotFinite) -> Tell:
@@ -124,7 +127,7 @@ def _clipped_by(name: str, limit: str, not_finite: NotFinite) -> Tell:
             if found - found != 0:
                 not_finite.read(frame, name, found)
         if module is not None:
-            leaves = list(module.parameters())
+            leaves = list(parameters_in(module).values())
         elif hasattr(leaves, "requires_grad"):
             leaves = [leaves]
         told = leaves if isinstance(leaves, list | tuple) else []  # a generator has given all

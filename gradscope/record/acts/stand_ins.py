@@ -9,14 +9,12 @@ our engine asks frames for the name of what was called.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import sys
 from collections.abc import Callable, Container, Iterable
-from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.errors import leave_no_frame
+from gradscope.watch.in_place.standing_in import HERE, Replaced, attribute, called, hidden, raw
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -24,16 +22,8 @@ if TYPE_CHECKING:
     from gradscope.record.acts.notes import Acts
 
 
-class StandInProperty(property):
-    """A property of ours in the place of an engine's."""
-
-    stands_for: Any
-
-
 Tell = Callable[["Acts", "FrameType", Any, tuple[Any, ...], dict[str, Any]], object]
 """Notes an act: on which frame it was done, what came back, and what was given."""
-
-_ABSENT = object()
 
 
 class StandIn(NamedTuple):
@@ -56,42 +46,26 @@ class StandIns:
     def __init__(self, acts: Acts, is_compiling: Callable[[], bool]) -> None:
         self._acts = acts
         self._is_compiling = is_compiling
-        self._there: list[tuple[Any, str, Any, Any]] = []  # home, name, what was there, ours
+        self._replaced = Replaced(acts.look.stands_for)
 
     def put(self, all_: Iterable[StandIn]) -> None:
         """Put them in place of those functions."""
         for each in all_:
-            own = getattr(each.home, each.name, None)
+            own = called(each.home, each.name)
             if own is not None:
                 self.replace(each.home, each.name, self._told(own, each))
 
     def replace(self, home: Any, name: str, ours: Any) -> None:
-        """Put one thing there, until `take_back`."""
-        own = vars(home).get(name, _ABSENT)
-        self._acts.look.stands_for(own, ours)
-        _put(home, name, ours)
-        self._there.append((home, name, own, ours))
+        """Have this function called instead, until `take_back`."""
+        self._replaced.put(home, name, ours)
 
     def take_back(self) -> None:
         """All is as it was, but what others have replaced since."""
-        for each in reversed(self._there):
-            self._take_back(*each)
-        self._there.clear()
+        self._replaced.take_back()
 
     def leave(self, home: Any, name: str) -> None:
         """The same of one thing, before that."""
-        for each in [each for each in self._there if each[:2] == (home, name)]:
-            self._there.remove(each)
-            self._take_back(*each)
-
-    def _take_back(self, home: Any, name: str, own: Any, ours: Any) -> None:
-        self._acts.look.stands_for(None, ours)
-        if vars(home).get(name) is not ours:
-            return
-        if own is _ABSENT:
-            delattr(home, name)
-        else:
-            _put(home, name, own)
+        self._replaced.leave(home, name)
 
     def _told(self, own: Any, stand_in: StandIn) -> Any:
         acts, is_compiling, getframe = self._acts, self._is_compiling, sys._getframe
@@ -99,9 +73,8 @@ class StandIns:
         never, look = stand_in.never, stand_in.look
         guarded = acts.guarded if stand_in.looks else acts.tried
 
-        @wraps(own)
         def call(*given: Any, **more: Any) -> Any:
-            if not acts.on or is_compiling():
+            if HERE.ours or not acts.on or is_compiling():
                 return own(*given, **more)
             calls = getframe(1)
             frame = calls if inside else acts.caller(calls)
@@ -110,7 +83,7 @@ class StandIns:
             if before:
                 guarded(tell, acts, frame, None, given, more)
                 return own(*given, **more)
-            seen = None if look is None else look(given, more)
+            seen = None if look is None else acts.looked(look, given, more)
             try:
                 result = own(*given, **more)
             except BaseException as error:
@@ -120,8 +93,7 @@ class StandIns:
             guarded(tell, acts, frame, told, given, more)
             return result
 
-        call.stands_for = own  # type: ignore[attr-defined]
-        return as_if_not_there(call, stand_in.name)
+        return hidden(call, stand_in.name)
 
     def put_property(
         self,
@@ -132,56 +104,35 @@ class StandIns:
         on_get: Callable[[Any, FrameType], object] | None = None,
     ) -> None:
         """The same of a property's setter, and its getter, if that is asked for."""
-        own = next(vars(each)[name] for each in home.__mro__ if name in vars(each))
-        acts, getframe, get, put = self._acts, sys._getframe, own.__get__, own.__set__
+        own, acts, getframe = raw(home, name), self._acts, sys._getframe
         engines = acts.session.sites.engines
 
-        def fget(self_: Any) -> Any:
-            frame = acts.caller(getframe(1)) if acts.on else None
+        def fget(_: Any, self_: Any, kind: Any = None) -> Any:
+            frame = None
+            if self_ is not None and acts.on and not HERE.ours:
+                frame = acts.caller(getframe(1))
             if on_get is not None and frame is not None:
                 acts.guarded(on_get, self_, frame)
-            return get(self_)
+            return own.__get__(self_, kind)
 
-        def fset(self_: Any, value: Any) -> None:
+        def fset(_: Any, self_: Any, value: Any) -> None:
             calls = getframe(1)
-            if acts.on and id(calls.f_code) not in engines:
+            if acts.on and not HERE.ours and id(calls.f_code) not in engines:
                 frame = acts.caller(calls)
                 if frame is not None:
                     acts.guarded(on_set, self_, value, frame)
-            put(self_, value)
+            own.__set__(self_, value)
 
-        def fdel(self_: Any) -> None:
-            frame = acts.caller(getframe(1)) if acts.on else None
+        def fdel(_: Any, self_: Any) -> None:
+            frame = acts.caller(getframe(1)) if acts.on and not HERE.ours else None
             if frame is not None:
                 acts.guarded(on_set, self_, None, frame)
             own.__delete__(self_)
 
-        fget, fset, fdel = (as_if_not_there(each, name) for each in (fget, fset, fdel))
-        read = get if on_get is None else fget  # a getter that is C costs what it did
-        ours = StandInProperty(read, fset, fdel, own.__doc__)
-        ours.stands_for = own
-        self.replace(home, name, ours)
-
-
-def _put(home: Any, name: str, value: Any) -> None:
-    """Put something there, also into a class that is written in C, which refuses it."""
-    try:
-        setattr(home, name, value)
-    except TypeError:
-        spaces = gc.get_referents(vars(home))  # what a class shows of its names is a proxy
-        space = next((each for each in spaces if type(each) is dict and name in each), None)
-        if space is None:
-            raise
-        space[name] = value
-        ctypes.pythonapi.PyType_Modified(ctypes.py_object(home))
-
-
-def as_if_not_there(function: Any, name: str) -> Any:
-    """The same function: Note [A frame that is not there]."""
-    function.__code__ = function.__code__.replace(
-        co_name=name, co_filename="<frozen importlib._bootstrap>"
-    )
-    return function
+        get, put, delete = (hidden(each, name) for each in (fget, fset, fdel))
+        # A getter that is C costs what it did.
+        ours = attribute(own, put, delete, None if on_get is None else get)
+        self._replaced.put_as_it_is(home, name, ours)
 
 
 def asked(

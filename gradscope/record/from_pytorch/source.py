@@ -26,6 +26,7 @@ from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import STARTING
 from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.trace.shorthand.tables import ARRIVED
+from gradscope.watch.in_place.by_identity import attributes
 from gradscope.watch.listener import Faults, Made
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class PyTorchSource:
         if task is None and self._paused is not None:
             return None
         module = NONE
-        if hasattr(attended, "_modules"):
+        if "_modules" in attributes(attended):
             around = self.session.contexts.place(self.local.state).modules
             module = self.modules.id(attended, around[-1] if around else NONE)
         return self.tasks.hook_begins(task, kind, node, index, hook, site, module)

@@ -12,6 +12,7 @@ from weakref import ref
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.sites import caller_of, is_ours
 from gradscope.trace.schema import Tensor
+from gradscope.watch.in_place.by_identity import attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
@@ -70,13 +71,13 @@ def module_name(
     module: Any, frame: FrameType | None, is_machinery: Callable[[CodeType], bool]
 ) -> str:
     """The variable that holds a module where it is called; or the attribute of an object there."""
-    attributes = []
+    own: list[dict[str, Any]] = []
     for name, value in _variables(frame, is_machinery, FRAMES):
         if value is module and name != "self":
             return name
         if name == "self" and value is not module:
-            attributes.append(getattr(value, "__dict__", {}))
-    return next((n for own in attributes for n, value in list(own.items()) if value is module), "")
+            own.append(attributes(value))
+    return next((n for each in own for n, value in list(each.items()) if value is module), "")
 
 
 def names_of(tensor: Any, frame: FrameType | None) -> set[str]:

@@ -11,6 +11,7 @@ from weakref import ref
 from gradscope.record.notes.local_names import module_name
 from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import NONE, Alias, Module, Tensor
+from gradscope.watch.in_place.by_identity import attributes
 
 if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
@@ -84,15 +85,15 @@ class Modules:
                 "name": self._name(module) if module is root and parent == NONE else 0,
                 "parameters": [
                     self._named(parameter, _below(path, name), first)
-                    for name, parameter in getattr(module, "_parameters", {}).items()
+                    for name, parameter in attributes(module).get("_parameters", {}).items()
                     if parameter is not None
                 ],
             })  # fmt: skip
-            buffers = getattr(module, "_buffers", {}) if self.names_buffers else {}
+            buffers = attributes(module).get("_buffers", {}) if self.names_buffers else {}
             for name, buffer in buffers.items():
                 if buffer is not None:
                     self._named(buffer, _below(path, name), first)
-            children = getattr(module, "_modules", {}).items()
+            children = attributes(module).get("_modules", {}).items()
             pending += [
                 (child, _below(path, name), number)
                 for name, child in reversed(children)

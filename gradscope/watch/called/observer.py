@@ -56,6 +56,7 @@ from gradscope.watch.observer import (
     ready,
     sequence_offset,
 )
+from gradscope.watch.unseen import in_words
 from gradscope.watch.values.layout import NotReadable
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ def _calibrate_writes(library: Library) -> str:
     try:
         writes.configure(sequence_offset() + BEHIND_SEQUENCE, *_state[2:4].tolist())
     except (NotObservable, NotFound, NotReadable, OSError) as error:
-        return f"{type(error).__name__}: {error}"
+        return in_words(error)
     return ""
 
 

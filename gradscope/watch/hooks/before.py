@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from itertools import chain
 from typing import Any
-from weakref import WeakSet, ref
+from weakref import ref
 
+from torch import Tensor
 from torch.nn.modules import module as modules
 from torch.optim import optimizer as optimizers
 
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+from gradscope.watch.in_place.by_identity import ByIdentity, attributes
 from gradscope.watch.unseen import unseen
 
 OF_MODULES = (
@@ -32,7 +34,7 @@ class Before:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._leaves: set[int] = set()
-        self._optimizers: WeakSet[Any] = WeakSet()
+        self._optimizers: ByIdentity[bool] = ByIdentity()
         self._last: ref[Any] | None = None  # optimizer
         self._hooks = self._distributed = 0
 
@@ -68,12 +70,14 @@ class Before:
         if self._last is None or self._last() is not optimizer:
             self._last = ref(optimizer)
             if optimizer not in self._optimizers:
-                self._optimizers.add(optimizer)
+                self._optimizers[optimizer] = True
                 self._look(optimizer, OF_OPTIMIZERS)
 
     def _look(self, owner: Any, names: tuple[str, ...]) -> None:
         for name in names:
-            self._count((getattr(owner, name, None) or {}).values())
+            is_tensor = isinstance(owner, Tensor)
+            hooks = getattr(owner, name, None) if is_tensor else attributes(owner).get(name)
+            self._count((hooks or {}).values())
 
     def _count(self, hooks: Any) -> None:
         self._hooks += sum(not self._is_seen(hook) for hook in hooks)

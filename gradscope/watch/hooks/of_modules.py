@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,9 @@ from torch.optim import optimizer as optimizers
 from torch.optim.optimizer import Optimizer
 
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+from gradscope.watch.in_place.by_identity import attributes
+from gradscope.watch.in_place.standing_in import Replaced
+from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,7 +53,7 @@ def _all(kind: str, owner: Any) -> Iterable[Any]:
         BEFORE_STEP: (optimizers._global_optimizer_pre_hooks, "_optimizer_step_pre_hooks"),
         AFTER_STEP: (optimizers._global_optimizer_post_hooks, "_optimizer_step_post_hooks"),
     }[kind]
-    both = everywhere.values(), getattr(owner, own, {}).values()
+    both = everywhere.values(), attributes(owner).get(own, {}).values()
     return chain(*(reversed(both) if kind == AFTER_STEP else both))
 
 
@@ -83,7 +85,7 @@ class OfModules:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._there: list[tuple[Any, str, Any, Any]] = []  # home, name, its own, ours
+        self._replaced = Replaced(stands_for)
 
     def start(self) -> None:
         """From here on."""
@@ -91,32 +93,24 @@ class OfModules:
             own = home.__dict__.get(name)
             if own is not None:
                 ours = self._registering(own, kind, method=isinstance(home, type))
-                self._there.append((home, name, own, ours))
-                setattr(home, name, ours)
+                self._replaced.put(home, name, ours)
 
     def stop(self) -> None:
         """No longer."""
-        for home, name, own, ours in self._there:
-            if home.__dict__.get(name) is ours:
-                setattr(home, name, own)
-        self._there.clear()
+        self._replaced.take_back()
 
     def _registering(self, own: Any, kind: str, *, method: bool) -> Callable[..., Any]:
         guarded, watched = self._calls.faults.guarded, self._watched
 
-        if method:
-
-            @wraps(own)
-            def register(self: Any, hook: Any, *given: Any, **more: Any) -> Any:
-                made = guarded("a hook was registered", watched, hook, kind)
-                return own(self, hook if made is None else made, *given, **more)
-
-        else:
-
-            @wraps(own)
-            def register(hook: Any, *given: Any, **more: Any) -> Any:
-                made = guarded("a hook was registered", watched, hook, kind)
-                return own(hook if made is None else made, *given, **more)
+        def register(*given: Any, **more: Any) -> Any:
+            place = int(method)  # of the hook
+            hook = given[place] if len(given) > place else more.get("hook")
+            made = guarded("a hook was registered", watched, hook, kind)
+            if made is None:
+                return own(*given, **more)
+            if len(given) > place:
+                return own(*given[:place], made, *given[place + 1 :], **more)
+            return own(*given, **{**more, "hook": made})
 
         return register
 

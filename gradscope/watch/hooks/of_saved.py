@@ -9,6 +9,8 @@ import torch
 from torch._C._autograd import SavedTensor
 
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+from gradscope.watch.in_place.standing_in import Replaced
+from gradscope.watch.unseen import stands_for
 
 PACK, UNPACK = "pack_hook", "unpack_hook"
 PUSH, REGISTER = "_push_saved_tensors_default_hooks", "register_hooks"
@@ -26,13 +28,12 @@ class OfSavedValues:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._own: dict[str, Any] = {}
-        self._ours: dict[str, Any] = {}
+        self._replaced = Replaced(stands_for)
 
     def start(self) -> None:
         """From here on."""
-        self._own = {name: getattr(home, name) for name, home in _HOMES.items()}
-        push, register, pair = self._own[PUSH], self._own[REGISTER], self._pair
+        homes, pair = _HOMES, self._pair
+        push, register = (getattr(homes[name], name) for name in (PUSH, REGISTER))
 
         def _push_saved_tensors_default_hooks(pack: Any, unpack: Any) -> Any:
             return push(*pair(pack, unpack))
@@ -40,15 +41,12 @@ class OfSavedValues:
         def register_hooks(self: Any, pack: Any, unpack: Any) -> Any:
             return register(self, *pair(pack, unpack))
 
-        self._ours = {PUSH: _push_saved_tensors_default_hooks, REGISTER: register_hooks}
-        for name, home in _HOMES.items():
-            setattr(home, name, self._ours[name])
+        self._replaced.put(homes[PUSH], PUSH, _push_saved_tensors_default_hooks)
+        self._replaced.put(homes[REGISTER], REGISTER, register_hooks)
 
     def stop(self) -> None:
         """No longer."""
-        for name, home in _HOMES.items():
-            if getattr(home, name) is self._ours[name]:
-                setattr(home, name, self._own[name])
+        self._replaced.take_back()
 
     def _pair(self, pack: Any, unpack: Any) -> tuple[Any, Any]:
         watched = self._calls.faults.guarded("a hook was registered", self._watched, pack, unpack)

@@ -11,7 +11,8 @@ from torch.autograd import Function
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched, unknown
-from gradscope.watch.unseen import unseen
+from gradscope.watch.in_place.standing_in import Replaced
+from gradscope.watch.unseen import stands_for, unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,35 +74,24 @@ class OfTensors:
         self._calls = calls
         self._guarded: Any = calls.faults.guarded
         self._graph = graph
-        self._own: dict[str, Any] = {}
-        self._ours: dict[str, Any] = {}
+        self._replaced = Replaced(stands_for)
 
     def start(self) -> None:
         """From here on."""
         for name in (TENSOR, POST_ACCUMULATE):
-            self._own[name] = torch.Tensor.__dict__[name]
-            self._ours[name] = self._registering(name, self._own[name])
-            setattr(torch.Tensor, name, self._ours[name])
-        self._of_nodes = Function._register_hook
-        self._ours[NODE] = self._registering_on_nodes(self._of_nodes)
-        setattr(Function, NODE, staticmethod(self._ours[NODE]))
+            own = torch.Tensor.__dict__[name]
+            self._replaced.put(torch.Tensor, name, self._registering(own, name))
+        self._replaced.put(Function, NODE, self._registering_on_nodes(Function._register_hook))
 
     def stop(self) -> None:
         """No longer."""
-        for name, own in self._own.items():
-            if torch.Tensor.__dict__[name] is self._ours[name]:
-                setattr(torch.Tensor, name, own)
-        if Function.__dict__.get(NODE) is not None and Function._register_hook is self._ours[NODE]:
-            delattr(Function, NODE)  # it has it from its base
+        self._replaced.take_back()
 
-    def _registering(self, name: str, own: Any) -> Any:
+    def _registering(self, own: Any, name: str) -> Any:
         def register(self_: Any, hook: Any) -> Any:
             made = self._guarded("a hook was registered", self._watched, self_, hook, name)
             return own(self_, hook if made is None else made)
 
-        register.__name__, register.__qualname__ = name, f"Tensor.{name}"
-        register.__doc__ = own.__doc__
-        register.__wrapped__ = own  # type: ignore[attr-defined]
         return register
 
     def _registering_on_nodes(self, own: Any) -> Any:

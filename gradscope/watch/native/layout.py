@@ -21,6 +21,8 @@ from typing import Any
 
 import torch
 
+from gradscope.watch.unseen import UnknownBuildError
+
 WORDS = 96
 """So many words of a node are looked at."""
 
@@ -32,7 +34,7 @@ INLINE = 5  # a shape of so many numbers stands where it is
 _OWN_MEMORY = Path("/proc/self/mem")
 
 
-class NotFound(Exception):  # noqa: N818 -- why the graph is walked from Python
+class NotFound(UnknownBuildError):  # noqa: N818 -- why the graph is walked from Python
     """This build of PyTorch is not what the walk was written for."""
 
 

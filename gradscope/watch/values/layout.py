@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradscope.machine_code.statistics import KINDS
+from gradscope.watch.unseen import UnknownBuildError
 
 WORDS = 24
 """So many words of a TensorImpl are looked at, and so few of a storage."""
@@ -33,7 +34,7 @@ INLINE = 5
 SHAPE, OFFSET, TRIES = (5, 7, 11), 29, 3
 
 
-class NotReadable(Exception):  # noqa: N818 -- why numbers are not seen
+class NotReadable(UnknownBuildError):  # noqa: N818 -- why numbers are not seen
     """This build of PyTorch lays out its tensors in another way."""
 
 

@@ -73,6 +73,8 @@ class NodesArguments(Arguments):
 
 def _held(kept: Any) -> Any:
     """The tensor that is kept; None: there is none, or a hook has packed it."""
+    if not hasattr(kept, "unpack_hook"):  # before PyTorch 2.9
+        return None
     try:
         return None if kept.unpack_hook is not None else kept.data
     except RuntimeError:  # released

@@ -5,11 +5,14 @@ Those of a program: what PyTorch's own parts call in C++ (DistributedDataParalle
 
 from __future__ import annotations
 
-from functools import wraps
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+
+from gradscope.watch.in_place.standing_in import HERE, Replaced
+from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
     from gradscope.watch.listener import Faults, Listener
@@ -28,29 +31,23 @@ class Collectives:
     def __init__(self, listener: Listener, faults: Faults) -> None:
         self._listener = listener
         self._faults = faults
-        self._own: dict[str, Any] = {}
-        self._ours: dict[str, Any] = {}
+        self._replaced = Replaced(stands_for)
 
     def start(self) -> None:
         if dist.is_available():
-            self._own = {name: getattr(dist, name) for name in NAMES if hasattr(dist, name)}
-            self._ours = {name: self._told(name, own) for name, own in self._own.items()}
-            self._put(self._own, self._ours)
+            for name in NAMES:
+                if hasattr(dist, name):
+                    self._replaced.put(dist, name, self._told(name, getattr(dist, name)))
 
     def stop(self) -> None:
-        self._put(self._ours, self._own)
-
-    def _put(self, there: dict[str, Any], others: dict[str, Any]) -> None:
-        for name, function in others.items():
-            if getattr(dist, name) is there[name]:
-                setattr(dist, name, function)
+        self._replaced.take_back()
 
     def _told(self, name: str, own: Any) -> Any:
         listener, guarded = self._listener, self._faults.guarded
 
-        @wraps(own)
         def call(*given: Any, **more: Any) -> Any:
-            if torch.compiler.is_compiling():  # to a compiler it is the original
+            own_call = sys._getframe(1).f_globals.get("__name__") == own.__module__
+            if HERE.ours or own_call or torch.compiler.is_compiling():  # then it is the original
                 return own(*given, **more)
             goes_on = bool(more.get("async_op"))
             shown = f"{name}, asynchronous" if goes_on else name

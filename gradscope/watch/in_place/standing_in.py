@@ -1,0 +1,256 @@
+"""Functions of gradscope's in the place of others: what replaces something looks like it.
+
+# Note [Looks like the original]
+Compilers, mocks, pickles and `inspect` look at what they find in a class or a module. So a stand-in
+answers as the original does, and is of its kind as far as Python allows:
+
+- A function of Python's is replaced by a function with its names, signature and attributes. It is
+  put where the function says that it lives, too, since pickles find functions by that name. The
+  same holds of functions that PyTorch's C++ code looks up for `__torch_function__`.
+- A method or attribute that is written in C is replaced by a descriptor. Who asks the class gets
+  the original; who asks an object gets our function, or what the original gives.
+- Any other callable is replaced by an object that has no attributes of its own.
+
+# Note [No stand-in within our own code]
+What gradscope calls while it takes notes may lead back to a stand-in: a program's `__eq__` may
+build modules. Nothing of that is the program's doing. While `HERE.ours` is set, stand-ins only call
+what they stand for.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import gc
+import inspect
+import operator
+import sys
+from functools import wraps
+from threading import local
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+METHODS = (MethodDescriptorType, WrapperDescriptorType)
+OF_PYBIND = "instancemethod"
+HIDDEN = "<frozen importlib._bootstrap>"
+"""The file of frames that warnings pass over."""
+
+
+CALLED = "called_in_its_place"
+
+
+class Here(local):
+    """The calling thread."""
+
+    ours = False
+    """Whether it runs code of gradscope's, or what that has called."""
+
+
+HERE = Here()
+
+
+def called(home: Any, name: str) -> Any:
+    """What is called there: a class does not show stand-ins for methods that are written in C."""
+    ours = getattr(raw(home, name), CALLED, None)
+    return getattr(home, name, None) if ours is None else ours
+
+
+def raw(home: Any, name: str) -> Any:
+    """What a class or a module holds under a name, as it is kept there; None: nothing."""
+    spaces = home.__mro__ if isinstance(home, type) else [home]
+    return next((vars(each)[name] for each in spaces if name in vars(each)), None)
+
+
+def like(original: Any, function: Any) -> Any:
+    """A function that has all that can be seen of the original, for `inspect` and for pickles."""
+    wraps(original)(function)
+    function.__module__ = getattr(original, "__module__", None)
+    if isinstance(original, FunctionType):
+        function.__signature__ = inspect.signature(original)
+    function.stands_for = original
+    return function
+
+
+def hidden(function: Any, name: str) -> Any:
+    """The same function, whose frame has this name and is passed over by warnings."""
+    function.__code__ = function.__code__.replace(co_name=name, co_filename=HIDDEN)
+    return function
+
+
+def stand_in(home: Any, original: Any, function: Any) -> Any:
+    """What is to be put into a class or a module, so that `function` is called instead.
+
+    `original` is what `raw` found there.
+    """
+    if isinstance(original, staticmethod):
+        return staticmethod(like(original.__func__, function))
+    if isinstance(original, classmethod | ClassMethodDescriptorType):
+        return classmethod(like(getattr(original, "__func__", original), function))
+    if isinstance(original, FunctionType):
+        return like(original, function)
+    if isinstance(home, type) and is_method(original):
+        return _method(original, like(original, function))
+    if isinstance(home, type) or original is None:
+        return like(original, function)
+    return _object_like(original, {"__call__": staticmethod(function)})
+
+
+def is_method(original: Any) -> bool:
+    """Whether it is a method that is written in C."""
+    return isinstance(original, METHODS) or type(original).__name__ == OF_PYBIND
+
+
+def _method(original: Any, function: Any) -> Any:
+    first = getattr(original, "stands_for", original)  # of several there
+
+    def __get__(_: Any, owner: Any, kind: Any = None) -> Any:  # noqa: ARG001, N807
+        return first if owner is None else MethodType(function, owner)
+
+    return _object_like(first, {"__get__": __get__}, function)
+
+
+def attribute(
+    original: Any,
+    put: Callable[[Any, Any], None],
+    delete: Callable[[Any], None],
+    get: Callable[[Any], Any] | None = None,
+) -> Any:
+    """A stand-in for an attribute of a class. Without `get`, reading it runs no Python code."""
+    find: Any = operator.call  # with this object, which calls what follows
+    if get is not None:
+        find = get
+    members = {"__call__": staticmethod(original.__get__), "__get__": find}
+    return _object_like(original, {**members, "__set__": put, "__delete__": delete})
+
+
+def _object_like(original: Any, members: dict[str, Any], function: Any = None) -> Any:
+    """An object that has these members, and otherwise answers as the original does."""
+
+    def answer(_: Any, name: str) -> Any:
+        if name == "stands_for":
+            return original
+        if name == CALLED:
+            return function
+        if name == "__deepcopy__":
+            return lambda memo: copy.deepcopy(original, memo)
+        return getattr(original, name)
+
+    kind = type(
+        type(original).__name__,
+        (),
+        {
+            "__slots__": ("__weakref__",),
+            "__module__": type(original).__module__,
+            "__getattribute__": answer,
+            "__setattr__": lambda _, name, value: setattr(original, name, value),
+            "__delattr__": lambda _, name: delattr(original, name),
+            "__repr__": lambda _: repr(original),
+            "__eq__": lambda self, other: other is self or original == other,
+            "__hash__": lambda _: hash(original),
+            "__dir__": lambda _: dir(original),
+            "__copy__": lambda _: copy.copy(original),
+            "__reduce_ex__": lambda _, protocol: original.__reduce_ex__(protocol),
+            **members,
+        },
+    )
+    return kind()
+
+
+def _homes(home: Any, name: str, original: Any) -> list[tuple[Any, str]]:
+    """All places where it is found: pickles and PyTorch's C++ code have a place of their own."""
+    places = [(home, name)]
+    if isinstance(home, type):
+        return places
+    if isinstance(original, FunctionType):
+        other, known = sys.modules.get(original.__module__), original.__qualname__
+    else:
+        pickled = original.__reduce__() if isinstance(original, BuiltinFunctionType) else None
+        other, known = pickled[1] if isinstance(pickled, tuple) else (None, name)
+        if not isinstance(other, type):
+            return places
+    if other is None or other is home:
+        return places
+    there = vars(other).get(known)
+    if getattr(there, "__func__", there) is original:
+        places.append((other, known))
+    return places
+
+
+class StandIn(NamedTuple):
+    """One thing of ours, and what was there."""
+
+    home: Any
+    name: str
+    before: Any  # `_ABSENT`: it was inherited
+    ours: Any
+
+
+class Replaced:
+    """What stands in for others now."""
+
+    def __init__(self, told: Callable[[Any, Any], object] | None = None) -> None:
+        self._told = told  # of each: what was there, and ours; and of ours when it is gone
+        self.there: list[StandIn] = []
+
+    def put(self, home: Any, name: str, function: Any) -> None:
+        """Have this function called instead, until `take_back`."""
+        original = raw(home, name)
+        ours = stand_in(home, original, function)
+        for place, known in _homes(home, name, original):
+            of_class = place is not home and isinstance(place, type)
+            self.put_as_it_is(place, known, staticmethod(ours) if of_class else ours)
+
+    def put_as_it_is(self, home: Any, name: str, ours: Any) -> None:
+        """The same of what looks like the original already."""
+        before = vars(home).get(name, _ABSENT)
+        if self._told is not None:
+            self._told(before, ours)
+        _put(home, name, ours)
+        self.there.append(StandIn(home, name, before, ours))
+
+    def take_back(self) -> None:
+        """All is as it was, but what others have replaced since."""
+        while self.there:
+            self._take_back(self.there.pop())
+
+    def leave(self, home: Any, name: str) -> None:
+        """The same of one thing, before that."""
+        for each in [each for each in self.there if each.home is home and each.name == name]:
+            self.there = [other for other in self.there if other is not each]
+            self._take_back(each)
+
+    def _take_back(self, each: StandIn) -> None:
+        if self._told is not None:
+            self._told(None, each.ours)
+        if vars(each.home).get(each.name) is not each.ours:
+            return
+        if each.before is _ABSENT:
+            delattr(each.home, each.name)
+        else:
+            _put(each.home, each.name, each.before)
+
+
+_ABSENT = object()
+
+
+def _put(home: Any, name: str, value: Any) -> None:
+    """Put something there, also into a class that is written in C, which refuses it."""
+    try:
+        setattr(home, name, value)
+    except TypeError:
+        spaces = gc.get_referents(vars(home))  # what a class shows of its names is a proxy
+        space = next((each for each in spaces if type(each) is dict and name in each), None)
+        if space is None:
+            raise
+        space[name] = value
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(home))
