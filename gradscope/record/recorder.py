@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from gradscope.record.engines import AUTO, imported
 from gradscope.record.process.claim import current
+from gradscope.record.process.trace_file import said_of
 from gradscope.record.recording import Options, Recording
-from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
+from gradscope.trace.writer import FileWriter, MemoryWriter
 
 
 def record(
@@ -27,9 +30,11 @@ def record(
     """
     options, engine = Options(level=level, **limits), imported(on)
     engine.facts(level)  # it refuses a level that it does not have
-    writer: Writer = (
-        MemoryWriter() if path is None else FileWriter(path, max_bytes=options.max_bytes)
-    )
+    if path is None:
+        return Recording(MemoryWriter(), options, engine)
+    writer = FileWriter(path, max_bytes=options.max_bytes)
+    if elsewhere := said_of(writer, Path(path)):
+        warnings.warn(elsewhere, stacklevel=2)
     return Recording(writer, options, engine)
 
 

@@ -14,6 +14,7 @@ from gradscope.trace.assemble import Block, assemble
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.index import Entry, closing, entry, read_index
 from gradscope.trace.file.lines import ACCEPTED, block_line, header, window_line
+from gradscope.trace.file.opening import private
 from gradscope.trace.file.progress import tell
 from gradscope.trace.file.scan import Scan, needed_for
 from gradscope.trace.ragged import take
@@ -144,7 +145,8 @@ def save(trace: Trace, path: str | PathLike[str]) -> None:
     path = Path(path)
     pack = packer(path)
     try:
-        path.write_bytes(b"".join(map(pack, _windows(trace))))
+        with open(path, "wb", opener=private) as file:
+            file.write(b"".join(map(pack, _windows(trace))))
     except OSError as error:
         raise RecordingError(f"cannot write {quoted_path(path)}: {error.strerror}") from None
 

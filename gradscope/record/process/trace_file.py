@@ -26,3 +26,13 @@ def trace_file(output: Path, source: str | None, max_bytes: int | None = None) -
         reason = getattr(error, "strerror", None) or error
         raise RecordingError(f"cannot write {shown}: {reason}") from None
     return FileWriter(path, max_bytes)
+
+
+def said_of(writer: FileWriter, asked: Path) -> str:
+    """What is to be said of where a trace goes; nothing, if it goes where it was asked for."""
+    if writer.path.name == asked.name:
+        return ""
+    return (
+        f"{quoted_path(asked)} is being written by another recording; "
+        f"this trace goes to {quoted_path(asked.with_name(writer.path.name))}"
+    )

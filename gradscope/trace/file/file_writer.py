@@ -21,6 +21,7 @@ from gradscope.trace.file.compression import packer
 from gradscope.trace.file.index import Entry, closing, entry
 from gradscope.trace.file.intern import Texts
 from gradscope.trace.file.lines import block_line, completed, header, window_line
+from gradscope.trace.file.opening import opened
 from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema import MINOR, VERSION
@@ -68,7 +69,8 @@ class FileWriter:
     compress and write in a thread of its own; None: where there is something to compress, which is
     where it was measured to pay.
 
-    A process forked from the one that opened the file writes nothing.
+    A process forked from the one that opened the file writes nothing. `path` says where the trace
+    is: beside the file that was asked for, if another process still writes that one.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class FileWriter:
         self._changed: Final = Condition()
         self._process = os.getpid()
         try:
-            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            file, self.path = opened(self.path)
             self._pen = Pen(file, self.path.absolute())
             first = header((VERSION, MINOR))
             self._append(first, self._pack(first), self._written)
