@@ -43,6 +43,8 @@ def bits(value):
 def digest(value):
     with torch.no_grad():
         plain = value.detach()
+        if torch._is_functional_tensor(plain):
+            return "elsewhere"
         if plain.layout == torch.strided and plain.untyped_storage().nbytes() < plain.nbytes:
             return "without memory"
         plain = plain.int_repr() if plain.is_quantized else plain
