@@ -58,6 +58,16 @@ class Training:
         """Leaves to which a backward has brought a gradient."""
         return frozenset(reached_leaves(self.trace))
 
+    def sharing_memory(self, tensors: Iterable[int]) -> set[int]:
+        """The leaves that have memory in common with one of these; these are among them.
+
+        FSDP computes with one flat parameter, and the optimizer holds views of its memory.
+        """
+        tensors, table = set(tensors), self.trace.table(Tensor)
+        storages, ids = table["storage"], table["id"]
+        theirs = storages[np.isin(ids, list(tensors)) & (storages != NONE)]
+        return tensors | set(ids[np.isin(storages, theirs) & table["leaf"]].tolist())
+
     def parameters_in(self, module: int) -> set[int]:
         """Those of a module and of all that are in it."""
         inside = {module}

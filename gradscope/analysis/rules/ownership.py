@@ -68,10 +68,11 @@ def unregistered_parameter(trace: Trace) -> Iterator[Found]:
 
 
 def _hidden(training: Training) -> Iterator[Found]:
+    held = training.sharing_memory(training.held)
     for act in training.acts.of(Deed.ASSIGNED):
         what, name = str(act.facts.get("what")), str(act.facts.get("name"))
         kind = what.partition(" ")[0]
-        lost = set(act.tensors) & training.reached - training.held
+        lost = set(act.tensors) & training.reached - held
         computed = what == "tensor" and act.facts.get("leaf") is False
         if not lost or (kind not in HOLDERS and what != "tensor"):
             continue

@@ -14,7 +14,7 @@ from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.forwards import Forwards, looked_up
 from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
-from gradscope.trace.schema import NONE, Deed
+from gradscope.trace.schema import NONE, Deed, Tensor
 from gradscope.trace.trace import Trace
 
 REMOVED = {"detach": ".detach()", "data": ".data", "item": ".item()"}
@@ -88,8 +88,15 @@ def explained(training: Training, missing: set[int]) -> set[int]:
 def never_reached(training: Training) -> set[int]:
     """What optimizers hold, could learn, and got no gradient, though others of the program did."""
     held = {tensor for each in training.optimizers for tensor in each.tensors}
-    can = held & training.thawed - training.frozen
-    return can - training.reached if training.reached - training.roots else set()
+    can = held & training.thawed - training.frozen - _empty(training.trace)
+    reached = training.reached - training.roots
+    return can - training.sharing_memory(training.reached) if reached else set()
+
+
+def _empty(trace: Trace) -> set[int]:
+    """Tensors without elements: another rank may have all of a sharded parameter."""
+    tensors = trace.table(Tensor)
+    return set(tensors["id"][tensors["bytes"] == 0].tolist())
 
 
 def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int]]]:

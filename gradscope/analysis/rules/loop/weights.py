@@ -17,7 +17,7 @@ from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.ownership import twin_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, Storage, Tensor
+from gradscope.trace.schema import Deed, Phase, Span, Storage, Tensor
 from gradscope.trace.trace import Trace
 
 TIMES = re.compile(r"\[(?P<one>[A-Z][\w.]*\(.*\))\]\s*\*\s*(?P<many>[\w.]+)")
@@ -180,15 +180,20 @@ def _itself(text: str) -> str:
 
 
 def _together(loop: Loop, one: Optimizer, other: Optimizer) -> int:
-    """How often both stepped with no backward between."""
+    """How often both stepped with no backward between, and neither inside the other's step."""
     fills = [each.t for each in loop.moments(one) if each.beat is Beat.FILLED]
     beats = sorted(
         [(step.t, 1) for step in one.steps if _found_some(step)]
         + [(step.t, 2) for step in other.steps if _found_some(step)]
         + [(t, 0) for t in fills]
     )  # fmt: skip
-    kinds = [kind for _, kind in beats]
-    return sum({a, b} == {1, 2} for a, b in pairwise(kinds))
+    spans = loop.trace.table(Span)
+    steps = spans["phase"] == Phase.OPTIMIZER
+    begins, ends = spans["begin"][steps], spans["end"][steps]
+    return sum(
+        {a, b} == {1, 2} and not ((begins <= before) & (after <= ends)).any()
+        for (before, a), (after, b) in pairwise(beats)
+    )
 
 
 def _is_anothers(trace: Trace, loop: Loop, pair: tuple[Optimizer, Optimizer]) -> bool:

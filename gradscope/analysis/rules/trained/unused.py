@@ -98,9 +98,9 @@ def unused(trace: Trace) -> Iterator[Found]:
 
 
 def _behind_a_loss(trace: Trace) -> set[int]:
-    """Leaves that a backward counted on its way: a loss is made of them, also if none came there.
+    """Leaves that a backward counted on its way: a loss is made of them.
 
-    A gradient is not seen where it is undefined, or where a sparse one is summed.
+    This holds also if no gradient was seen there, as where a node hands on an undefined one.
     """
     nodes = trace.table(Node)
     counted = nodes.positions(distinct(trace.table(Dependency)["node"]))
