@@ -38,10 +38,15 @@ INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python3.")
 """In the paths of files that somebody installed, and did not write."""
 
 
+def is_installed(file: str) -> bool:
+    """Whether somebody else wrote it."""
+    return any(part in file.replace("\\", "/") for part in INSTALLED)
+
+
 def own_site(trace: Trace, stack: int) -> Site:
     """The innermost line of a stack in a file of the program's own, if it has one."""
     for frame in trace.frames(stack):
-        if not any(part in frame.file.replace("\\", "/") for part in INSTALLED):
+        if not is_installed(frame.file):
             short = _shorter(frame.file, str(trace.meta.get("cwd", "")))
             return Site(f"{short}:{frame.line}", frame.text.strip(), frame.file, frame.line)
     return site_of(trace, stack)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gradscope.analysis.report import inspect
 from tests.analysis.rules.test_snippets import recorded
 
@@ -59,3 +61,55 @@ def test_a_flat_parameter_stands_for_those_that_have_its_memory(tmp_path: Path) 
 
 def test_an_optimizer_inside_anothers_step_does_not_step_twice(tmp_path: Path) -> None:
     assert told(SHARDED, tmp_path, "GS914") == []
+
+
+SCHEDULE = """
+def step(losses):
+    for loss in losses:
+        loss.backward()
+"""
+"""What a library does, in a file that somebody installed."""
+
+PIPELINE = f"""
+library = {{}}
+exec(compile({SCHEDULE!r}, "/usr/lib/python3/site-packages/schedule.py", "exec"), library)
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    library["step"](model(torch.ones(3, 2)).pow(2).mean() for _ in range(4))
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+UNSEEN = """
+step = torch.Tensor.backward
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    for _ in range(4):
+        step(model(torch.ones(3, 2)).pow(2).mean())
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+"""The recorded line says nothing of a backward, as where frames of libraries are left out."""
+
+META = """
+w = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    for task in range(4):
+        loss = (w * task).pow(2).mean()
+        (grad,) = torch.autograd.grad(loss, [w], create_graph=True)
+        ((w - 0.1 * grad) * task).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("program", [PIPELINE, UNSEEN], ids=["installed", "unseen"])
+def test_a_line_that_calls_no_backward_is_not_told_to_divide(program: str, tmp_path: Path) -> None:
+    assert told(program, tmp_path, "GS508") == []
+
+
+def test_losses_behind_updates_of_their_own_are_a_sum_over_tasks(tmp_path: Path) -> None:
+    assert told(META, tmp_path, "GS508") == []

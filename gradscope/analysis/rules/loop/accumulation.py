@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Severity
-from gradscope.analysis.identity.sites import at
+from gradscope.analysis.identity.sites import Site, at, is_installed
 from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.arguments import arguments_of
 from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment
@@ -239,6 +239,8 @@ def not_divided(trace: Trace) -> Iterator[Found]:
         if not all(_ends_in_mean(trace, one.id) for each in found[:8] for one in each.fills):
             continue
         site, stepped = loop.site(fill), loop.site(step)
+        if _is_a_librarys(site) or _through_updates(trace, found):
+            continue
         # An update by hand may divide by itself.
         nested = optimizer.type == BY_HAND or _has_loop_of_its_own(loop, optimizer, found)
         yield Found(
@@ -252,6 +254,23 @@ def not_divided(trace: Trace) -> Iterator[Found]:
             certainty=Certainty.SUSPECTED,
             severity=Severity.NOTE if nested else None,
         )
+
+
+def _is_a_librarys(site: Site) -> bool:
+    """Whether a library calls backward there: pipeline schedules divide by themselves."""
+    return is_installed(site.file) or (bool(site.text) and "backward" not in site.text)
+
+
+def _through_updates(trace: Trace, found: list[Gathering]) -> bool:
+    """Whether each loss has a backward with `create_graph` before it: MAML sums over its tasks."""
+    tasks = trace.table(GraphTask)
+    made = tasks["begin"][tasks["create_graph"]]
+    ends = [[fill.t for fill in each.fills] for each in found]
+    return all(
+        ((before < made) & (made < after)).any()
+        for times in ends
+        for before, after in pairwise(times)
+    )
 
 
 def _divided(text: str, every: int) -> str:
