@@ -60,6 +60,7 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     found = [each for each in numbers.gradients if np.isfinite(each.rms).all()]
     found = [each for each in found if each.rms.max() > 0]
     every = [each for each in found if len(calls.shape(each.tensor)) >= 2]
+    every = [each for each in every if not _is_before_zeros(calls, numbers, each.tensor)]
     if len(every) < 3:
         return
     largest = max(float(each.rms.min()) for each in every)
@@ -106,6 +107,22 @@ def _so_are_those_before(
     used = {each.tensor: _used(calls, each.tensor)[0] for each in every}
     before = [each for each in every if used[each.tensor] <= used[least.tensor]]
     return 2 * len({each.tensor for each in weak} & {each.tensor for each in before}) >= len(before)
+
+
+def _is_before_zeros(calls: Calls, numbers: Numbers, tensor: int) -> bool:
+    """Whether what a weight makes goes into one that began at zero, as LoRA's A into its B.
+
+    The gradient of the first is then as small as the second still is.
+    """
+    for at in _products(calls, tensor)[:1]:
+        for following in calls.following(at, BETWEEN):
+            second = [*map(calls.origin_leaf, calls.inputs(following))]
+            starts = [numbers.begins.get(each) for each in second if len(calls.shape(each)) >= 2]
+            if calls.name(following) in (*PRODUCTS, "convolution") and any(
+                start is not None and start.rms == 0 for start in starts
+            ):
+                return True
+    return False
 
 
 def _gone(every: list[Series], largest: float) -> Series | None:
