@@ -2,6 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+import gradscope.runtime
+from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import inspect
 from tests.analysis.rules.test_snippets import recorded
 
@@ -37,3 +41,45 @@ def test_what_a_loss_is_made_of_is_not_unused_where_no_gradient_came(tmp_path: P
 
     assert report.checked == ("GS411",)
     assert [each.message for each in report.findings] == []
+
+
+PART = """
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.main = torch.nn.Linear(2, 1)
+        self.pooler = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Tanh())
+
+    def forward(self, x):
+        pooled = self.pooler(x)
+        return self.main(x)
+"""
+
+LIBRARY = f"""
+library = {{'torch': torch, '__name__': 'library'}}
+exec(compile({PART!r}, FILE, "exec"), library)
+net = library["Model"]()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "severity"),
+    [  # as of a library whose frames are recorded, of one whose frames are not, and of the program
+        ("/usr/lib/python3/site-packages/models.py", Severity.NOTE),
+        (str(Path(gradscope.runtime.__file__).with_name("models.py")), Severity.NOTE),
+        ("models.py", Severity.WARNING),
+    ],
+    ids=["installed", "unseen", "own"],
+)
+def test_an_unused_part_of_a_librarys_model_is_a_note(
+    file: str, severity: Severity, tmp_path: Path
+) -> None:
+    trace = recorded(LIBRARY.replace("FILE", repr(file)), tmp_path)
+    (found,) = inspect(trace, rules=["GS411"]).findings
+
+    assert (found.severity, found.message[:8]) == (severity, "pooler.0")

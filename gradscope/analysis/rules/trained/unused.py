@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
-from gradscope.analysis.identity.sites import Site, at, own_site, site_of
+from gradscope.analysis.identity.sites import Site, at, is_installed, own_site, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
@@ -42,7 +42,7 @@ def unused(trace: Trace) -> Iterator[Found]:
 
     Its parameters are the optimizer's, it ran with gradients on, and nothing cut the graph behind
     it: what it returned was dropped, or written over. Or it was never called, and another one of
-    the same shapes beside it is called on two lines.
+    the same shapes beside it is called on two lines. It is a note where a library's model has it.
 
     Bad:
         class Net(torch.nn.Module):
@@ -166,7 +166,26 @@ def _found(training: Training, act: Done, lost: set[int]) -> Found:
         f"of {training.backwards} backwards came to {them}{_begun(training.trace)}",
         fix="let what it returns take part in the loss; or take the layer away",
         certainty=Certainty.INFERRED,
+        severity=Severity.NOTE if _is_a_librarys(training, act, lost) else None,
     )
+
+
+def _is_a_librarys(training: Training, act: Done, lost: set[int]) -> bool:
+    """Whether no line of the program's own calls what is unused: a library's model has the part.
+
+    It was called on the same line as the model that it is in, then, as lines of libraries are left
+    out of most stacks.
+    """
+    modules = training.trace.table(Module)
+    ran = {each.module: each for each in training.acts.of(Deed.RAN)[::-1]}
+    part = act.module
+    while modules.has(part) and modules.has(above := modules.row(part).parent):
+        if not training.parameters_in(above) <= lost:
+            outer = ran.get(above)
+            same = outer is not None and part in ran and outer.stack == ran[part].stack
+            return same or is_installed(training.acts.site(act).file)
+        part = above
+    return False
 
 
 def _begun(trace: Trace) -> str:
