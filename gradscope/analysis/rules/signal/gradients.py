@@ -57,10 +57,10 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
             h.sum().backward()
     """
     numbers, calls = trace.once(Numbers), trace.once(Calls)
-    found = [each for each in numbers.gradients if np.isfinite(each.rms).all()]
-    found = [each for each in found if each.rms.max() > 0]
-    every = [each for each in found if len(calls.shape(each.tensor)) >= 2]
-    every = [each for each in every if not _is_before_zeros(calls, numbers, each.tensor)]
+    finite = (each for each in numbers.gradients if np.isfinite(each.rms).all())
+    found = [each for each in finite if each.rms.max() > 0]
+    weights = (each for each in found if len(calls.shape(each.tensor)) >= 2)
+    every = [each for each in weights if not _is_before_zeros(calls, numbers, each.tensor)]
     if len(every) < 3:
         return
     largest = max(float(each.rms.min()) for each in every)
@@ -84,8 +84,7 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         site=site,
         evidence=(
             *(Evidence("op", calls.id(at)) for _ in range(at != NONE)),
-            least.evidence(trace),
-            frontier.evidence(trace),
+            *(each.evidence(trace) for each in (least, frontier)),
         ),
         why="each layer multiplies gradients by its weights and by the slope of its activation; "
         "a sigmoid's slope is at most 1/4",
