@@ -252,13 +252,13 @@ def _nothing() -> None:
     """It has been read."""
 
 
-def runs(*, native: bool, around: tuple[int, int] | None = None) -> tuple[Runs, str]:
+def runs(why_not: str = "", around: tuple[int, int] | None = None) -> tuple[Runs, str]:
     """Who sees runs here, and why it is not the native observer, if it is not.
 
-    `around`: other callbacks for it.
+    `why_not`: why it cannot be. `around`: other callbacks for it.
     """
-    if not native:
-        return HookedRuns(), "it was not wanted"
+    if why_not:
+        return HookedRuns(), why_not
     try:
         return NativeRuns(at.Observer(around)), ""
     except Exception as error:  # noqa: BLE001 -- whatever this build is: hooks serve everywhere

@@ -14,6 +14,7 @@ from gradscope.watch.hooks.of_saved import OfSavedValues
 from gradscope.watch.hooks.of_tensors import OfTensors
 from gradscope.watch.hooks.watched import Calls
 from gradscope.watch.modules import Modules
+from gradscope.watch.processors import why_not
 from gradscope.watch.runs import Runs, calls, runs
 from gradscope.watch.unseen import in_words, unseen
 from gradscope.watch.walk import Graph, NotDifferentiable, TooDeep
@@ -51,14 +52,17 @@ class Watcher:
         self.ring: Ring | None = None
         self.without_node: WithoutNode | None = None
         self.operands: Operands | None = None
+        why = why_not() if native else "it was not wanted"
+        if level in LOOKS and native:
+            self.why_no_values = why
         if level != "graph":
-            around = self._around(level) if level in LOOKS and native else None
-            self.runs, self.why_hooks = runs(native=native, around=around and around.runs)
+            around = self._around(level) if level in LOOKS and not why else None
+            self.runs, self.why_hooks = runs(why, around and around.runs)
             if not self.why_hooks:
                 self.calls, self.why_no_calls = calls(
                     around and around.calls, whole=level == "full"
                 )
-        self.why_walked = self.why_hooks or ("" if native else "it was not wanted")
+        self.why_walked = self.why_hooks or why
         self.graph, maker = self._graph(listener, saved=level != "graph")
         self.creation = Creation(listener, self.faults, maker)
         self.engine = Engine(
@@ -121,6 +125,7 @@ class Watcher:
             ("nodes made", self.why_walked),
             ("graphs", self.why_walked),
             ("runs", self.why_hooks),
+            ("numbers", self.why_no_values),
         ):
             if why:
                 whys.setdefault(why, []).append(what)
@@ -130,8 +135,6 @@ class Watcher:
             texts.append(f"{names}: {self.why_no_calls}")
         elif self.calls is not None and self.calls.why_no_writes:
             texts.append(f"writes in place that make no node: {self.calls.why_no_writes}")
-        if self.why_no_values:
-            texts.append(f"numbers: {self.why_no_values}")
         parts = self.engine, self.graph, self.before
         left_out = {text: many for part in parts for text, many in part.left_out.items()}
         if self.writes is not None and self.writes.lost:

@@ -9,8 +9,6 @@ as it does in a known node.
 from __future__ import annotations
 
 import ctypes
-import platform
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -42,8 +40,6 @@ class Tables(NamedTuple):
 @cache
 def tables() -> Tables:
     """They raise NotFound if it is not certain which function is which."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
-        raise NotFound("how functions are called is known on Linux and x86-64 only")
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
     memory = _Memory()
     try:
