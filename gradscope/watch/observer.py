@@ -262,6 +262,12 @@ def looks_at(
 _kept: list[Compiled] = []  # callbacks may be called as long as the process lives
 
 
+# Note [No backward of ours]
+# The first backward of a process starts the engine's threads, one for each device that is there
+# then. A program may add a device after `import torch`, so we never start the engine before it
+# does. Known nodes are called by hand instead: that tells the same callbacks in the same way.
+
+
 def _sequence_word(library: Library, code: Compiled) -> int:
     """Which word of a RecordFunction is the sequence number, in the runs of known nodes."""
     found = set(range(LOOKED_AT))
@@ -270,14 +276,17 @@ def _sequence_word(library: Library, code: Compiled) -> int:
             made = torch.ones(1, requires_grad=True)
             for _ in range(5):
                 made = made.neg()
-        numbers, node = [], made.grad_fn
+        nodes, node = [], made.grad_fn
         while node is not None:
-            numbers.append(node._sequence_nr())
+            nodes.append(node)
             node = node.next_functions[0][0] if node.next_functions else None
+        numbers = [each._sequence_nr() for each in nodes]
         _state[1] = 0
         handle = library.observe(code.address(_look), code.address(_nothing))
         try:
-            made.backward()
+            with torch.no_grad():
+                for each in nodes:
+                    each(torch.ones(1))
         finally:
             library.remove(handle)
         if _state[1] != len(numbers):

@@ -19,13 +19,11 @@ Nothing of Python's is called here, and no lock is taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.autograd.variable import Variable
 
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.watch import observer as runs
@@ -276,32 +274,18 @@ def around() -> Around:
 _kept: list[Compiled] = []  # callbacks may be called as long as the process lives
 
 
-def _backward(ends: Sequence[Any], seeds: Sequence[float]) -> None:
-    """PyTorch's own function for it would import a computer algebra system."""
-    grads = tuple(torch.full((2,), seed) for seed in seeds)
-    Variable._execution_engine.run_backward(
-        tuple(ends),
-        grads,
-        keep_graph=False,
-        create_graph=False,
-        inputs=(),
-        allow_unreachable=True,
-        accumulate_grad=True,
-    )
+MANY = [3, 1, 2, 1, 5, 1]
+"""How many gradients known nodes take, in the order of their runs."""
 
 
 def _program() -> None:
-    """Nodes that take one, two and three gradients."""
-    with torch.enable_grad():
-        x = torch.ones(3, 2, requires_grad=True)
-        parts = x.unbind(0)
-        _backward(parts, [5.0, 6.0, 7.0])
-        parts = torch.ones(2, 2, requires_grad=True).unbind(0)
-        _backward(parts, [8.0, 9.0])
-
-
-MANY = [0, 3, 1, 0, 2, 1]
-"""How many its nodes take, in the order of their runs: those above several roots take none."""
+    """These nodes run: see Note [No backward of ours] in watch/observer.py."""
+    for many in MANY[::2]:
+        with torch.enable_grad():
+            node = torch.ones(many, 2, requires_grad=True).unbind(0)[0].grad_fn
+        with torch.no_grad():
+            grad = node(*(torch.full((2,), 5.0) for _ in range(many)))
+            node.next_functions[0][0](grad)
 
 
 def _inputs_at() -> int:
@@ -349,8 +333,11 @@ def _check(found: Around) -> None:
 def _known() -> None:
     with torch.enable_grad():
         x = torch.full((2,), 3.0, requires_grad=True)
-        y = x.neg()
-        _backward([y, y], [5.0, 6.0])
+        node, five, six = x.neg().grad_fn, torch.full((2,), 5.0), torch.full((2,), 6.0)
+        grads: list[Any] = []
+        calls.attended(lambda: grads.append(torch.add(five, six)))
+        calls.attended(lambda: grads.append(node(grads[0])))
+        calls.attended(lambda: node.next_functions[0][0](grads[1]))
         torch.arange(4.0, 6.0, requires_grad=True).unbind(0)
 
 
