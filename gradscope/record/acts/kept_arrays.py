@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 MOST = 1 << 20
@@ -29,18 +29,12 @@ class KeptArray(NamedTuple):
         return flat.as_strided(self.shape, self.strides)
 
 
-def keep(tensor: Any) -> KeptArray:
-    """What is in it now.
+def keep(tensor: Any, memory: Callable[[Any], memoryview | None]) -> KeptArray:
+    """What is in it now. `memory`: as in Look (notes.py).
 
     Raises NotKept.
     """
-    if tensor.device.type != "cpu" or tensor.is_sparse or tensor.is_conj() or tensor.is_neg():
+    there = memory(tensor)
+    if there is None or len(there) > MOST:
         raise NotKept
-    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
-    if not tensor.numel():
-        return KeptArray(b"", tensor.dtype, shape, strides)
-    span = 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
-    size = span * tensor.element_size()
-    if size > MOST:
-        raise NotKept
-    return KeptArray(ctypes.string_at(tensor.data_ptr(), size), tensor.dtype, shape, strides)
+    return KeptArray(bytes(there), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))

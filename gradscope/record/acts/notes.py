@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from ctypes import string_at
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -75,6 +74,10 @@ class Look(NamedTuple):
     """When a node was made, as `mark` counts; None: not known."""
     mark: Callable[[], int]
     """What a node that is made from now on has at least."""
+    memory: Callable[[Any], memoryview | None]
+    """The bytes from a tensor's first element to its last; None: they cannot be looked at."""
+    address: Callable[[Any], int]
+    """Where a tensor's first element is; 0: it has no memory of its own."""
     leaves: Callable[[], Iterable[Any]] = tuple
     """Leaves that it has met, those that are alive."""
     hooks_nodes: tuple[tuple[Any, str], ...] = ()
@@ -90,7 +93,10 @@ def _none(_: Any) -> int:
     return NONE
 
 
-NOBODY = Look(_none, _none, list, nullcontext, lambda *_: None, lambda _: None, int)
+NOBODY = Look(
+    _none, _none, list, nullcontext, lambda *_: None, lambda _: None, int, lambda _: None,
+    lambda _: 0,
+)  # fmt: skip
 
 NAMES = (
     "id", "kind", "of", "tensors", "module", "inside", "facts", "stack", "thread", "task", "step",
@@ -301,8 +307,8 @@ class Acts:
         """
         if self.generator is None:
             return {}
-        state = self.generator.get_state()
-        return {"random": crc32(string_at(state.data_ptr(), state.numel()))}
+        state = self.look.memory(self.generator.get_state())
+        return {} if state is None else {"random": crc32(state)}
 
     def guarded(self, what: Callable[..., object], *given: Any) -> None:
         """Do it, and count it if it cannot be done."""

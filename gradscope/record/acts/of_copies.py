@@ -75,14 +75,14 @@ class OfCopies:
             if id(frame.f_code) in engines or sites.is_machinery(frame.f_code):
                 return own(self_, *given, **more)
             plainly = acts.on and given and type(given[0]) in plain and type(self_) in plain
-            if plainly and not is_compiling() and _is_same(self_, given[0]):
+            if plainly and not is_compiling() and _is_same(self_, given[0], acts):
                 acts.guarded(tell, frame, name, given[0], more)
             return own(self_, *given, **more)
 
         return hidden(add, name)
 
     def _added(self, frame: FrameType, name: str, other: Any, more: dict[str, Any]) -> None:
-        leaf, alpha = self._leaf_at(other.data_ptr()), more.get("alpha", 1)
+        leaf, alpha = self._leaf_at(self._acts.look.address(other)), more.get("alpha", 1)
         if leaf is not None and leaf.shape == other.shape and isinstance(alpha, int | float):
             of = self._stored_at(frame)
             self._acts.note(Deed.ADDED_TO_ITSELF, frame, [leaf], of=of, by=name, alpha=alpha)
@@ -92,7 +92,8 @@ class OfCopies:
         if address not in self._leaves and self._of_optimizers != len(optimizers):
             self._of_optimizers = len(optimizers)
             leaves = [leaf for each in optimizers for leaf in leaves_of(each)]
-            self._leaves = {leaf.data_ptr(): ref(leaf) for leaf in leaves}
+            self._leaves = {self._acts.look.address(leaf): ref(leaf) for leaf in leaves}
+            self._leaves.pop(0, None)
         found = self._leaves.get(address)
         return None if found is None else found()
 
@@ -136,7 +137,7 @@ class OfCopies:
         same = [
             name
             for name, value in state.items()
-            if type(value) in self._plain and name in own and _is_same(own[name], value)
+            if type(value) in self._plain and name in own and _is_same(own[name], value, self._acts)
         ]
         if same:
             _, of = self._taken.get(id(state[same[0]]), (None, NONE))
@@ -164,12 +165,10 @@ def _forgetting(known: dict[int, Any], key: int) -> Callable[[Any], object]:
     return lambda _: known.pop(key, None)
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(one: Any, other: Any, acts: Acts) -> bool:
     """Whether two tensors are of the same memory."""
-    try:
-        return one is not other and one.data_ptr() == other.data_ptr() != 0
-    except RuntimeError:  # it has none that can be asked for
-        return False
+    at = acts.look.address
+    return one is not other and at(one) == at(other) != 0
 
 
 def _stored_in(stored: Stored, frame: FrameType) -> list[int]:

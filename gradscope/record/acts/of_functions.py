@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradscope.record.acts.kept_arrays import NotKept, keep
+from gradscope.record.acts.kept_arrays import KeptArray, NotKept, keep
 from gradscope.record.acts.rerun import compared
 from gradscope.record.acts.source.lines import (
     line_that_keeps,
@@ -109,7 +109,7 @@ class OfFunctions:
         if cls.__module__.partition(".")[0] == "torch":
             return None
         try:
-            kept = [keep(each) if isinstance(each, torch.Tensor) else each for each in given]
+            kept = [self._keep(each) if isinstance(each, torch.Tensor) else each for each in given]
         except NotKept:
             return None
         stack = self._acts.session.sites.of_several(self._acts.caller(frame) or frame, 1)
@@ -128,7 +128,7 @@ class OfFunctions:
         held = (name for name, each in kept if any(each is output for output in outputs))
         call.on_ctx = next(held, "")
         try:
-            call.outputs = [keep(e) if isinstance(e, torch.Tensor) else None for e in outputs]
+            call.outputs = [self._keep(e) if isinstance(e, torch.Tensor) else None for e in outputs]
         except NotKept:
             return
         calls = self._calls.setdefault(function, [])
@@ -154,7 +154,7 @@ class OfFunctions:
     def _arrived(self, call: Call, gradients: tuple[Any, ...]) -> None:
         call.versions = [None if each is None else each._version for each in gradients]
         try:
-            call.gradients = [None if each is None else keep(each) for each in gradients]
+            call.gradients = [None if each is None else self._keep(each) for each in gradients]
         except NotKept:
             call.gradients = None
 
@@ -166,9 +166,14 @@ class OfFunctions:
         if len(all_) < len(call.needs):
             return  # which raises
         try:
-            call.returned = [keep(each) if isinstance(each, tensor) else None for each in all_]
+            call.returned = [
+                self._keep(each) if isinstance(each, tensor) else None for each in all_
+            ]
         except NotKept:
             call.returned = None
+
+    def _keep(self, tensor: Any) -> KeptArray:
+        return keep(tensor, self._acts.look.memory)
 
     # -- when the recording is over --------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class OfOptimizers:
         self._zeroings: dict[bool, int] = {}  # the facts of these
         self._said: dict[int, Said] = {}  # by the act that made the optimizer
         self._held: dict[int, tuple[int, set[int]]] = {}  # likewise: the sum of id()s, and these
-        self._moved = Moved(each=acts.session.level in ("values", "full"))
+        self._moved = Moved(acts, each=acts.session.level in ("values", "full"))
         self.is_due = self._moved.is_due
         self._not_finite = not_finite
 

@@ -7,7 +7,6 @@ import os
 import random
 import sys
 import warnings
-from ctypes import string_at
 from typing import TYPE_CHECKING, Any, TypeGuard
 from zlib import crc32
 
@@ -66,7 +65,7 @@ class OfPrograms:
             where = "__init__" if name == "set_grad_enabled" else "__enter__"
             home, never = getattr(torch, name), set[int]()
             yield StandIn(home, where, _off_by(torch, name, never), inside=True, never=never)
-        drawn = _generators(torch)
+        drawn = _generators(torch, self._acts)
         checkpoint = getattr(torch.utils, "checkpoint", None)  # old versions import it when asked
         if checkpoint is not None:
             yield StandIn(checkpoint, "checkpoint", _checkpointed(drawn), look=drawn)
@@ -190,14 +189,14 @@ def _has_a_path(distribution: Any) -> bool:
     return any(getattr(each, "requires_grad", False) for each in vars(distribution).values())
 
 
-def _generators(torch: Any) -> Callable[..., dict[str, Any]]:
+def _generators(torch: Any, acts: Acts) -> Callable[..., dict[str, Any]]:
     """Asks for the states from which random numbers follow, by who gives them."""
 
     def states(*_: Any) -> dict[str, Any]:
-        own = torch.default_generator.get_state()
+        own = acts.look.memory(torch.default_generator.get_state())
         keys, place = np.random.get_state()[1:3]  # type: ignore[index]  # noqa: NPY002
         return {
-            "torch": string_at(own.data_ptr(), own.numel()),
+            "torch": bytes(own or b""),
             "random": random.getstate(),
             "numpy": (keys.tobytes(), place),
         }

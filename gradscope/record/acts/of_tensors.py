@@ -125,10 +125,12 @@ class OfTensors:
             leaves = [leaf for each in self._acts.optimizers() for leaf in leaves_of(each)]
             leaves = leaves or [each for each in self._acts.look.leaves() if each.requires_grad]
             with_one = [(leaf, grad) for leaf in leaves if (grad := gradient_of(leaf)) is not None]
-            self._gradients = {grad.data_ptr(): ref(leaf) for leaf, grad in with_one}
+            at = self._acts.look.address
+            self._gradients = {at(grad): ref(leaf) for leaf, grad in with_one}
+            self._gradients.pop(0, None)
             self._sample_of = ref(leaves[-1]) if leaves else _nobody
             self._sampled = self._sample()
-        found = self._gradients.get(gradient.data_ptr())
+        found = self._gradients.get(self._acts.look.address(gradient))
         leaf = None if found is None else found()
         there = None if leaf is None else gradient_of(leaf)
         return leaf if there is not None and there.shape == gradient.shape else None
@@ -137,9 +139,10 @@ class OfTensors:
         """Whether it looks at one, or a part of one."""
         known = (self._gradients or {}).values()
         held = (gradient_of(leaf) for found in known if (leaf := found()) is not None)
-        place = tensor.data_ptr()
-        return any(
-            grad.data_ptr() <= place < grad.data_ptr() + grad.numel() * grad.element_size()
+        at = self._acts.look.address
+        place = at(tensor)
+        return place != 0 and any(
+            at(grad) <= place < at(grad) + grad.numel() * grad.element_size()
             for grad in held
             if grad is not None
         )
@@ -148,7 +151,7 @@ class OfTensors:
         """Where the gradient of one leaf is: elsewhere after a backward that found it cleared."""
         leaf = self._sample_of()
         gradient = None if leaf is None else gradient_of(leaf)
-        return -1 if gradient is None else int(gradient.data_ptr())
+        return -1 if gradient is None else self._acts.look.address(gradient)
 
     def _grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         if is_leaf(tensor):
@@ -187,7 +190,8 @@ class OfTensors:
             self._cut(frame, "data", [value])
         other = value if is_leaf(value) and value.requires_grad else self._read()
         two = other is not None and other is not tensor and is_leaf(tensor) and value.numel()
-        if two and value.data_ptr() == other.data_ptr() and value.shape == other.shape:
+        at = self._acts.look.address
+        if two and at(value) == at(other) != 0 and value.shape == other.shape:
             self._acts.note(Deed.ONE_MEMORY, frame, [other, tensor])
 
     def _data_read(self, tensor: Any, frame: FrameType) -> None:
@@ -270,7 +274,7 @@ class OfTensors:
             if given[0].requires_grad or times >= WHOLE_LOOKED_AT or given[0].numel() > MOST:
                 return
             looked[address] = times + 1
-            array = seen(given[0])
+            array = seen(given[0], acts.look.memory)
             if array is None or not np.isfinite(array).all():
                 return
             if (np.trunc(array) != array).any():

@@ -66,6 +66,8 @@ class PyTorchSource:
         self._waiting = WhenImported(self._imported)
         self._paused: Paused | None = None
         self._was_there = False  # PyTorch, before this recording
+        self._not_looked_at: Callable[[], int] = int
+        self._not_looked_at_before = 0
 
     # -- when it watches ------------------------------------------------------------------------
 
@@ -89,9 +91,11 @@ class PyTorchSource:
 
     def _begin(self) -> bool:
         from gradscope.watch.unseen import stands_for, unseen
+        from gradscope.watch.values.reachable import address, memory, not_looked_at
         from gradscope.watch.watcher import Watcher
 
-        self.tensors.unseen = unseen
+        self.tensors.unseen, self.tensors.address = unseen, address
+        self._not_looked_at, self._not_looked_at_before = not_looked_at, not_looked_at()
         session = self.session
         self.watcher = Watcher(self, self.faults, level=session.level, native=session.native)
         self.values.ring = self.watcher.ring
@@ -118,7 +122,7 @@ class PyTorchSource:
         torch = sys.modules["torch"]
         look = Look(
             self.tensor, known, list, unseen, stands_for, made, perf_counter_ns,
-            self.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
+            memory, address, self.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
         )  # fmt: skip
         session.acts.start(torch, look)
         self._called = session.acts.called
@@ -377,7 +381,7 @@ class PyTorchSource:
             unnamed=self.graphs.unnamed,
             unknown=self.values.dropped,
             lost=self.values.lost,
-            unread=self.values.unread,
+            unread=self.values.unread + self._not_looked_at() - self._not_looked_at_before,
             operands=self.graphs.operands.lost,
             compiled=int(self.graphs.compiled),
             ends=self.graphs.ends_lost,

@@ -66,6 +66,7 @@ class Tensors:
         self._devices: dict[Any, int] = {}
         self._device_rows: list[tuple[int, int]] = []
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
+        self.address: Callable[[Any], int] = _nowhere
         self._dtypes: dict[Any, tuple[int, int]] = {}
         self.names = LeafNames(writer)
         self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told
@@ -122,9 +123,12 @@ class Tensors:
     def key(self, tensor: Any) -> Any:
         """The same for tensors that are the same window on the same memory."""
         text, _ = self.dtype(tensor.dtype)
+        place = self.address(tensor)
         try:
-            place, shape, strides = tensor.data_ptr(), shape_of(tensor), strides_of(tensor)
+            shape, strides = shape_of(tensor), strides_of(tensor)
         except (RuntimeError, NotImplementedError):
+            return self.walk, id(tensor)
+        if not place and 0 not in shape:
             return self.walk, id(tensor)
         return self.walk, place, shape, strides, text
 
@@ -289,6 +293,11 @@ class Tensors:
 
 def _nobody_follows(storage: int, device: int, size: int) -> int:
     raise NotImplementedError
+
+
+def _nowhere(tensor: Any) -> int:
+    """In place of where a tensor is, before PyTorch is watched."""
+    return 0
 
 
 def _nobody_asks(leaf: Any, number: int, storage: int) -> None:

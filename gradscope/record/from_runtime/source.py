@@ -27,6 +27,7 @@ from gradscope.record.from_runtime.paused import (
     stop_watching,
 )
 from gradscope.record.from_runtime.replays.replays import Replays
+from gradscope.record.from_runtime.values.memory import address, memory
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.modules import Modules
@@ -114,7 +115,7 @@ class RuntimeSource:
             torch,
             Look(
                 number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now,
-                self.catalog.leaves.alive, of_nodes,
+                memory, address, self.catalog.leaves.alive, of_nodes,
             ),
         )  # fmt: skip
         acts = session.acts

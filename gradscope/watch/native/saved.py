@@ -107,6 +107,8 @@ def put_tensor(graph: int, row: int, tensor: int) -> int:
     store(row + 96, form)
     store(row + 24, which)
     storage = load(tensor + load(graph + AT_STORAGE))
+    if storage == 0:
+        return 0
     store(row + 64, load(storage + load(graph + AT_DATA)))
     store(row + 72, load(storage + load(graph + AT_BYTES)))
     if load(row + 72) >= load(graph + LARGE_FROM):

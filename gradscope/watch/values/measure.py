@@ -167,7 +167,10 @@ def window_of(tensor: int) -> int:
         i += 1
     if count == 0 or is_dense(sizes, strides, dims, count) == 0:
         return 0
-    data = load(load(tensor + load(PLACES + STORAGE)) + load(PLACES + IN_STORAGE))
+    storage = load(tensor + load(PLACES + STORAGE))
+    if storage == 0:
+        return 0
+    data = load(storage + load(PLACES + IN_STORAGE))
     first = load(tensor + load(PLACES + OFFSET)) * load(PLACES + ITEM + 8 * kind)
     return ((data + first) * 16 + kind) ^ (count * 1000003)
 
@@ -206,6 +209,8 @@ def measure(tensor: int, row: int) -> int:
     if count == 0:
         return 1
     storage, size = load(tensor + load(PLACES + STORAGE)), load(PLACES + ITEM + 8 * kind)
+    if storage == 0:
+        return 0
     data, first = load(storage + load(PLACES + IN_STORAGE)), load(tensor + load(PLACES + OFFSET))
     if data == 0 or (first + last + 1) * size > load(storage + load(PLACES + BYTES)):
         return 0

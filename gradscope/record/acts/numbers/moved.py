@@ -7,7 +7,7 @@ takes too long; at level `engine` the first of each optimizer, and then ever few
 
 from __future__ import annotations
 
-import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ from gradscope.record.notes.local_names import gradient_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from gradscope.record.acts.notes import Acts
 
 ELEMENTS, FEWER = 1 << 23, 1 << 21
 """So many are kept from before a step at most; where few steps are looked at, so many."""
@@ -44,7 +46,8 @@ class Before:
 class Moved:
     """Looks at parameters around steps; at those of `each` step, if that is wanted."""
 
-    def __init__(self, *, each: bool) -> None:
+    def __init__(self, acts: Acts, *, each: bool) -> None:
+        self._acts = acts
         self._each = each
         self._steps: dict[int, int] = {}  # of each optimizer
         self._before: dict[int, Before] = {}
@@ -62,15 +65,15 @@ class Moved:
 
     def stepping(self, optimizer: Any) -> None:
         """It is about to."""
-        began = perf_counter_ns()
+        began, memory = perf_counter_ns(), self._acts.look.memory
         left, kept = ELEMENTS if self._each else FEWER, Before([], [], [])
         for place, leaf in enumerate(leaves_of(optimizer)):
             gradient = gradient_of(leaf)
-            array = None if gradient is None or leaf.numel() > left else seen(leaf)
+            array = None if gradient is None or leaf.numel() > left else seen(leaf, memory)
             left -= 0 if array is None else array.size
             kept.arrays.append(None if array is None else array.copy())
             if not self._each:
-                kept.gradients.append(None if array is None else _norm_of(gradient))
+                kept.gradients.append(None if array is None else _norm_of(gradient, memory))
                 if array is not None and leaf.ndim > 1 and array.size > 1 and _is_alike(array):
                     kept.alike.append((place, float(array[0])))
         self._before[id(optimizer)] = kept
@@ -83,11 +86,11 @@ class Moved:
         leaves = leaves_of(optimizer)
         if kept is None or len(kept.arrays) != len(leaves):
             return None
-        began = perf_counter_ns()
+        began, memory = perf_counter_ns(), self._acts.look.memory
         by, of = list[float | None](), list[float | None]()
         with np.errstate(all="ignore"):
             for leaf, before in zip(leaves, kept.arrays, strict=True):
-                now = None if before is None else seen(leaf)
+                now = None if before is None else seen(leaf, memory)
                 if before is None or now is None or now.shape != before.shape:
                     by.append(None)
                     of.append(None)
@@ -99,20 +102,17 @@ class Moved:
         return {"moved": by, "size": of, **({} if self._each else more)}
 
 
-def seen(tensor: Any) -> NDArray[Any] | None:
-    """What is in a tensor's memory, in any order, as long as it is not freed."""
-    kind, many = KINDS.get(str(tensor.dtype).rpartition(".")[2]), tensor.numel()
-    if kind is None or tensor.device.type != "cpu" or tensor.is_sparse or not many:
+def seen(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any] | None:
+    """A dense tensor's elements in the order in which they lie; None: they cannot be looked at.
+
+    `memory`: as in Look (notes.py).
+    """
+    kind = KINDS.get(str(tensor.dtype).rpartition(".")[2])
+    there = None if kind is None else memory(tensor)
+    if not there:
         return None
-    if not tensor.is_contiguous():
-        span = 1 + sum((s - 1) * by for s, by in zip(tensor.shape, tensor.stride(), strict=True))
-        if span != many:
-            return None
-    address = tensor.data_ptr()
-    if not address:  # its storage was let go
-        return None
-    there = (ctypes.c_char * (many * kind.itemsize)).from_address(address)
-    return np.frombuffer(there, kind)
+    array = np.frombuffer(there, kind)
+    return array if array.size == tensor.numel() else None
 
 
 KINDS = {name: np.dtype(name) for name in ("float32", "float64", "float16")}
@@ -125,8 +125,8 @@ def norm(array: NDArray[Any]) -> float | None:
     return float(f"{found:.{DIGITS}g}") if np.isfinite(found) else None
 
 
-def _norm_of(gradient: Any) -> float | None:
-    array = None if gradient is None else seen(gradient)
+def _norm_of(gradient: Any, memory: Callable[[Any], memoryview | None]) -> float | None:
+    array = None if gradient is None else seen(gradient, memory)
     with np.errstate(all="ignore"):
         return None if array is None else norm(array)
 

@@ -7,8 +7,8 @@ Then, in the steps that are looked at closely, and at the end, it is looked at a
 
 from __future__ import annotations
 
-import ctypes
 import math
+import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -34,37 +34,31 @@ FIRST = 4
 SMALL = 1024
 """So many elements are looked at of what a program prints, or takes out."""
 
-KINDS: dict[str, type[ctypes._SimpleCData[float]]] = {
-    "float32": ctypes.c_float,
-    "float64": ctypes.c_double,
-}
-
 
 class Sample:
     """One element of a parameter of an optimizer."""
 
-    __slots__ = ("_dtype", "_kind", "_leaf")
+    __slots__ = ("_dtype", "_leaf", "_memory", "_unpack")
 
-    def __init__(self, leaves: Iterable[Any]) -> None:
+    def __init__(self, leaves: Iterable[Any], memory: Callable[[Any], memoryview | None]) -> None:
         self._leaf: Callable[[], Any] = _nobody
-        self._kind: type[ctypes._SimpleCData[float]] = ctypes.c_float
+        self._memory = memory
         self._dtype: Any = None
+        self._unpack: Callable[[memoryview], tuple[float]] = FORMATS["float32"]
         for leaf in leaves:
-            kind = KINDS.get(str(leaf.dtype).rpartition(".")[2])
-            if kind and leaf.device.type == "cpu" and not leaf.is_sparse and leaf.numel():
-                self._leaf, self._kind, self._dtype = ref(leaf), kind, leaf.dtype
+            unpack = FORMATS.get(str(leaf.dtype).rpartition(".")[2])
+            if unpack and memory(leaf):
+                self._leaf, self._unpack, self._dtype = ref(leaf), unpack, leaf.dtype
                 if gradient_of(leaf) is not None:
                     break
 
     def is_finite(self) -> bool:
-        """Whether it is now; of what is elsewhere, True."""
+        """Whether it is finite now; True if it can no longer be looked at."""
         leaf = self._leaf()
-        if leaf is None or leaf.dtype is not self._dtype or not leaf.is_cpu:
+        if leaf is None or leaf.dtype is not self._dtype:
             return True  # `.data` may have been given to it
-        address = leaf.data_ptr()
-        if not address:  # its storage was let go, as FSDP does
-            return True
-        value = self._kind.from_address(address).value
+        there = self._memory(leaf)  # FSDP frees storages between steps
+        value = self._unpack(there)[0] if there else 0.0
         return value - value == 0.0
 
 
@@ -125,7 +119,8 @@ class NotFinite:
 
     def looked(self, frame: FrameType, by: str, tensor: Any) -> None:
         """The program prints a tensor, or takes its numbers out."""
-        array = seen(tensor) if tensor.numel() <= SMALL else None
+        memory = self._acts.look.memory
+        array = seen(tensor, memory) if tensor.numel() <= SMALL else None
         bad = None if array is None else first_bad(array)
         if bad is not None:
             self.read(frame, by, bad, tensor)
@@ -142,7 +137,9 @@ class NotFinite:
         samples = self._samples.get(of)
         if samples is None:
             leaves = leaves_of(optimizer)
-            samples = self._samples[of] = Sample(leaves), Sample(reversed(leaves))
+            memory = self._acts.look.memory
+            samples = Sample(leaves, memory), Sample(reversed(leaves), memory)
+            self._samples[of] = samples
         if closely or not (samples[0].is_finite() and samples[1].is_finite()):
             self._look(of, leaves_of(optimizer), "step", frame)
 
@@ -165,8 +162,8 @@ class NotFinite:
 
     def _look(self, of: int, leaves: list[Any], when: str, frame: FrameType | None) -> None:
         """Tell which of these, and which of their gradients, are not finite, if parameters are."""
-        bad = [(leaf, kind) for leaf in leaves if (kind := _bad(leaf))]
-        gradients = [(leaf, kind) for leaf in leaves if (kind := _bad(gradient_of(leaf)))]
+        bad = [(leaf, kind) for leaf in leaves if (kind := self._bad(leaf))]
+        gradients = [(leaf, kind) for leaf in leaves if (kind := self._bad(gradient_of(leaf)))]
         if not bad and (of >= 0 or not gradients):
             return  # a gradient that nobody steps with does no harm, as a loss scale's
         self._told.add(of)
@@ -179,6 +176,18 @@ class NotFinite:
                     value=kind, when=when, many=len(leaves),
                 )  # fmt: skip
 
+    def _bad(self, tensor: Any) -> str:
+        array = None if tensor is None else seen(tensor, self._acts.look.memory)
+        bad = None if array is None else first_bad(array)
+        return "" if bad is None else "NaN" if math.isnan(bad) else "Inf"
+
+
+FORMATS: dict[str, Any] = {
+    "float32": struct.Struct("f").unpack_from,
+    "float64": struct.Struct("d").unpack_from,
+}
+"""What reads the first number of memory."""
+
 
 def first_bad(array: NDArray[Any]) -> float | None:
     """The first number in it that is none; None: all are finite."""
@@ -187,12 +196,6 @@ def first_bad(array: NDArray[Any]) -> float | None:
             return None
     bad = array[~np.isfinite(array)]
     return float(bad[0]) if len(bad) else None
-
-
-def _bad(tensor: Any) -> str:
-    array = None if tensor is None else seen(tensor)
-    bad = None if array is None else first_bad(array)
-    return "" if bad is None else "NaN" if math.isnan(bad) else "Inf"
 
 
 def _nobody() -> None:

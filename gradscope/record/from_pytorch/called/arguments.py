@@ -17,6 +17,7 @@ from gradscope.record.notes.arguments import (
     base_shape,
     is_option,
 )
+from gradscope.watch.values.reachable import memory
 
 SAVED, RAW, CUSTOM = "_saved_", "_raw_saved_", "saved_tensors"
 CONVOLUTION = "ConvolutionBackward0"
@@ -49,7 +50,7 @@ class NodesArguments(Arguments):
             if tensor is not None and name == RAW + INPUT:
                 found[VIEW_OF] = base_shape(tensor)
             elif tensor is not None and name == RAW + RESULT:
-                array = None if tensor.is_nested else seen(tensor)
+                array = seen(tensor, memory)
                 if array is not None:
                     self.add_results(number, array)
             elif tensor is not None:
@@ -83,10 +84,6 @@ def _held(kept: Any) -> Any:
 
 def _number(tensor: Any) -> object:
     """The number that an operand is, read where it lies: a call would be told of like any other."""
-    if tensor.requires_grad or tensor.dim() or tensor.device.type != "cpu":
-        return None
-    kind = NUMBERS.get(str(tensor.dtype))
-    if kind is None or not tensor.data_ptr():
-        return None
-    found: object = kind.from_address(tensor.data_ptr()).value
-    return found
+    kind = None if tensor.requires_grad or tensor.dim() else NUMBERS.get(str(tensor.dtype))
+    there = None if kind is None else memory(tensor)
+    return None if kind is None or not there else kind.from_buffer_copy(there).value

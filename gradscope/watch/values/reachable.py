@@ -1,0 +1,77 @@
+"""The one door to a tensor's memory for readers in Python.
+
+# Note [Whose memory]
+Memory is read only where it is proven to be the tensor's own. Many tensors have none: a DTensor or
+another wrapper, a FakeTensor, a tensor inside vmap. Others show numbers that are not the bytes in
+memory (a conjugate view, a quantised tensor), or their storage was freed or is too small. PyTorch
+says what a tensor is by its dispatch keys. A tensor is read if its keys are exactly those of a
+plain tensor on the CPU, and only inside its storage. All others are counted as not looked at.
+Compiled readers check the same words of the tensor (measure.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+from gradscope.watch.unseen import unseen
+
+_keys, _data_of = torch._C._dispatch_keys, torch._C._data_address
+_Without = torch._C.DisableTorchFunction
+_Base: Any = torch.Tensor.__base__  # a subclass may have methods of its own
+_size, _stride, _offset = _Base.size, _Base.stride, _Base.storage_offset
+_item, _storage = _Base.element_size, _Base.untyped_storage
+_view = ctypes.pythonapi.PyMemoryView_FromMemory
+_view.argtypes, _view.restype = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int), ctypes.py_object
+READ_ONLY = 0x100
+
+
+def _plain() -> frozenset[int]:
+    """The dispatch keys of plain tensors on the CPU, made outside of inference mode and inside."""
+    made = []
+    with unseen():
+        for inside in (False, True):
+            with torch.inference_mode(inside):
+                made.append(torch.empty(0, dtype=torch.float32, device="cpu"))
+    return frozenset(_keys(each).raw_repr() for each in made)
+
+
+_PLAIN = _plain()
+_not_looked_at = [0]
+
+
+def not_looked_at() -> int:
+    """How many tensors were asked for and not read, in this process."""
+    return _not_looked_at[0]
+
+
+def memory(tensor: Any) -> memoryview | None:
+    """The bytes from a tensor's first element to its last; None: they cannot be looked at.
+
+    They may be read as long as the tensor lives and nobody resizes its storage.
+    """
+    if _keys(tensor).raw_repr() in _PLAIN:
+        with _Without():
+            sizes, size = _size(tensor), _item(tensor)
+            last = sum((n - 1) * step for n, step in zip(sizes, _stride(tensor), strict=True))
+            first, at = _offset(tensor) * size, _data_of(tensor)
+            end = first + (last + 1) * size
+            if 0 in sizes:
+                return memoryview(b"")
+            if at and end <= _storage(tensor).nbytes():
+                found: memoryview = _view(at + first, end - first, READ_ONLY)
+                return found
+    _not_looked_at[0] += 1
+    return None
+
+
+def address(tensor: Any) -> int:
+    """Where its first element is, on whatever device; 0: it has no memory of its own."""
+    try:
+        at = _data_of(tensor)
+        with _Without():
+            return at + _offset(tensor) * _item(tensor) if at else 0
+    except (RuntimeError, NotImplementedError):
+        return 0
