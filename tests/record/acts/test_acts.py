@@ -279,6 +279,7 @@ def test_what_is_copied_came_in_where_the_program_copies_it_and_buffers_are_assi
 
 LIKE_BEFORE = """import copy, warnings
 import torch
+import torch._dynamo  # making an optimizer imports it, and that replaces torch.manual_seed
 before = {
     (home, name): vars(home).get(name)
     for home in (torch, torch.Tensor, torch.nn.Module, torch.optim.Optimizer, torch.nn.utils,

@@ -38,7 +38,10 @@ class Handler:
         raise TimeOutError
 
 
-@pytest.fixture(params=[keeps_the_frame, takes_anything, lets_go, Handler()], ids=str)
+@pytest.fixture(
+    params=[keeps_the_frame, takes_anything, lets_go, Handler()],
+    ids=lambda each: getattr(each, "__name__", "an object"),
+)
 def handled(request: pytest.FixtureRequest) -> Iterator[None]:
     before = signal.signal(signal.SIGUSR1, request.param)
     yield
