@@ -307,8 +307,9 @@ class Acts:
         """
         if self.generator is None:
             return {}
-        state = self.look.memory(self.generator.get_state())
-        return {} if state is None else {"random": crc32(state)}
+        state = self.generator.get_state()  # its memory is there as long as it is
+        there = self.look.memory(state)
+        return {} if there is None else {"random": crc32(there)}
 
     def guarded(self, what: Callable[..., object], *given: Any) -> None:
         """Do it, and count it if it cannot be done."""

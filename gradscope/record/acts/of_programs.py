@@ -193,10 +193,10 @@ def _generators(torch: Any, acts: Acts) -> Callable[..., dict[str, Any]]:
     """Asks for the states from which random numbers follow, by who gives them."""
 
     def states(*_: Any) -> dict[str, Any]:
-        own = acts.look.memory(torch.default_generator.get_state())
+        own = torch.default_generator.get_state()  # its memory is there as long as it is
         keys, place = np.random.get_state()[1:3]  # type: ignore[index]  # noqa: NPY002
         return {
-            "torch": bytes(own or b""),
+            "torch": bytes(acts.look.memory(own) or b""),
             "random": random.getstate(),
             "numpy": (keys.tobytes(), place),
         }
