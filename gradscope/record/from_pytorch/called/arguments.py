@@ -17,7 +17,6 @@ from gradscope.record.notes.arguments import (
     base_shape,
     is_option,
 )
-from gradscope.watch.values.reachable import memory
 
 SAVED, RAW, CUSTOM = "_saved_", "_raw_saved_", "saved_tensors"
 CONVOLUTION = "ConvolutionBackward0"
@@ -50,7 +49,7 @@ class NodesArguments(Arguments):
             if tensor is not None and name == RAW + INPUT:
                 found[VIEW_OF] = base_shape(tensor)
             elif tensor is not None and name == RAW + RESULT:
-                array = seen(tensor, memory)
+                array = seen(tensor, _memory)
                 if array is not None:
                     self.add_results(number, array)
             elif tensor is not None:
@@ -85,5 +84,12 @@ def _held(kept: Any) -> Any:
 def _number(tensor: Any) -> object:
     """The number that an operand is, read where it lies: a call would be told of like any other."""
     kind = None if tensor.requires_grad or tensor.dim() else NUMBERS.get(str(tensor.dtype))
-    there = None if kind is None else memory(tensor)
+    there = None if kind is None else _memory(tensor)
     return None if kind is None or not there else kind.from_buffer_copy(there).value
+
+
+def _memory(tensor: Any) -> memoryview | None:
+    """The bytes of a tensor. The import waits until the program has imported PyTorch."""
+    from gradscope.watch.values.reachable import memory
+
+    return memory(tensor)
