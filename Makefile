@@ -21,7 +21,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test answers browser search check format-check lint types imports format bench docs wheel fresh clean
+.PHONY: help setup setup-dev demo test answers browser programs search check format-check lint types imports format bench docs wheel fresh clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -46,6 +46,13 @@ browser: ## try the page in Chromium (apt-get install chromium)
 	@sh tools/venv.sh dev browser
 	@sh tools/axe.sh
 	$(BIN)/python -m pytest -n $(WORKERS) -m browser $(ARGS)
+
+programs: ## run programs of other people's packages alone and watched; a table of times and memory
+	@VENV=.venv-programs sh tools/venv.sh dev torch programs
+	@rm -f .venv-programs/programs.tsv
+	GRADSCOPE_PROGRAMS=$(CURDIR)/.venv-programs/programs.tsv \
+		.venv-programs/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/watched/test_programs.py $(ARGS)
+	@sort .venv-programs/programs.tsv
 
 search: setup-dev ## look longer, and elsewhere each time, for programs and values that go wrong
 	GRADSCOPE_SEARCH=$(TIMES) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -m search $(ARGS)
@@ -83,4 +90,4 @@ fresh: ## do the README's commands in a fresh clone with an empty home
 	@sh tools/fresh.sh $(ARGS)
 
 clean: ## remove what these made
-	rm -rf $(VENV) demo .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-programs demo .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -42,7 +42,7 @@ OF_ALL_ROOMS = frozenset(
         "samples",
         "shared",
         "tooling",
-        "watched",  # whole programs, each alone and watched
+        "watched",  # ordinary programs, which must end watched as they end alone
         "zoo",  # scripts with planted bugs, and what is named of them
     }
 )
