@@ -1,4 +1,5 @@
 """One process of a group of eight that is only simulated: DTensors, FSDP2 and tensor parallel in 2-D."""
+# slow
 
 import torch
 import torch.distributed as dist

@@ -5,6 +5,7 @@
 import warnings
 
 warnings.simplefilter("ignore")
+import datasets
 import torch
 from datasets import Dataset
 from tokenizers import Tokenizer
@@ -13,6 +14,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import SFTConfig, SFTTrainer
 
+datasets.disable_progress_bars()
 torch.manual_seed(0)
 words = {word: number for number, word in enumerate(["<pad>", "<eos>", *"abcdefghijklmnopqrst"])}
 tokens = Tokenizer(WordLevel(words, unk_token="<pad>"))

@@ -1,4 +1,5 @@
 """Sparse gradients of an embedding, with SparseAdam; a sparse matrix times parameters."""
+# slow
 
 import torch
 

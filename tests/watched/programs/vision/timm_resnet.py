@@ -1,5 +1,5 @@
 """timm: a small ResNet with batch norm and stochastic depth, its optimizer and schedule, an EMA."""
-# needs: timm
+# needs: timm torchvision
 # slow
 
 import warnings

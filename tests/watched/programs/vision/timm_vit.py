@@ -1,5 +1,5 @@
 """timm: a tiny vision transformer with mixup, layer decay and gradient checkpointing."""
-# needs: timm
+# needs: timm torchvision
 # slow
 
 import warnings
