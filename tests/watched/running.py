@@ -96,7 +96,11 @@ def start(
     if level is not None:
         command += ["-m", "gradscope", "trace", "--level", level, "-o", "trace.json"]
     environment = os.environ | SETTINGS
-    environment.pop("PYTHONPATH", None)
+    for name in (
+        "PYTHONPATH",
+        "PYTHONDONTWRITEBYTECODE",
+    ):  # bytecode: or each start compiles all of torch
+        environment.pop(name, None)
     if "as a module" in program.comments:
         command += ["-m", program.path.stem]
         environment["PYTHONPATH"] = str(program.path.parent)

@@ -3,8 +3,10 @@
 # slow
 
 import torch
+import transformers
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
+transformers.utils.logging.disable_progress_bar()
 torch.manual_seed(0)
 config = LlamaConfig(vocab_size=40, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=32)
 model = LlamaForCausalLM(config)
