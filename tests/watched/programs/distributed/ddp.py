@@ -5,7 +5,7 @@ import os
 
 import torch
 import torch.distributed as dist
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
@@ -23,7 +23,7 @@ for step in range(4):
     optimizer.step()
     print(step, loss.item().hex(), model.module[0].weight.grad.norm().item().hex())
 other = DistributedDataParallel(torch.nn.Linear(6, 2))
-other.register_comm_hook(None, bf16_compress_hook)
+other.register_comm_hook(None, fp16_compress_hook)
 other(x).sum().backward()
 print(other.module.weight.grad.norm().item().hex(), os.environ["LOCAL_RANK"])
 dist.destroy_process_group()
