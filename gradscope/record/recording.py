@@ -162,7 +162,11 @@ class Recording:
             self.trouble = str(trouble)
             self.complain(self.trouble)
         finally:
-            release(self._claim)
+            self._release()
+
+    def _release(self) -> None:
+        claim, self._claim = self._claim, None  # the two would keep each other
+        release(claim)
 
     def _finish(
         self,
@@ -266,7 +270,7 @@ class Recording:
         session, self.session = self.session, None
         if session is not None:
             session.abandon()
-        release(self._claim)
+        self._release()
 
     def __enter__(self) -> Recording:  # noqa: PYI034 -- Self is what start() returns
         self.start()
