@@ -47,12 +47,13 @@ browser: ## try the page in Chromium (apt-get install chromium)
 	@sh tools/axe.sh
 	$(BIN)/python -m pytest -n $(WORKERS) -m browser $(ARGS)
 
+programs: VENV = .venv-programs
 programs: ## run programs of other people's packages alone and watched; a table of times and memory
-	@VENV=.venv-programs sh tools/venv.sh dev torch programs
-	@rm -f .venv-programs/programs.tsv
-	GRADSCOPE_PROGRAMS=$(CURDIR)/.venv-programs/programs.tsv \
-		.venv-programs/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/watched/test_programs.py $(ARGS)
-	@sort .venv-programs/programs.tsv
+	@sh tools/venv.sh dev torch programs
+	@rm -f $(VENV)/programs.tsv
+	GRADSCOPE_PROGRAMS=$(CURDIR)/$(VENV)/programs.tsv \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/watched/test_programs.py $(ARGS)
+	@sort $(VENV)/programs.tsv
 
 search: setup-dev ## look longer, and elsewhere each time, for programs and values that go wrong
 	GRADSCOPE_SEARCH=$(TIMES) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -m search $(ARGS)
