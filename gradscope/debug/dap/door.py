@@ -87,7 +87,7 @@ class Door:
                 self._dismiss(client)
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         for client in [*self._guests]:
             self._dismiss(client)
         self._selector.close()

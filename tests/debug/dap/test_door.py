@@ -45,7 +45,7 @@ class Visit:
         return found
 
     def heard(self, *sent: bytes) -> bytes:
-        """All that a client is told that sends this and then waits to be hung up on."""
+        """All that a client receives which sends this and waits until it is closed."""
         with self.client() as client:
             with suppress(ConnectionError):
                 for each in sent:

@@ -120,7 +120,7 @@ class Replays:
         )  # fmt: skip
 
     def close(self, window: Window | None) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         if window is None:
             return
         window.ended = self._marks()
