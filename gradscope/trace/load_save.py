@@ -13,7 +13,7 @@ from gradscope.errors import RecordingError, UnreadableTraceError
 from gradscope.trace.assemble import Block, assemble
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.index import Entry, closing, entry, read_index
-from gradscope.trace.file.lines import ACCEPTED, block_line, header, window_line
+from gradscope.trace.file.lines import ACCEPTED, FIRST, block_lines, header, window_line
 from gradscope.trace.file.opening import private
 from gradscope.trace.file.progress import tell
 from gradscope.trace.file.scan import Scan, needed_for
@@ -75,7 +75,7 @@ def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
     if index is None or wanted is None:
         scan.read(_told(unpacked(file, size), file, size))
     else:
-        scan.read_line(1, file.readline(200))
+        scan.read_line(1, file.readline(FIRST))
         for number, place in enumerate(index.entries, 2):
             if place.table in wanted:
                 file.seek(place.offset)
@@ -156,8 +156,7 @@ def _windows(trace: Trace) -> Iterator[bytes]:
     text = header(trace.version)
     offset = 0
     entries: list[Entry] = []
-    for block in _blocks(trace):
-        line = block_line(block) + b",\n"
+    for block, line in block_lines(_blocks(trace)):
         entries.append(entry(block, offset + len(text), len(line), 1))
         text += line
         if len(text) > 1 << 20:

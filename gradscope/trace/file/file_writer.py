@@ -20,7 +20,7 @@ from gradscope.trace.file.background_write import Pen
 from gradscope.trace.file.compression import packer
 from gradscope.trace.file.index import Entry, closing, entry
 from gradscope.trace.file.intern import Texts
-from gradscope.trace.file.lines import block_line, completed, header, window_line
+from gradscope.trace.file.lines import block_lines, completed, header, window_line
 from gradscope.trace.file.opening import opened
 from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged
@@ -270,8 +270,8 @@ class FileWriter:
         row = dict(zip(("key", "value"), ([id] for id in texts), strict=True))
         said = prepared(Meta, row, amend=False, texts=len(self._texts))
         blocks = [*self._texts.block(new), *([said] if said else [])]
-        lines = [block_line(completed(block)) + b",\n" for block in blocks]
-        text = b"".join([*lines, window_line(self._written.windows + 1, len(blocks))])
+        lines = [line for _, line in block_lines(map(completed, blocks))]
+        text = b"".join([*lines, window_line(self._written.windows + 1, len(lines))])
         self._pen.write_last(self._written.size, self._pack(text))
 
     def _confession(self, dropped: Mapping[str, int]) -> Block:
@@ -294,11 +294,11 @@ class FileWriter:
         """Append a window; False when the budget is spent. `free`: whatever it costs."""
         entries, lines = [], []
         offset = then.text
-        for block in map(completed, blocks):
-            lines.append(block_line(block) + b",\n")
-            entries.append(entry(block, offset, len(lines[-1]), then.windows))
-            offset += len(lines[-1])
-        text = b"".join([*lines, window_line(then.windows, len(blocks))])
+        for block, line in block_lines(map(completed, blocks)):
+            lines.append(line)
+            entries.append(entry(block, offset, len(line), then.windows))
+            offset += len(line)
+        text = b"".join([*lines, window_line(then.windows, len(lines))])
         packed = self._pack(text)
         if not free and self._max_bytes is not None and then.size + len(packed) > self._max_bytes:
             return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.file import columns as coding
-from gradscope.trace.file.lines import seal, unseal
+from gradscope.trace.file.lines import FIRST, LONGEST, seal, unseal
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema.declare import NONE
 
@@ -68,11 +68,10 @@ def closing(entries: Sequence[Entry], end: Mapping[str, Any], offset: int) -> by
         for name, values in columns.items()
     }
     ending = seal({"end": True, **end}) + b"\n],\n"
-    return b'%s"index":%s,\n"index_at":%d}\n' % (
-        ending,
-        seal({**index, **end}),
-        offset + len(ending),
-    )
+    where = seal({**index, **end})
+    if len(where) > LONGEST - FIRST:
+        where = seal(end)  # without an index the file is read line by line
+    return b'%s"index":%s,\n"index_at":%d}\n' % (ending, where, offset + len(ending))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def read_index(file: BinaryIO, size: int) -> Index | None:
     if found is None or int(found[1]) > size:
         return None
     file.seek(int(found[1]))
-    line, newline, _ = file.read().partition(b"\n")
+    line, newline, _ = file.read(LONGEST).partition(b"\n")
     given = unseal(line.removeprefix(b'"index":')) if newline else None
     if given is None:
         return None
@@ -119,7 +118,8 @@ def _entries(given: Mapping[str, Any], size: int) -> tuple[Entry, ...]:
     entries = tuple(Entry(*cells) for cells in zip(*columns, strict=True))
     end = 0
     for place in entries:  # a line that was named twice would be read twice
-        if not end <= place.offset <= place.offset + place.length <= size:
-            raise UnreadableTraceError("its index points outside the file, or anywhere twice")
+        within = end <= place.offset <= place.offset + place.length <= size
+        if not within or place.length > LONGEST:
+            raise UnreadableTraceError("its index points outside the file's lines, or twice")
         end = place.offset + place.length
     return entries

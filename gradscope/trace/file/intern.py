@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 # or one assignment. What is left out of the bookkeeping by an interruption can be done again.
 
 
+LONGEST: Final = 1 << 22
+"""The most characters of a text that is kept: what a program says in an error has no limit."""
+
+
 class Texts:
     """Interned text. An id is a place in one list, which only ever grows."""
 
@@ -41,7 +45,7 @@ class Texts:
 
     def _add(self, text: str) -> int:
         with self._lock:
-            shown = clean(text)
+            shown = clean(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
             id = self._ids.get(shown)
             if id is None:
                 self._texts.append(shown)

@@ -22,7 +22,8 @@ columns that a reader does not know are kept, and written again, but not shown.
 
 No file can make its reader take more memory than its size warrants: a line may stand for at most 4
 cells for each byte of its own (Note [Bounded expansion]), and a compressed file for at most 64
-bytes of text for each of its own, and 16 MiB (Note [Decompression bombs]).
+bytes of text for each of its own, and 16 MiB (Note [Decompression bombs]). No line is longer than
+64 MiB: where a block would be, it is written as several.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+import numpy as np
 import orjson
 
 from gradscope.errors import FutureTraceError, UnreadableTraceError
 from gradscope.trace.assemble import Block, default
 from gradscope.trace.file import columns as coding
-from gradscope.trace.ragged import Ragged
+from gradscope.trace.ragged import Ragged, take
 from gradscope.trace.schema import VERSION
 from gradscope.trace.schema.declare import TABLES, columns
 from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 # Note [Bounded expansion]
 # One short line may stand for many cells: `"rows": 1000000000000, "task": 1`. So that no file can
@@ -55,6 +57,11 @@ WRITTEN: Final = 2
 ACCEPTED: Final = 4
 MEMORY: Final = 128
 SHORT_MEMORY: Final = 512
+
+LONGEST: Final = 1 << 26
+"""The most bytes of a line. A file may be one endless line, which is not read to its end."""
+FIRST: Final = 200
+"""The most bytes of the first line."""
 
 FORMAT: Final = "gradscope-trace"
 RESERVED: Final = ("table", "rows", "amend", "crc32")
@@ -119,6 +126,22 @@ def cells(block: Block) -> int:
         names |= {column.name for column in columns(TABLES[block.table])}
     lists = [len(data.values) for data in block.data.values() if isinstance(data, Ragged)]
     return block.rows * len(names) + sum(lists)
+
+
+def block_lines(blocks: Iterable[Block]) -> Iterator[tuple[Block, bytes]]:
+    """The lines of these blocks, each with what it holds: see LONGEST."""
+    for block in blocks:
+        line = block_line(block) + b",\n"
+        if len(line) <= LONGEST or block.rows == 1:
+            yield block, line
+        else:
+            yield from block_lines(_halves(block))
+
+
+def _halves(block: Block) -> Iterator[Block]:
+    for rows in np.array_split(np.arange(block.rows), 2):
+        data = {name: take(column, rows) for name, column in block.data.items()}
+        yield Block(block.table, len(rows), data, block.amend)
 
 
 def block_line(block: Block) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.assemble import Block
 from gradscope.trace.file.index import is_tail
-from gradscope.trace.file.lines import read_block, read_header, unseal
+from gradscope.trace.file.lines import FIRST, LONGEST, read_block, read_header, unseal
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.shorthand import SHORT
@@ -71,6 +71,11 @@ class Scan:
         if number == 1:
             self.version = read_header(line)
             return
+        if len(line) > LONGEST:
+            raise UnreadableTraceError(
+                f"it is longer than {LONGEST >> 20} MiB, as no line of a trace is; copy the file "
+                "again from where it is whole, or record it again"
+            )
         if self.ended:
             self.indexed = is_tail(line)
             return
@@ -116,8 +121,12 @@ class Scan:
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a text that comes in pieces; the last one may lack its newline."""
+    """The lines of a text that comes in pieces; the last one may lack its newline.
+
+    Of a line that is too long it gives the beginning, as the last.
+    """
     begun: list[bytes] = []
+    length, longest = 0, FIRST
     for piece in pieces:
         *whole, rest = piece.split(b"\n")
         for line in whole:
@@ -125,7 +134,11 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
             begun.append(b"\n")
             yield b"".join(begun)
             begun.clear()
+            length, longest = 0, LONGEST
         begun.append(rest)
+        length += len(rest)
+        if length > longest:
+            break
     if last := b"".join(begun):
         yield last
 

@@ -6,6 +6,7 @@ import gzip
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from zlib import crc32
 
@@ -14,9 +15,12 @@ import pytest
 import zstandard
 
 from gradscope.trace.assemble import Block
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.file.compression import FREE, RATIO
-from gradscope.trace.file.lines import MEMORY, SHORT_MEMORY, block_line, header, seal
-from gradscope.trace.load_save import decode
+from gradscope.trace.file.file_writer import FileWriter
+from gradscope.trace.file.lines import LONGEST, MEMORY, SHORT_MEMORY, block_line, header, seal
+from gradscope.trace.load_save import decode, load, save
+from gradscope.trace.schema import Frame
 from tests.trace.file.test_hostile_files import trace_text
 
 SIZE = 1 << 20
@@ -104,22 +108,57 @@ print(peak() - before)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's own account")
+linux = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="reads Linux's own account"
+)
+
+
+def memory_to_load(path: Path) -> int:
+    command = [sys.executable, "-c", MEASURED, str(path)]
+    measured = subprocess.run(
+        command, capture_output=True, check=True, text=True, cwd=Path(__file__).parents[3]
+    )
+    return int(measured.stdout)
+
+
+@linux
 @pytest.mark.parametrize("name", BOMBS)
 def test_opening_a_file_takes_memory_in_proportion_to_its_size(name: str, tmp_path: Path) -> None:
     path = tmp_path / "bomb.json"
     path.write_bytes(BOMBS[name]())
 
-    command = [sys.executable, "-c", MEASURED, str(path)]
-    measured = subprocess.run(
-        command, capture_output=True, check=True, text=True, cwd=Path(__file__).parents[3]
-    )
+    taken, size = memory_to_load(path), path.stat().st_size
 
-    taken, size = int(measured.stdout), path.stat().st_size
     if name.startswith(("gzip", "zstd")):  # refused before there is anything to parse
         assert taken < 4 * (RATIO * size + FREE)
     else:
         assert taken < size * (SHORT_MEMORY if name.startswith("short") else MEMORY)
+
+
+@linux
+@pytest.mark.parametrize("start", [b"", header((1, 0))])
+def test_an_endless_line_is_not_read_to_its_end(start: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "sparse.json"
+    with path.open("wb") as file:
+        file.write(start)
+        file.truncate(1 << 30)
+
+    assert memory_to_load(path) < 4 * LONGEST
+
+
+def test_a_block_is_written_on_several_lines_where_one_would_be_too_long(tmp_path: Path) -> None:
+    texts = [chr(65 + number) * ((1 << 22) + 1) for number in range(20)]  # the writer cuts them
+    with closing(FileWriter(tmp_path / "trace.json")) as writer:
+        ids = [writer.intern(text) for text in texts]
+        writer.block(Frame, {"id": list(range(20)), "text": ids})
+    written = load(tmp_path / "trace.json")
+    whole = trace_of(*(Frame(number, text=text) for number, text in enumerate(texts)))
+    save(whole, tmp_path / "saved.json")
+
+    assert [frame.text for frame in written.rows(Frame)] == [f"{t[: 1 << 22]}…" for t in texts]
+    assert load(tmp_path / "saved.json") == whole
+    for path in tmp_path.iterdir():
+        assert max(map(len, path.read_bytes().splitlines())) < LONGEST
 
 
 def test_a_block_that_the_writer_writes_is_never_taken_for_a_bomb() -> None:
