@@ -12,7 +12,7 @@ from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.trained.forwards import Forwards, looked_up
+from gradscope.analysis.rules.trained.forwards import Forwards, looked_up, only_looked_at
 from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
 from gradscope.trace.schema import NONE, Deed, Tensor
 from gradscope.trace.trace import Trace
@@ -102,9 +102,11 @@ def _empty(trace: Trace) -> set[int]:
 def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int]]]:
     """The cuts that explain these best: behind which there is little else."""
     best: dict[int, list[tuple[float, Done]]] = defaultdict(list)
+    looks = only_looked_at(training.acts)
     for act in training.acts.of(Deed.CUT):
         lost = missing.intersection(act.tensors)
-        if lost and act.task == NONE:
+        place, by = training.acts.site(act).place, act.facts.get("by")
+        if lost and act.task == NONE and (place, by) not in looks:
             share = len(lost) / len(act.tensors)
             for tensor in lost:
                 best[tensor].append((share, act))

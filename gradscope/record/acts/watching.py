@@ -18,6 +18,7 @@ from gradscope.record.acts.of_tensors import OfTensors
 from gradscope.record.acts.source.averages import averages
 from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.filters import filters, reads
+from gradscope.record.acts.source.looked_at import looked_at
 from gradscope.record.acts.source.misspelt import misspelt
 from gradscope.record.acts.source.other_names import other_names
 from gradscope.record.acts.source.positions import positions
@@ -146,6 +147,9 @@ class WatchedActs:
         for file, slip in misspelt(trees):
             stack, what = sites.of_line(file, slip.line, slip.function), "misspelt"
             note(Deed.STATEMENT, None, stack=stack, what=what, name=slip.name, meant=slip.meant)
+        for file, look in looked_at(trees):
+            stack = sites.of_line(file, look.line, look.function)
+            note(Deed.STATEMENT, None, stack=stack, what="looked-at", by=look.by)
         for file, tree in trees:
             self._tell_of_sums(file, tree)
             for line, function, by, name in crossings(tree):

@@ -98,7 +98,8 @@ class Deed(StrEnum):
     # the line that reads it, behind this, which calls something with that tensor), risk (function;
     # where a number was seen that is not finite: what makes one of some), positions (a table is
     # added, cut to the size of its dim), inferred (a view whose first dim follows, of a program
-    # that ended with an error of sizes); name: the method's, variable's, attribute's
+    # that ended with an error of sizes), looked-at (by: as of CUT; nothing that is made of what
+    # this line cuts can come into a loss); name: the method's, variable's, attribute's
     WARNING = "warning"  # category, text
     NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one; made: when,
     # or with which sequence_nr, its node was made), the first of each line; parameters, gradients

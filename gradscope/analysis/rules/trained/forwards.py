@@ -59,6 +59,12 @@ class Forwards:
         return bool(made[first] < self._begun[begun])
 
 
+def only_looked_at(acts: Acts) -> set[tuple[str, object]]:
+    """Lines, and by what they cut, where nothing that is cut can come into a loss."""
+    told = (act for act in acts.of(Deed.STATEMENT) if act.facts.get("what") == "looked-at")
+    return {(acts.site(act).place, act.facts.get("by")) for act in told}
+
+
 LOOKUPS = ("embedding", "index_select", "index")
 LAYERS = frozenset(("addmm", "mm", "bmm", "linear", "matmul", "convolution"))
 NEAREST = "argmin"

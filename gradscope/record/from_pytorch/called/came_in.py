@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.acts.source.called import called_at
+from gradscope.record.acts.source.lines import called_at
 from gradscope.record.from_pytorch.called.latest import latest
 from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace.ragged import Ragged

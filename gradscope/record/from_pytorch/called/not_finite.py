@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradscope.record.acts.source.called import called_at
 from gradscope.record.acts.source.crossings import FROM_NUMBERS
+from gradscope.record.acts.source.lines import called_at
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, Place
