@@ -19,6 +19,7 @@ from rules import rules_page
 from gradscope import errors
 from gradscope.trace import schema
 from gradscope.trace.file import columns, lines
+from gradscope.trace.schema import facts
 
 HERE = Path(__file__).parent
 TRACE_PAGE = """\
@@ -134,7 +135,22 @@ def _section(row: type[schema.Row], skip: Container[str]) -> str:
     if columns:
         section += "\n| column | holds | |\n| --- | --- | --- |\n"
         section += "".join(_column_line(column, notes) for column in columns)
+    if row is schema.Meta:
+        section += "".join(map(_fact_lines, (facts.RunFacts, facts.ChildFacts, facts.RankFacts)))
     return section
+
+
+def _fact_lines(declared: type) -> str:
+    """What the keys of `meta`, or of objects in it, hold."""
+    notes = dict(_COLUMN_COMMENT.findall(inspect.getsource(declared)))
+    lines = [
+        f"| `{key}` | `{hint.__forward_arg__}` | {notes.get(key, '')} |\n"
+        for key, hint in declared.__annotations__.items()
+    ]
+    head = (
+        f"\n{declared.__name__}: {_docstring(declared)}\n\n| key | holds | |\n| --- | --- | --- |\n"
+    )
+    return head + "".join(lines)
 
 
 def _column_line(column: schema.Column, notes: Mapping[str, str]) -> str:
@@ -143,7 +159,9 @@ def _column_line(column: schema.Column, notes: Mapping[str, str]) -> str:
 
 
 def _holds(column: schema.Column) -> str:
-    if column.interned:
+    if column.json:
+        base = {dict: "text: a JSON object", list: "text: a JSON list"}[column.json]
+    elif column.interned:
         base = "text"
     elif column.time:
         base = "time"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
+
+import orjson
 
 from gradscope.analysis.columns import member
 from gradscope.analysis.identity.leaves import leaf
@@ -254,11 +256,7 @@ def _written(it: Moments, row: Version) -> str:
 
 @_of(Act)
 def _did(_: Moments, row: Act) -> str:
-    try:
-        facts = json.loads(row.facts) if row.facts else {}
-    except ValueError:
-        facts = {}
-    known = list(facts.items())[:MOST_FACTS] if isinstance(facts, dict) else []
+    known = islice(orjson.loads(row.facts or "{}").items(), MOST_FACTS)
     what = ", ".join(f"{name} {value}" for name, value in known)
     tensors = f" of {plural(len(row.tensors), 'tensor')}" if row.tensors else ""
     return f"the program: {row.kind.replace('_', ' ')}{tensors}" + f" ({what})" * bool(what)

@@ -103,7 +103,7 @@ def network(trace: Trace, selection: Selection | None = None) -> Network:
         level=shown(trace.meta.get("level", "")),
         nodes=_nodes(scope),
         edges=_edges(scope),
-        begin=base if isinstance(base, int) and 0 <= base < 1 << 62 else 0,
+        begin=base if base is not None and 0 <= base < 1 << 62 else 0,
     )
 
 

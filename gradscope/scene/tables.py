@@ -46,9 +46,6 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
     meta = trace.meta
     major, minor = trace.version
     producer = f"{meta.get('producer', 'unknown')} {meta.get('producer_version', '')}".strip()
-    arguments = meta.get("arguments")
-    words = [str(meta.get("script", ""))]
-    words += [str(each) for each in arguments] if isinstance(arguments, list) else []
     rows = sum(len(table) for table in trace.tables.values())
     per_event = f", {size / trace.event_count:.1f} bytes an event" if trace.event_count else ""
     facts = [
@@ -56,8 +53,8 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
         ("size", f"{byte_count(size)}{per_event}"),
         ("format", f"trace version {major}.{minor}"),
         ("producer", producer),
-        ("level", str(meta.get("level", "unknown"))),
-        ("script", " ".join(words)),
+        ("level", meta.get("level", "unknown")),
+        ("script", " ".join([meta.get("script", ""), *meta.get("arguments", ())])),
         ("holds", f"{plural(rows, 'row')}, {plural(trace.event_count, 'event')}"),
     ]
     facts += [(key, _plain(meta[key])) for key in sorted(meta) if key not in SAID_ABOVE]

@@ -8,8 +8,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import orjson
 
 from gradscope.errors import UnreadableTraceError
+from gradscope.trace.arrays import distinct
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
 from gradscope.trace.schema.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.shorthand import SHORT, written_out
@@ -210,8 +212,24 @@ def _check_texts(name: str, row: type[Row], data: Mapping[str, Data], strings: S
     for column in columns(row):
         if not column.interned:
             continue
-        missing = strings.missing(np.asarray(data[column.name]))
+        ids = np.asarray(data[column.name])
+        missing = strings.missing(ids)
         if len(missing):
             raise UnreadableTraceError(
                 f"{name}.{column.name} names string {missing[0]}, which the trace does not have"
+            )
+        if column.json is not None:
+            _check_json(f"{name}.{column.name}", column.json, strings.get_all(distinct(ids)))
+
+
+def _check_json(name: str, kind: Any, texts: Iterable[str]) -> None:
+    for text in filter(None, texts):
+        try:
+            found = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            found = None
+        if type(found) is not kind:
+            words = {dict: "a JSON object", list: "a JSON list"}[kind]
+            raise UnreadableTraceError(
+                f"{name} holds {quoted(text)}, where {words} belongs; record it again"
             )

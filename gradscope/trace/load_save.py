@@ -121,6 +121,7 @@ def _trace(scan: Scan) -> Trace:
     )
     if not scan.ended and any(block.table in SHORT for block in scan.blocks):
         trace.horizon = _numbered_horizon(trace, scan.until)
+    _ = trace.meta  # raises where it holds what it should not
     return trace
 
 

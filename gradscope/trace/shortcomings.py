@@ -34,7 +34,7 @@ def notes_of(trace: Trace) -> Iterator[str]:
     if dropped := dropped_rows(trace):
         shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
         yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
-    for what, times in _unseen(trace.meta):
+    for what, times in trace.meta.get("unseen", {}).items():
         yield f"{UNSEEN}{visible(what)}" + f" ({times} times)" * (times > 1)
     if trace.version > (VERSION, MINOR):
         yield (
@@ -46,20 +46,13 @@ def notes_of(trace: Trace) -> Iterator[str]:
         yield f"kept but not shown, since this gradscope does not know them: {shown}"
 
 
-def _unseen(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    unseen = meta.get("unseen")
-    for what, times in unseen.items() if isinstance(unseen, dict) else ():
-        if isinstance(times, int):
-            yield what, times
-
-
 def _after_the_cut(trace: Trace) -> str:
     """What may be missing, beyond what can be seen of it."""
     reason, every = trace.meta.get("cut"), trace.meta.get("written_every")
-    if isinstance(reason, str):
+    if reason is not None:
         return f"writing stopped there ({quoted(reason)}), and all that followed is missing"
     moments = "the last moments"
-    if isinstance(every, int | float) and every > 0:
+    if every is not None and every > 0:
         moments += f", at most about {every:g} s,"
     return (
         f"{moments} may be missing if the program was killed; more, if the file was cut off later"
@@ -101,22 +94,18 @@ def loaded_elsewhere(meta: Mapping[str, Any]) -> str:
 
 
 def _children(meta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    children = meta.get("children")
-    for each in children if isinstance(children, list) else []:
-        if isinstance(each, dict):
-            texts = {key: visible(str(each.get(key, ""))) for key in ("kind", "line")}
-            yield {**texts, "count": _positive(each.get("count"))}
+    for each in meta.get("children", ()):
+        texts = {key: visible(each.get(key, "")) for key in ("kind", "line")}
+        yield {**texts, "count": max(each.get("count", 0), 0)}
 
 
 def dropped_rows(trace: Trace) -> Mapping[str, int]:
     """How many rows of each table the recorder left out, from `meta.dropped`."""
-    dropped = trace.meta.get("dropped")
-    if not isinstance(dropped, dict):
-        return {}
+    dropped = trace.meta.get("dropped", {})
     return {
         name if name in TABLES else quoted(name): rows
         for name, rows in sorted(dropped.items())
-        if name != "steps" and type(rows) is int and rows > 0
+        if name != "steps" and rows > 0
     }
 
 
@@ -128,16 +117,11 @@ def has_holes(trace: Trace) -> bool:
 
 def unfinished(trace: Trace) -> int:
     """How many graph tasks were under way when the recording ended."""
-    return _positive(trace.meta.get("unfinished"))
+    return max(int(trace.meta.get("unfinished", 0)), 0)
 
 
 def _count(trace: Trace, key: str, kind: str) -> int:
-    counts = trace.meta.get(key)
-    return _positive(counts.get(kind)) if isinstance(counts, dict) else 0
-
-
-def _positive(count: object) -> int:
-    return count if type(count) is int and count > 0 else 0
+    return max(int(trace.meta.get(key, {}).get(kind, 0)), 0)
 
 
 def _strangers(trace: Trace) -> Iterator[str]:

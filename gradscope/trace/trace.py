@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import orjson
 
-from gradscope.errors import UnknownNameError
+from gradscope.errors import UnknownNameError, UnreadableTraceError
 from gradscope.trace.arrays import distinct
 from gradscope.trace.assemble import in_order
 from gradscope.trace.ragged import Integers, Ragged, same
@@ -24,6 +24,7 @@ from gradscope.trace.schema import (
     String,
 )  # fmt: skip
 from gradscope.trace.schema.declare import EVENTS, NONE, Event, Row
+from gradscope.trace.schema.facts import misfits
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.table import CHUNK, Strings, Table
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["Order", "Ragged", "Table", "Trace"]
-
-LISTS = frozenset(("absent", "inferred"))
-"""Keys of `meta` that list names of the schema."""
 
 R = TypeVar("R", bound=Row)
 Made = TypeVar("Made")
@@ -102,14 +100,10 @@ class Trace:
 
     @cached_property
     def meta(self) -> Mapping[str, Any]:
-        """Facts about the run by key; of two rows of one key the later one holds.
-
-        Those of LISTS are lists of text, whatever the file holds.
-        """
+        """Facts about the run, as `RunFacts` declares them; the latest row of a key holds."""
         facts = {row.key: _json(row.value) for row in self.rows(Meta)}
-        for key in LISTS & facts.keys():
-            said = facts[key] if isinstance(facts[key], list) else []
-            facts[key] = [each for each in said if isinstance(each, str)]
+        for misfit in misfits(facts):
+            raise UnreadableTraceError(f"{misfit}; record it again")
         return facts
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A trace with one thing changed: a fact, a value of `meta` or a column that holds odd values."""
+"""A trace with one thing changed: a fact of an act, or a column that holds odd values."""
 
 from __future__ import annotations
 
@@ -25,19 +25,14 @@ Change = tuple[str, Callable[[], Trace]]
 
 
 def odd_facts(trace: Trace) -> Iterator[Change]:
-    """Each fact of each kind of act, and each value of `meta`, as each of ODD."""
-    acts, meta = trace.table(Act), trace.table(Meta)
+    """Each fact of each kind of act as each of ODD."""
+    acts = trace.table(Act)
     kinds, facts = acts.texts("kind"), [json.loads(text or "{}") for text in acts.texts("facts")]
     for kind, name in sorted({(k, name) for k, f in zip(kinds, facts, strict=True) for name in f}):
         of_kind = [n for n, f in enumerate(facts) if kinds[n] == kind and name in f]
         for odd in ODD:
             texts = {n: json.dumps(_with(facts[n], name, odd)) for n in of_kind}
             yield f"{kind}: {name} {odd}", partial(_with_texts, trace, acts, "facts", texts)
-    for n, key in enumerate(meta.texts("key")):
-        for odd in ODD:
-            if odd is not ABSENT:
-                texts = {n: json.dumps(odd)}
-                yield f"meta {key} {odd}", partial(_with_texts, trace, meta, "value", texts)
 
 
 def odd_columns(trace: Trace) -> Iterator[Change]:

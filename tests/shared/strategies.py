@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -26,6 +27,10 @@ KINDS = [row for row in TABLES.values() if row is not String]
 
 def cells(column: Column) -> SearchStrategy[Any]:
     """Anything one cell of a column can hold."""
+    if column.json is not None:
+        return st.just("") | st.sampled_from([{}, {"a": [1]}, [], ["b"]]).filter(
+            lambda value: type(value) is column.json
+        ).map(json.dumps)
     item = st.integers(NONE, 20) if column.ref else ITEMS[column.type]
     return st.lists(item, max_size=4).map(tuple) if column.many else item
 

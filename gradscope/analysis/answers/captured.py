@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+
+import orjson
 
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.trace.schema import (
@@ -144,7 +145,8 @@ def _plans(trace: Trace) -> list[tuple[int, PlanFacts]]:
         seen, before = replays.get(row.id, []), replays.get(row.before, [])
         pieces = tuple(_pieces(trace, calls.get(row.id, []), seen))
         found.append((row.captured, PlanFacts(
-            row.id, pieces, arrays.get(row.id, {}), tuple(json.loads(row.guards or "[]")),
+            row.id, pieces, arrays.get(row.id, {}),
+            tuple(map(str, orjson.loads(row.guards or "[]"))),
             len(seen) + len(before), _median(r.end - r.begin for r in seen),
             _median(r.ends[-1] - r.started for r in seen if r.ends), row.eager, row.watched,
             row.before, tuple(_saved(calls.get(row.id, []), pieces, before)),

@@ -320,8 +320,7 @@ class _Told:
 
     @cached_property
     def _how_is_known(self) -> bool:
-        absent = self.trace.meta.get("absent")
-        return not (isinstance(absent, list) and "accumulate.how" in absent)
+        return "accumulate.how" not in self.trace.meta.get("absent", ())
 
     def _called(self, task: int) -> Site:
         tasks = self.trace.table(GraphTask)

@@ -105,7 +105,7 @@ def _absent(one: Trace, other: Trace) -> Iterator[str]:
 
 def _not_sure(trace: Trace) -> set[str]:
     """What a trace says that it has not seen."""
-    return {str(name) for key in ("absent", "inferred") for name in trace.meta.get(key, ())}
+    return {name for key in ("absent", "inferred") for name in trace.meta.get(key, ())}
 
 
 def _has(trace: Trace, name: str) -> bool:

@@ -55,7 +55,7 @@ OF_ANOTHER_MOMENT = frozenset({"saved.version"})
 
 def not_seen(*traces: Trace) -> frozenset[str]:
     """Kinds of events and columns that one of the traces lacks."""
-    absent = [set(map(str, trace.meta.get("absent", ()))) for trace in traces]
+    absent = [set(trace.meta.get("absent", ())) for trace in traces]
     inferred = [OF_ANOTHER_MOMENT.intersection(t.meta.get("inferred", ())) for t in traces]
     same = frozenset.intersection(*inferred) if inferred else frozenset()
     return frozenset().union(*absent, *inferred) - (same - set().union(*absent))

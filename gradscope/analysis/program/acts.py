@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import orjson
 
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.trace.schema import NONE, Act, Deed, Module, Stack
@@ -217,12 +217,7 @@ def parameters(trace: Trace) -> dict[int, int]:
 
 def act_facts(text: str) -> Mapping[str, Any]:
     """What `act.facts` says. A fact that is null, or of another type, is left out."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
+    found = orjson.loads(text or "{}")
     return {name: value for name, value in found.items() if _is_expected(name, value)}
 
 

@@ -90,9 +90,7 @@ def summary(trace: Trace) -> Summary:
 
 def recorded_again(trace: Trace, *options: str) -> str:
     """What to type to record the program of a trace in another way."""
-    arguments = trace.meta.get("arguments")
-    words = [str(trace.meta.get("script") or "SCRIPT")]
-    words += [str(each) for each in arguments] if isinstance(arguments, list) else []
+    words = [trace.meta.get("script") or "SCRIPT", *trace.meta.get("arguments", ())]
     return shlex.join(["gradscope", "trace", *options, *words])
 
 

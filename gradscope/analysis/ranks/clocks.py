@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class Clocks:
 
 def clocks(traces: Sequence[Trace]) -> Clocks:
     """One clock for all: that of the first trace."""
-    bases = [_number(trace.meta.get("clock_base")) for trace in traces]
+    bases = [trace.meta.get("clock_base", 0) for trace in traces]
     if len({trace.meta.get("host") for trace in traces}) == 1:
         return _from(bases, "ranks ran on one machine and share its clock")
     what, found = _together(traces)
@@ -57,10 +57,6 @@ def clocks(traces: Sequence[Trace]) -> Clocks:
 def _from(bases: Sequence[int], words: str) -> Clocks:
     first = min(bases)
     return Clocks(tuple(base - first for base in bases), first, words)
-
-
-def _number(value: Any) -> int:
-    return value if type(value) is int else 0
 
 
 def _reduces(trace: Trace) -> bool:

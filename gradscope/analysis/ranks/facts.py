@@ -27,8 +27,7 @@ def facts_of_all(
     facts["clock_base"], facts["clock"] = time.base, time.words
     facts["ranks"] = [
         {
-            **{key: trace.meta[key] for key in OF_ONE if key in trace.meta},
-            "clock_base": trace.meta.get("clock_base"),
+            **{key: trace.meta[key] for key in (*OF_ONE, "clock_base") if key in trace.meta},
             "ids": of_rank,
         }
         for trace, of_rank in zip(traces, ids, strict=True)
@@ -41,7 +40,7 @@ def facts_of_all(
 def _lists(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What every rank has observed, what some have inferred, what some lack; the lowest level."""
     named = {
-        kind: [{*meta[kind]} for meta in metas if isinstance(meta.get(kind), list)]
+        kind: [{*meta[kind]} for meta in metas if kind in meta]
         for kind in ("observed", "inferred", "absent")
     }
     absent = set().union(*named["absent"])
@@ -61,12 +60,11 @@ def _counts(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for key in COUNTED:
         total: Counter[str] = Counter()
         for meta in metas:
-            counts = meta.get(key)
-            total.update(counts if isinstance(counts, dict) else {})
+            total.update(meta.get(key, {}))
         if total:
             found[key] = dict(sorted(total.items()))
-    children = [each for meta in metas for each in meta.get("children") or ()]
-    unfinished = sum(meta.get("unfinished") or 0 for meta in metas)
+    children = [each for meta in metas for each in meta.get("children", ())]
+    unfinished = sum(meta.get("unfinished", 0) for meta in metas)
     return (
         found
         | ({"children": children} if children else {})
@@ -79,7 +77,7 @@ def _endings(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not all("exit" in meta for meta in metas):
         return {}
     bad = [meta for meta in metas if meta["exit"] != "ok"]
-    code = max((meta.get("exit_code") or 0 for meta in metas), default=0)
+    code = max((meta.get("exit_code", 0) for meta in metas), default=0)
     shown = f"rank {bad[0].get('rank', 0)}: {bad[0]['exit']}" if bad else "ok"
     return {"exit": shown, "exit_code": code}
 

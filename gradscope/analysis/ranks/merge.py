@@ -39,8 +39,8 @@ class _Rank:
 
 def rank_of(trace: Trace) -> int:
     """Which rank a trace is of."""
-    rank = trace.meta.get("rank")
-    return rank if type(rank) is int else 0
+    rank: int = trace.meta.get("rank", 0)
+    return rank
 
 
 def merged(traces: Sequence[Trace]) -> Trace:

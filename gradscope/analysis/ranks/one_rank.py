@@ -49,10 +49,8 @@ def only(trace: Trace, rank: int | None) -> Trace:
 
 
 def _ranks(trace: Trace) -> list[Mapping[str, Any]]:
-    ranks = trace.meta.get("ranks")
-    if isinstance(ranks, list):
-        return [each for each in ranks if isinstance(each, dict)]
-    return [{"rank": trace.meta.get("rank", 0)}]
+    ranks: list[Mapping[str, Any]] = trace.meta.get("ranks", [{"rank": trace.meta.get("rank", 0)}])
+    return ranks
 
 
 def _part(trace: Trace, facts: Mapping[str, Any]) -> Part:
@@ -73,7 +71,7 @@ def _part(trace: Trace, facts: Mapping[str, Any]) -> Part:
             data["seq"] = _again(np.asarray(data["seq"]), seqs)
         blocks.append(Block(name, len(rows), data))
     part = Trace(assemble(blocks).tables, version=trace.version, truncated=trace.truncated)
-    return Part(int(facts.get("rank", 0)), part, seqs)
+    return Part(facts.get("rank", 0), part, seqs)
 
 
 def _own(trace: Trace, name: str, ids: Mapping[str, tuple[int, int]]) -> NDArray[np.bool_]:

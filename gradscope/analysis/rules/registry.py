@@ -93,8 +93,7 @@ class Rule:
 
     def lacks(self, trace: Trace) -> tuple[str, ...]:
         """What this rule reads and nobody could see in what was recorded, as `meta.absent` says."""
-        said = trace.meta.get("absent")
-        absent = {name for name in said if isinstance(name, str)} if isinstance(said, list) else ()
+        absent = trace.meta.get("absent", ())
         reads = self.reads
         if self.fully and not self.sees_a_part(trace):  # at this level values are what it looks at
             reads = (*reads, "value")

@@ -40,7 +40,7 @@ def _ends(trace: Trace, told: Holders) -> Iterator[str]:
     sees_nodes = trace.sees("node.died")
     least = trace.meta.get("follows_from")
     if trace.meta.get("producer") == "pytorch":
-        if isinstance(least, int):
+        if least is not None:
             yield (
                 f"the end of a storage of {byte_count(least)} and more is seen at the next end of "
                 "a backward or step; of a smaller one, when the graph lets go of it"
@@ -50,7 +50,7 @@ def _ends(trace: Trace, told: Holders) -> Iterator[str]:
             yield f"{what} not recorded here, but when a backward let go"
         return
     if told.left and not sees_nodes:
-        of = f" of {byte_count(least)} and more" if isinstance(least, int) and least else ""
+        of = f" of {byte_count(least)} and more" if least else ""
         yield f"a graph that ended without a backward is seen by the ends of its storages{of} only"
 
 

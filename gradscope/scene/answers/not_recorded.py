@@ -21,8 +21,7 @@ def not_at_level(trace: Trace, needs: str, what: str) -> tuple[str, ...]:
 
 def inferred(trace: Trace, kind: str, what: str) -> tuple[str, ...]:
     """Whether events of this kind were inferred, and where they could not be."""
-    said = trace.meta.get("inferred")
-    if not isinstance(said, list) or kind not in said:
+    if kind not in trace.meta.get("inferred", ()):
         return ()
     lost = trace.once(_lost)
     notes = [f"{what}: inferred, by replaying the engine's rules, which foretold the order seen"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # or one assignment. What is left out of the bookkeeping by an interruption can be done again.
 
 
-LONGEST: Final = 1 << 22
+LONGEST: Final = 1 << 23
 """The most characters of a text that is kept: what a program says in an error has no limit."""
 
 

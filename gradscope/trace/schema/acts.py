@@ -7,6 +7,7 @@ from enum import StrEnum
 from gradscope.trace.schema.declare import (
     NONE,
     ActId,
+    JsonObject,
     ModuleId,
     Ns,
     Row,
@@ -122,7 +123,7 @@ class Act(Row):
     tensors: TensorIds = ()  # leaves it was done to
     module: ModuleId = NONE  # that it was done to
     inside: ModuleId = NONE  # whose forward was running
-    facts: Text = ""  # JSON; see Deed
+    facts: JsonObject = ""  # see Deed
     stack: StackId = NONE  # up to three of the program's own lines
     thread: ThreadId = NONE
     task: TaskId = NONE  # the backward it was done in

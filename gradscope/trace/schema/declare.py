@@ -40,8 +40,17 @@ class Interned:
     """Text, stored as an id of the `string` table."""
 
 
+@dataclass(frozen=True, slots=True)
+class Json:
+    """JSON of this type, in text; or nothing."""
+
+    type: type
+
+
 Ns = Annotated[int, Time()]
 Text = Annotated[str, Interned()]
+JsonObject = Annotated[str, Interned(), Json(dict)]
+JsonList = Annotated[str, Interned(), Json(list)]
 StringId = Annotated[int, Ref("string")]
 FrameId = Annotated[int, Ref("frame")]
 StackId = Annotated[int, Ref("stack")]
@@ -222,6 +231,7 @@ class Column:
     time: bool
     interned: bool
     default: Any  # of a cell nobody filled in
+    json: Any = None  # dict or list, if its text is JSON of one
 
 
 _columns: dict[type[Row], tuple[Column, ...]] = {}
@@ -258,4 +268,5 @@ def _column(name: str, hint: Any, default: Any) -> Column:
         time=any(isinstance(mark, Time) for mark in marks),
         interned=any(isinstance(mark, Interned) for mark in marks),
         default=base() if default is MISSING else default,
+        json=next((mark.type for mark in marks if isinstance(mark, Json)), None),
     )

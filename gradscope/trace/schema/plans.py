@@ -12,6 +12,7 @@ from gradscope.trace.schema.declare import (
     NONE,
     CapturedId,
     Ints,
+    JsonList,
     NodeId,
     Ns,
     OpId,
@@ -68,7 +69,7 @@ class Plan(Row):
     id: int
     captured: CapturedId = NONE
     before: PlanId = NONE  # the same plan, before its calls were fused
-    guards: Text = ""  # JSON: what is looked at before each replay
+    guards: JsonList = ""  # what is looked at before each replay
     eager: Ns = NONE  # how long the step took when it and the plan were compared
     watched: bool = False  # which was while this was recorded
     t: Ns = 0

@@ -10,6 +10,7 @@ from gradscope.trace.schema.declare import (
     DeviceId,
     FrameId,
     Ints,
+    JsonObject,
     ModuleId,
     NodeId,
     NodeIds,
@@ -75,22 +76,9 @@ class String(Row):
 
 @table("meta")
 class Meta(Row):
-    """One fact about the run. A later row of the same key replaces the earlier.
+    """One fact about the run. A later row of the same key replaces the earlier."""
 
-    Keys: producer, producer_version, level, script, arguments, cwd, host, pid, rank, world_size,
-    clock_base (ns since the epoch), python, seeds, dropped (kind → count), unwanted (steps nobody
-    asked for → count), observed, inferred, absent (kinds of events, tables, their columns),
-    unseen (what could not be seen → how often), follows_from (how many bytes a storage
-    has whose end is seen), exit (how the script ended), exit_code,
-    raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end),
-    written_every (s: what is older is in the file), cut (why no more could be written),
-    steps_end_with (backward: there is no optimizer), own_time (ns that gradscope itself took, by
-    what for; recorded: of how many), children (processes that were started: kind, line, count and
-    pids of those started alike), ranks (of a merged trace: facts of each rank, and which ids are
-    its own), clock (how theirs became one).
-    """
-
-    key: Text
+    key: Text  # of `RunFacts`
     value: Text = ""  # JSON
 
 
@@ -264,9 +252,9 @@ class Node(Row):
     thread: ThreadId = NONE
     step: StepId = NONE
     t: Ns = 0
-    arguments: Text = ""  # JSON, by PyTorch's names; "": it was not read, or there are none
+    arguments: JsonObject = ""  # by PyTorch's names; "": it was not read, or there are none
     died: Ns = NONE
-    results: Text = ""  # JSON: count, mean and rms of a tanh's, sigmoid's or softmax's results, of
+    results: JsonObject = ""  # count, mean and rms of a tanh's, sigmoid's or softmax's results, of
     # those whose arguments are read; of many, of a part
 
 

@@ -147,15 +147,15 @@ def test_an_endless_line_is_not_read_to_its_end(start: bytes, tmp_path: Path) ->
 
 
 def test_a_block_is_written_on_several_lines_where_one_would_be_too_long(tmp_path: Path) -> None:
-    texts = [chr(65 + number) * ((1 << 22) + 1) for number in range(20)]  # the writer cuts them
+    texts = [chr(65 + number) * ((1 << 23) + 1) for number in range(10)]  # the writer cuts them
     with closing(FileWriter(tmp_path / "trace.json")) as writer:
         ids = [writer.intern(text) for text in texts]
-        writer.block(Frame, {"id": list(range(20)), "text": ids})
+        writer.block(Frame, {"id": list(range(10)), "text": ids})
     written = load(tmp_path / "trace.json")
     whole = trace_of(*(Frame(number, text=text) for number, text in enumerate(texts)))
     save(whole, tmp_path / "saved.json")
 
-    assert [frame.text for frame in written.rows(Frame)] == [f"{t[: 1 << 22]}…" for t in texts]
+    assert [frame.text for frame in written.rows(Frame)] == [f"{t[: 1 << 23]}…" for t in texts]
     assert load(tmp_path / "saved.json") == whole
     for path in tmp_path.iterdir():
         assert max(map(len, path.read_bytes().splitlines())) < LONGEST

@@ -171,7 +171,7 @@ def test_when_the_budget_is_spent_whole_windows_are_left_out_and_counted(
     for window in range(50):
         writer.block(Node, {"id": [window], "name": [writer.intern(f"node {window}")]})
         push_window(writer, window)
-    writer.block(Meta, {"key": [writer.intern("exit")], "value": [writer.intern("3")]})
+    writer.block(Meta, {"key": [writer.intern("exit_code")], "value": [writer.intern("3")]})
     writer.close()
 
     trace = load(path)
@@ -181,7 +181,7 @@ def test_when_the_budget_is_spent_whole_windows_are_left_out_and_counted(
     assert trace.table(Push)["seq"].tolist() == list(range(kept * 100))
     assert [node.name for node in trace.rows(Node)] == [f"node {n}" for n in range(kept)]
     dropped = {"node": 50 - kept, "event.push": (50 - kept) * 100}
-    assert trace.meta == {"level": "engine", "exit": 3, "dropped": dropped}
+    assert trace.meta == {"level": "engine", "exit_code": 3, "dropped": dropped}
     assert not trace.truncated
     rows, pushes, nodes = sum(dropped.values()), dropped["event.push"], dropped["node"]
     note = f"dropped: {rows} rows were not recorded (event.push {pushes}, node {nodes})"

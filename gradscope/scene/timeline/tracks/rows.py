@@ -65,8 +65,7 @@ def _mapped(ids: Ids, known: dict[int, int]) -> Ids:
 
 def without_ends(trace: Trace) -> bool:
     """Whether of operations only the beginnings were recorded."""
-    absent = trace.meta.get("absent", [])
-    return isinstance(absent, list) and "op.end" in absent
+    return "op.end" in trace.meta.get("absent", ())
 
 
 def op_slices(known: Known) -> tuple[Slices, Slices]:

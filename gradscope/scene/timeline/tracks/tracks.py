@@ -201,6 +201,6 @@ def _pids(trace: Trace, strands: tuple[Strand, ...]) -> dict[int, int]:
     """The number of each process: the system's, where there is one; else from 1 by rank."""
     ranks = {strand.process for strand in strands} or {0}
     pid = trace.meta.get("pid")
-    if len(ranks) == 1 and isinstance(pid, int) and 0 < pid < 1 << 31:
+    if len(ranks) == 1 and pid is not None and 0 < pid < 1 << 31:
         return dict.fromkeys(ranks, pid)
     return {rank: place + 1 for place, rank in enumerate(sorted(ranks))}
