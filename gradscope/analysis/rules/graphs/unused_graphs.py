@@ -35,7 +35,7 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
     the evaluation runs under `torch.no_grad()`. What an evaluation holds is looked at when training
     goes on; of others, as of samples that a model draws, it is seen when nodes go, and to which of
     them no backward came. It is a note where that is one result, and not what several batches were
-    gathered in.
+    gathered in; and nothing where that is made once, as for a line that is printed after training.
 
     Bad:
         model = torch.nn.Linear(3, 1)
@@ -83,6 +83,8 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
         found = _unused(acts, same)
         if found.severity is not Severity.NOTE:
             windows += [(_last_before(began, act.t) or 0, act.t) for act in same]
+        elif len(same) == 1:
+            continue
         yield found
     if len(tasks):
         yield from _gathered(trace, graphs, windows)
@@ -105,7 +107,9 @@ def _gathered(trace: Trace, graphs: Graphs, windows: list[tuple[int, int]]) -> I
         site, others = _where(trace, graphs, same[0])
         places.setdefault(site.place, (site, [], others))[1].extend(same)
     for site, same, others in places.values():
-        yield _for_nothing(graphs, site, same, others)
+        found = _for_nothing(graphs, site, same, others)
+        if found.severity is not Severity.NOTE or len(same) > 1:
+            yield found
 
 
 def _where(trace: Trace, graphs: Graphs, stretch: Stretch) -> tuple[Site, tuple[Site, ...]]:
