@@ -33,3 +33,34 @@ def test_a_weight_before_one_that_begins_at_zero_has_no_vanishing_gradient(tmp_p
 
     assert report.checked == ("GS801",)
     assert [each.message for each in report.findings] == []
+
+
+LARGE = """
+net = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(net.parameters(), lr={lr})
+x = torch.ones(64, 8) * {scale}
+for _ in range(5):
+    optimizer.zero_grad()
+    (net(x) - x).pow(2).sum().backward()
+    optimizer.step()
+"""
+
+
+def exploding(code: str, folder: Path) -> list[str]:
+    return [each.message for each in inspect(recorded(code, folder), rules=["GS802"]).findings]
+
+
+def test_gradients_of_a_large_loss_that_falls_do_not_explode(tmp_path: Path) -> None:
+    assert exploding(LARGE.format(lr=1e-11, scale=1e4), tmp_path) == []
+
+
+def test_gradients_that_grow_from_step_to_step_do(tmp_path: Path) -> None:
+    (message,) = exploding(LARGE.format(lr=1e-2, scale=3.0), tmp_path)
+
+    assert " times since the first step" in message
+
+
+def test_so_do_those_after_which_nothing_is_finite(tmp_path: Path) -> None:
+    (message,) = exploding(LARGE.format(lr=1e3, scale=3.0), tmp_path)
+
+    assert message.endswith("and what follows is not finite")

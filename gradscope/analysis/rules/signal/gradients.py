@@ -13,9 +13,9 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at as at_, site_of
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
-from gradscope.analysis.program.numbers import Numbers, Series, Start
+from gradscope.analysis.program.numbers import Numbers, Series, Start, losses_of, rises
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, Tensor
+from gradscope.trace.schema import NONE, Deed, Place, Tensor
 from gradscope.trace.trace import Trace
 
 READS = ("op", "tensor", "op.inputs")
@@ -26,6 +26,11 @@ HUGE = 1e6
 SMALL = 0.05
 """A weight that begins so much below one over the square root of what it is given is too small."""
 GROWS, LOOP = 1e6, 8
+GROWN, WITH_LOSS = 1e3, 10.0
+"""A gradient that grows so much over steps explodes, or so much while the loss rises."""
+
+SQUARE = 1e18
+"""Of more than that the square is no number of float32, which norms and Adam need."""
 PRODUCTS = ("mm", "addmm", "bmm", "matmul", "linear", "mv", "baddbmm")
 BETWEEN = SAME_NUMBERS | {
     "relu", "tanh", "sigmoid", "gelu", "silu", "elu", "leaky_relu", "add", "dropout", "mul",
@@ -155,8 +160,10 @@ def _through(trace: Trace) -> str:
 def exploding_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients, or a state that a loop hands on, grow beyond all measure.
 
-    Said of a gradient above 1,000,000 (root mean square) that no loss scale explains, and of the
-    result of one line that grows a millionfold within a step.
+    Said of the result of one line that grows a millionfold within a step, and of a gradient above
+    1,000,000 (root mean square) that no loss scale explains and that grows: over steps, with the
+    loss, until it is not finite, or in a loop that applies one weight again and again. A gradient
+    that is as large in each step, of a loss that is a sum or has large units, is none.
 
     Bad:
         w = torch.full((3, 3), 1.5, requires_grad=True)
@@ -181,21 +188,44 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
         return
     huge = [each for each in numbers.gradients if np.isfinite(each.rms).any()
             and np.nanmax(each.rms) > HUGE]  # fmt: skip
-    if huge:
+    grows, falls = _over_steps(trace, huge)
+    rounds, weight, line = (0, NONE, Site()) if falls or _are_seen(numbers) else _looped(calls)
+    if huge and (rounds or grows):
         most = max(huge, key=lambda each: float(np.nanmax(each.rms)))
         _, site = _used(calls, most.tensor)
-        rounds, weight, line = _looped(calls)
         loop = f" is applied {rounds} times in a step{at_(line)}"
         loop = f"; {_name(trace, weight)}{loop}" if rounds else ""
         yield Found(
             message=f"Exploding gradient: that of {_name(trace, most.tensor)} (used at {site}) is "
-            f"{float(np.nanmax(most.rms)):.1g}, and {len(huge)} are above 1,000,000{loop}",
+            f"{float(np.nanmax(most.rms)):.1g}, and {len(huge)} are above 1,000,000{grows}{loop}",
             site=site,
             evidence=(most.evidence(trace),),
             why="a step along such a gradient throws the parameters far away",
             fix="clip gradients (torch.nn.utils.clip_grad_norm_), lower the scale of weights or of "
             "the data",
         )
+
+
+def _are_seen(numbers: Numbers) -> bool:
+    """Whether results of calls were looked at, so that a loop that grows would have been found."""
+    return bool((numbers.values["place"] == Place.OP_OUTPUT).any())
+
+
+def _over_steps(trace: Trace, huge: list[Series]) -> tuple[str, bool]:
+    """What says that these explode, and are not just those of a large loss; whether that falls."""
+    losses = losses_of(trace)
+    falls = len(losses) > 1 and losses[-1] < losses[0]
+    broken = bool(trace.once(Acts).of(Deed.NOT_FINITE)) or not np.isfinite(losses).all()
+    for each in huge:
+        finite = each.rms[np.isfinite(each.rms) & (each.rms > 0)]
+        grown = float(finite.max() / finite[0])
+        if grown > WITH_LOSS and (broken or len(finite) < np.count_nonzero(each.rms)):
+            return f"; it has grown {grown:,.0f} times, and what follows is not finite", falls
+        if (grown > GROWN and not falls) or (grown > WITH_LOSS and rises(losses)):
+            return f"; it has grown {grown:,.0f} times since the first step", falls
+        if finite.max() > SQUARE:
+            return "; their squares are too large for float32", falls
+    return "", falls
 
 
 def _looped(calls: Calls) -> tuple[int, int, Site]:
