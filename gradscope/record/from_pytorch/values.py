@@ -187,7 +187,8 @@ class Values:
             return
         found = self.ring.columns(rows)
         numbers = np.stack([found.min, found.max, found.mean, found.rms])
-        short = numbers.astype(np.float32)
+        with np.errstate(over="ignore"):  # such numbers stay wide
+            short = numbers.astype(np.float32)
         fits = (short[:2] == numbers[:2]) | np.isnan(numbers[:2])
         fits &= np.isfinite(short[2:]) | np.isnan(numbers[2:])
         wide = ~fits.all(axis=0)

@@ -65,6 +65,16 @@ def test_results_gradients_leaves_and_seeds_are_looked_at() -> None:
     assert (product.min, product.max, product.zero) == (y.min().item(), y.max().item(), 1)
 
 
+def test_a_double_beyond_single_precision_is_read_without_a_warning(house: House) -> None:
+    house.write(
+        "import torch\n"
+        "x = torch.full((2,), 1e300, dtype=torch.float64, requires_grad=True)\n"
+        "x.mul(2).sum().backward()\n"
+    )
+    traced = house.gradscope("trace", "-q", "--on", "torch", "--level", "values", "script.py")
+    assert traced.err == ""
+
+
 def test_a_double_is_read_whose_half_is_no_number() -> None:
     """Half of its bits, read as a number of single precision, is a signalling NaN."""
     import torch
