@@ -83,7 +83,8 @@ FORWARD: dict[str, Remedy] = {
         "the squares add up beyond the range of the dtype",
         "divide by the greatest element first, or use a wider dtype",
     ),
-    "mean": ("the mean of no elements is 0/0", "check that the tensor is not empty"),
+    "NaN mean": ("the mean of no elements is 0/0", "check that the tensor is not empty"),
+    "Inf mean": ("the sum is beyond the range of the dtype", "scale down, or use a wider dtype"),
     "acos": ("acos is only defined from −1 to 1", "clamp the argument to [−1 + eps, 1 − eps]"),
     "asin": ("asin is only defined from −1 to 1", "clamp the argument to [−1 + eps, 1 − eps]"),
     "mul": (

@@ -83,12 +83,27 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
             told_of.append(_Told(birth, place, told, [*after[places.key(birth)]]))
         else:
             cause.followed.extend((birth, *after[places.key(birth)]))
+    told_of = [*_by_line(told_of)]
     alone = all(each.found.severity is Severity.NOTE for each in told_of)
     reaches = alone and _a_loss_is_not_finite(trace)
     for each in told_of:
         given = each.birth.kind == "Inf" and each.birth.place is Place.LEAF
         one = each.folded(places)
         yield replace(one, severity=None) if reaches and given and each.birth.t <= last else one
+
+
+def _by_line(told_of: list[_Told]) -> Iterator[_Told]:
+    """One for each line and severity: the first that was seen as a birth, with the others.
+
+    Where a line has many calls, what is wrong with one of them makes others wrong, too.
+    """
+    lines: dict[Hashable, list[_Told]] = defaultdict(list)
+    for place, each in enumerate(told_of):
+        lines[each.place.site.place or place, each.found.severity].append(each)
+    for several in lines.values():
+        first = min(several, key=lambda each: each.birth.unchecked > 0)
+        others = [each for each in several if each is not first]
+        yield first.beside(others) if others else first
 
 
 def _after(
@@ -114,6 +129,7 @@ class _Told:
     place: PlaceInWords
     found: Found
     followed: list[Birth]
+    others: int = 0  # births of other calls of its line
 
     def led_to(self, birth: Birth, place: PlaceInWords, found: Found) -> bool:
         """What is born on the same line by the derivative of a function that was at its edge."""
@@ -135,9 +151,26 @@ class _Told:
         named = list(dict.fromkeys(words))
         more = len(named) - FOLLOWED
         rest = f", and {more:,} more" if more > 0 else ""
-        why = f"{self.found.why}; what followed from it: {', then '.join(named[:FOLLOWED])}{rest}"
+        cause = "these" if self.others else "it"
+        then = ", then ".join(named[:FOLLOWED])
+        why = f"{self.found.why}; what followed from {cause}: {then}{rest}"
         rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # no name of theirs
         return replace(self.found, why=why, evidence=(*self.found.evidence, *rows))
+
+    def beside(self, others: list[_Told]) -> _Told:
+        """The same, with what else was born on its line."""
+        words = [f"{each.birth.kind} {each.place.words}" for each in others]
+        named = list(dict.fromkeys(words))
+        more = len(named) - FOLLOWED
+        rest = f", and {more:,} more" if more > 0 else ""
+        why = f"{self.found.why}; also born on this line: {', '.join(named[:FOLLOWED])}{rest}"
+        rows = (row for each in others for row in each.found.evidence)
+        return replace(
+            self,
+            found=replace(self.found, why=why, evidence=(*self.found.evidence, *rows)),
+            followed=[*self.followed, *(birth for each in others for birth in each.followed)],
+            others=len(others),
+        )
 
     def _elsewhere(self, place: PlaceInWords) -> str:
         same = place.site.place == self.place.site.place

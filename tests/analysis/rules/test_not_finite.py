@@ -154,3 +154,55 @@ def test_in_a_hook_too(tmp_path: Path) -> None:
     (only,) = found(IN_A_HOOK, tmp_path)
     assert only.message.endswith(f"div at {tmp_path.name}/snippet_0.py:3 (by 0)")
     assert only.site.line == 3
+
+
+MANY_TABLES = """\
+import numpy
+tables = [torch.from_numpy(numpy.ones((4, 3))).float() for _ in range(4)]
+bounds = torch.tensor([float(len(tables))])
+limits = torch.tensor([float(bounds)])
+names = torch.tensor([float(limits)])
+scales = torch.tensor([float(names)])
+layer = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+noise = torch.randn(4, 1)
+tables[2][1, 1] = float("nan")
+for table in tables:
+    loss = (layer(table) + noise).pow(2).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    loss.item()
+"""
+
+
+def test_at_most_three_places_of_the_data_are_named_arrays_first(tmp_path: Path) -> None:
+    (only,) = found(MANY_TABLES, tmp_path)
+    _, _, places = only.why.replace(f"{tmp_path.name}/snippet_0.py:", "").partition("numbers at ")
+    assert places == "2 (from_numpy), 3 (tensor), 4 (tensor)"
+
+
+ONE_LINE = """\
+layer = torch.nn.Linear(3, 2)
+layer.bias.data.zero_()
+def cost(s, x):
+    return s.log().mean() + (1 / (s - s)).mean() + torch.acos(x + 5).mean() + (x / (s - s)).mean()
+x = layer(torch.zeros(4, 3))
+cost(torch.relu(x), x).backward()
+"""
+
+
+def test_of_all_that_is_born_on_a_line_one_finding_tells_the_first_first(tmp_path: Path) -> None:
+    (only,) = inspect(recorded(ONE_LINE, tmp_path), rules=["GS201"]).findings
+    assert only.message.startswith("Inf born in the forward call log")
+    _, _, others = only.why.partition("also born on this line: ")
+    assert others.startswith(
+        "Inf in the forward call reciprocal, NaN in the forward call acos, NaN in the forward call"
+        " div"
+    )
+
+
+def test_the_mean_of_too_large_numbers_is_not_said_to_be_of_none(tmp_path: Path) -> None:
+    program = "x = torch.full((2,), 3e38, requires_grad=True)\nx.mean().backward()\n"
+    (only,) = inspect(recorded(program, tmp_path), rules=["GS201"]).findings
+    assert "beyond the range of the dtype" in only.why

@@ -220,9 +220,9 @@ def _over_steps(trace: Trace, huge: list[Series]) -> tuple[str, bool]:
         finite = each.rms[np.isfinite(each.rms) & (each.rms > 0)]
         grown = float(finite.max() / finite[0])
         if grown > WITH_LOSS and (broken or len(finite) < np.count_nonzero(each.rms)):
-            return f"; it has grown {grown:,.0f} times, and what follows is not finite", falls
+            return f"; it has grown {grown:.2g} times, and what follows is not finite", falls
         if (grown > GROWN and not falls) or (grown > WITH_LOSS and rises(losses)):
-            return f"; it has grown {grown:,.0f} times since the first step", falls
+            return f"; it has grown {grown:.2g} times since the first step", falls
         if finite.max() > SQUARE:
             return "; their squares are too large for float32", falls
     return "", falls

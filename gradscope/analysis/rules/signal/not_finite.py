@@ -25,6 +25,18 @@ FEW = 3
 
 READ = ("item", "tolist", "numpy")
 
+OF_NUMBERS = (
+    "from_numpy", "frombuffer", "from_dlpack", "as_tensor", "asarray", "Tensor", "FloatTensor",
+    "DoubleTensor", "tensor",
+)  # fmt: skip
+"""What makes tensors of numbers: of arrays and files first, of a list last."""
+
+FINITE = frozenset((
+    "zeros", "ones", "eye", "arange", "linspace", "rand", "randn", "randint", "randperm",
+    "zeros_like", "ones_like", "rand_like", "randn_like", "one_hot",
+))  # fmt: skip
+"""What fills a tensor with numbers that are finite."""
+
 
 @rule("GS202", "non-finite-seen", Severity.ERROR, needs="engine", reads=("act",))
 def non_finite_seen(trace: Trace) -> Iterator[Found]:
@@ -236,12 +248,8 @@ def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
         why += f"; gradients were replaced by hooks: {', '.join(hooks[:FEW])}"
     sure = any(not each.of_source and each.rank == 0 for each in likely)
     if not sure and not hooks and harm.when != "before" and not (harm.backward and likely):
-        lines = [
-            f"{harm.acts.site(act)} ({act.facts.get('by')})"
-            for act in harm.acts.of(Deed.STATEMENT, Deed.CAME_IN)
-            if act.facts.get("what", "crossing") == "crossing" and harm.acts.site(act).place
-        ]
-        where = f": tensors are made of numbers at {', '.join(dict.fromkeys(lines))}" * bool(lines)
+        lines = _came_in(harm)
+        where = f": tensors are made of numbers at {', '.join(lines[:FEW])}" * bool(lines)
         why += (
             f"; or it may be in the data{where}"
             if likely
@@ -249,6 +257,28 @@ def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
             f"are too large{where}"
         )
     return why
+
+
+def _came_in(harm: _Harm) -> list[str]:
+    """Lines that make tensors of numbers, likeliest first: of that step, and of numbers from afar.
+
+    Not those that fill a tensor by themselves, nor that make parameters.
+    """
+    held = harm.trace.once(Training).held
+    acts = [act for act in harm.acts.of(Deed.STATEMENT) if act.facts.get("what") == "crossing"]
+    acts += [act for act in harm.acts.of(Deed.CAME_IN) if held.isdisjoint(act.tensors)]
+    ranked: dict[str, tuple[bool, int]] = {}
+    for act in acts:
+        by, site = str(act.facts.get("by")), harm.acts.site(act)
+        if site.place and by not in FINITE:
+            now = act.kind is Deed.CAME_IN and act.step == harm.step
+            rank = (
+                not (now and by in OF_NUMBERS),
+                OF_NUMBERS.index(by) if by in OF_NUMBERS else len(OF_NUMBERS),
+            )
+            words = f"{site} ({by})"
+            ranked[words] = min(rank, ranked.get(words, rank))
+    return sorted(ranked, key=lambda words: ranked[words])
 
 
 def _hooks(trace: Trace) -> list[str]:
