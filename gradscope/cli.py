@@ -23,7 +23,14 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     code = _run(arguments)
     if not gc.isenabled():
         gc.freeze()  # nor is it, on the way out
+    if code is ExitCode.INTERRUPTED and arguments is None:  # no script's `sys.exit(130)`
+        sys.excepthook = _said_already  # Python ends as Ctrl-C ends a process
+        raise KeyboardInterrupt
     sys.exit(code)
+
+
+def _said_already(*_: object) -> None:
+    """What Python would show is shown, or is no news."""
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import signal
-import threading
-from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
 from types import CodeType, FrameType, FunctionType
@@ -127,16 +124,14 @@ class EmptyTraceError(GradscopeError):
 
 
 # Note [What a guard holds]
-# A guard keeps faults of ours from the program. But Python runs a signal handler between any two
-# steps, so a time-out by SIGALRM may be raised inside a guard, too, and that is the program's: the
-# guard lets it through. Python gives a handler the frame that it interrupts, so a traceback with a
-# frame that has the frame before it among its variables has gone through a handler.
+# A guard keeps faults of ours from the program. A signal handler of the program may raise inside a
+# guard, too, where the signal waited no longer (record/script/handlers.py): the guard lets that
+# through. Python gives a handler the frame that it interrupts, so a traceback with a frame that has
+# the frame before it among its variables has gone through a handler.
 
 
 def is_the_programs(error: BaseException) -> bool:
     """Whether a signal handler raised this. See Note [What a guard holds]."""
-    if any(each is error for each in _LATE):
-        return True
     traceback, before, handlers = error.__traceback__, None, _handlers()
     while traceback is not None:
         frame = traceback.tb_frame
@@ -144,21 +139,6 @@ def is_the_programs(error: BaseException) -> bool:
             return True
         traceback, before = traceback.tb_next, frame
     return False
-
-
-_LATE: deque[BaseException] = deque(maxlen=8)
-"""Exceptions of the program's that are raised later than they were, and without their traceback."""
-
-
-def raise_later(error: BaseException) -> None:
-    """Raise this in the calling thread at its next step, from code that nothing may come out of.
-
-    Python can raise a class so; making one of this class gives the exception itself.
-    """
-    _LATE.append(error)
-    later = type(type(error).__name__, (BaseException,), {"__new__": lambda _: error})
-    thread = ctypes.c_ulong(threading.get_ident())
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(later))
 
 
 def _was_given(frame: FrameType, interrupted: FrameType) -> bool:

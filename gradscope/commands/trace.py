@@ -144,7 +144,7 @@ def trace(
         _say(outcome.trouble)
     if outcome.trace is not None and not quiet:
         _say_of(outcome.trace, output.with_name(outcome.trace.name), outcome.elsewhere)
-    raise typer.Exit(outcome.code)
+    raise typer.Exit(ExitCode.INTERRUPTED if outcome.interrupted else outcome.code)
 
 
 def _live(

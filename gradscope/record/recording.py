@@ -31,10 +31,11 @@ from gradscope.record.process.periodic_flush import PERIOD, Pulse
 from gradscope.record.process.ranks import this_process
 from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.exception_row import write_exception
+from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
 from gradscope.trace import schema
-from gradscope.trace.text import clean
+from gradscope.trace.text import all_clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
@@ -92,8 +93,10 @@ class Recording:
         self._claim: Claim | None = None
         self.trouble = ""  # why the trace is not whole, if it could not be written
         self.complain: Callable[[str], None] = complain  # about that
+        self.look: Callable[[], None] = lambda: None  # called now and then, by a thread of its own
         self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
         self._ends = SuddenEnds(self)
+        self._handlers = Handlers()
         self.children = Children(partial(self._put, "children"))
         self._pulse: Pulse | None = None
         self._leaving = ""  # why the step under way is left out, or what is left of it
@@ -113,15 +116,22 @@ class Recording:
             release(claim)
             raise
         self._claim = claim
+        self._handlers.watch()
         atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
         self.children.watch()
         if isinstance(self.writer, FileWriter):
             self._ends.watch()
             assert self.session is not None
-            self._pulse = Pulse(partial(self.session.flush_if_due, wait=False))
+            self._pulse = Pulse(self._beat)
             self._pulse.start()
         self._on_step(0)
         return self
+
+    def _beat(self) -> None:
+        session = self.session
+        if session is not None:
+            session.flush_if_due(wait=False)
+        self.look()
 
     def _begin(self) -> None:
         """Watch the engine."""
@@ -156,6 +166,7 @@ class Recording:
         if session is None:
             return
         self.session = None
+        self._handlers.forget()
         try:
             self._finish(session, error, ending)
         except (RecordingError, OSError) as trouble:
@@ -268,6 +279,7 @@ class Recording:
     def abandon(self) -> None:
         """Watch no longer, and write nothing: this is a child, and the trace its parent's."""
         session, self.session = self.session, None
+        self._handlers.forget()
         if session is not None:
             session.abandon()
         self._release()
@@ -372,16 +384,9 @@ class Recording:
             self._put(key, value)
 
     def _put(self, key: str, value: Any) -> None:
-        text = orjson.dumps(_clean(value)).decode()
+        text = orjson.dumps(all_clean(value)).decode()
         row = {"key": [self.writer.intern(key)], "value": [self.writer.intern(text)]}
         self.writer.block(schema.Meta, row)
-
-
-def _clean(value: Any) -> Any:
-    """The same, of text that every encoding can hold."""
-    if isinstance(value, str):
-        return clean(value)
-    return [_clean(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _leave_to_the_parent() -> None:

@@ -92,6 +92,15 @@ class Ending:
     error: BaseException | None = None  # one that nobody caught
     raised_at: str = ""  # where in gradscope it came from
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the trace says of it."""
+        facts = {"exit": self.words, "exit_code": self.code}
+        return {**facts, "raised_at": self.raised_at} if self.raised_at else facts
+
+
+BY_CTRL_C = Ending(INTERRUPTED, "interrupted (KeyboardInterrupt)")
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -102,6 +111,7 @@ class Outcome:
     trouble: str = ""  # why the trace may be incomplete
     elsewhere: str = ""  # what ran in other processes, and is not in it
     stopped: bool = False  # what --stop-on waits for was found
+    interrupted: bool = False  # by Ctrl-C
 
 
 def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: None) -> Outcome:
@@ -199,15 +209,16 @@ def _recorded(
     stopper = None if debugger is None else spare_signal()
 
     def finish(ending: Ending) -> None:
-        facts = {"exit": ending.words, "exit_code": ending.code}
-        if ending.raised_at:
-            facts["raised_at"] = ending.raised_at
-        recording.stop(ending.error, facts)
+        recording.stop(ending.error, ending.facts)
 
     def terminated(number: signal.Signals) -> None:
-        finish(Ending(128 + number, f"terminated by {number.name}"))
+        finish(_killed(number))
 
-    signals = Signals(__file__, recording.engine.in_scripts, terminated)
+    def seal(number: signal.Signals) -> None:
+        recording.seal(_killed(number).facts)
+
+    signals = Signals(__file__, recording.engine.in_scripts, terminated, seal)
+    recording.look = signals.look
     with handled(signals, stopper):
         recording.start()
         ends = partial(_stop, recording, signals, stopper)
@@ -224,7 +235,8 @@ def _recorded(
         debugger.dies(writer.path, ending.error)
     elsewhere = ran_elsewhere({"children": recording.children.groups()})
     stopped = debugger is not None and debugger.ends
-    return Outcome(ending.code, writer.path, trouble, elsewhere, stopped)
+    interrupted = ending == BY_CTRL_C
+    return Outcome(ending.code, writer.path, trouble, elsewhere, stopped, interrupted)
 
 
 def _stop(recording: Recording, signals: Signals, stopper: signal.Signals | None, by: str) -> None:
@@ -288,8 +300,12 @@ def _shown(error: BaseException) -> Ending:
     place = tracebacks.raised_at(error)
     tracebacks.show(error)
     if isinstance(error, KeyboardInterrupt):
-        return Ending(INTERRUPTED, "interrupted (KeyboardInterrupt)")
+        return BY_CTRL_C
     return Ending(1, tracebacks.described(error), error, place)
+
+
+def _killed(number: signal.Signals) -> Ending:
+    return Ending(128 + number, f"terminated by {number.name}")
 
 
 def _exited(code: object) -> Ending:

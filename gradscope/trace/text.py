@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -21,6 +21,13 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "backslashreplace").decode()
     return text
+
+
+def all_clean(value: Any) -> Any:
+    """The same of all texts in a value, however deep its lists are."""
+    if isinstance(value, str):
+        return clean(value)
+    return [all_clean(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def quoted(text: object, longest: int = 60) -> str:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol
 
+from gradscope.record.script.handlers import own_get
+
 Facts = Mapping[str, Any]
 
 _NAMES = (
@@ -97,7 +99,7 @@ class SuddenEnds:
                 recording.unseal()
 
     def _kills(self, process: int, number: int) -> Facts | None:
-        deadly = number in DEADLY and signal.getsignal(number) is signal.SIG_DFL
+        deadly = number in DEADLY and own_get(number) == signal.SIG_DFL
         if process == self._process and deadly:
             return _killed(number, "killed itself")
         return None

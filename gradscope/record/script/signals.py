@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +13,8 @@ from types import FrameType
 from typing import Any, ClassVar
 
 from gradscope.errors import ExitCode
-from gradscope.record.notes.sites import PACKAGE
+from gradscope.record.script.arrivals import Arrivals
+from gradscope.record.script.handlers import Handler, Instead, in_recorder, own_get, own_set
 from gradscope.record.script.tracebacks import is_below
 from gradscope.record.source import InScripts
 
@@ -24,8 +25,6 @@ from gradscope.record.source import InScripts
 # script, or calls one of its hooks, where the engine can say when; and the signal is sent once more
 # a millisecond later, until it finds the script's own code at work. A backward that takes longer is
 # interrupted between two steps of the function of a node, which the engine knows how to fail.
-# The recorder is on the stack of whatever a module's forward or a hook computes, too, so it is not
-# waited for longer than RECORDER.
 AGAIN, SOON, RECORDER, AT_LAST = 0.001, 0.1, 0.4, 2.0
 """Seconds: between two tries; until a node may be interrupted; until the recorder may; until
 anything of the engine may."""
@@ -34,13 +33,9 @@ TERMINATING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 
-_RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace", "watch"))  # noqa: PTH118
 
-_PASSES_ON = os.path.join(PACKAGE, "record", "process", "sudden_ends.py")  # noqa: PTH118
-"""Its functions call those of `os` and `signal` for the program; they may be interrupted."""
-
-
-Handler = Callable[[int, "FrameType | None"], None]
+FIRST = 1
+"""The process of a container that Linux sends no such signal unless it handles it."""
 
 
 class Stopped(SystemExit):
@@ -97,17 +92,30 @@ class _Waiting:
         signal.pthread_kill(thread, self._number)
 
 
+def die_of(number: int) -> None:
+    """End as a process that does nothing about this signal, whatever thread this is."""
+    with suppress(AttributeError, OSError, TypeError, ValueError):
+        ctypes.CDLL(None).signal(number, None)
+        os.kill(os.getpid(), number)
+    os._exit(128 + number)
+
+
 class Signals:
     """Handles the signals that end programs; `bottom` is the file whose frames run the script."""
 
     def __init__(
-        self, bottom: str, engine: InScripts, finish: Callable[[signal.Signals], None]
+        self,
+        bottom: str,
+        engine: InScripts,
+        finish: Callable[[signal.Signals], None],
+        seal: Callable[[signal.Signals], object],
     ) -> None:
         self._engine = engine
         self.stopped_by = ""
         self.finishing = False  # the trace is being finished: whatever comes now is too late
         self._bottom = bottom
-        self._finish = finish
+        self._finish, self._seal = finish, seal
+        self.arrivals = Arrivals()
         self._process = os.getpid()
         self._waiting: dict[int, _Waiting] = {}
 
@@ -130,11 +138,23 @@ class Signals:
         self.finishing = True
         try:
             self._finish(signal.Signals(number))
-            for stream in (sys.stdout, sys.stderr):
-                with suppress(OSError, RuntimeError, ValueError, AttributeError):
-                    stream.flush()
         finally:
-            os._exit(128 + number)
+            die_of(number)
+
+    def look(self) -> None:
+        """End in the place of a main thread that does not get to a signal: now and then called.
+
+        Python handles signals between two steps, and a wait for another rank is one step.
+        """
+        for number in self.arrivals.overdue(TERMINATING):
+            if self.finishing or getattr(own_get(number), "handler", None) != self.terminate:
+                continue
+            self.finishing = True
+            what = signal.Signals(number)
+            sealing = threading.Thread(target=self._seal, args=(what,), daemon=True)
+            sealing.start()
+            sealing.join(AT_LAST)
+            die_of(number)
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """Somebody, or what --stop-on waits for, ends the script, as `sys.exit` does."""
@@ -165,6 +185,8 @@ class Signals:
 
 def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: float) -> bool:
     """Whether a signal that finds the program here may interrupt it, after so many seconds."""
+    if in_recorder(frame):
+        return waited > RECORDER
     at_work = in_node = False
     evaluate, runs = engine.nodes_run_in
     innermost, called = True, ""
@@ -172,8 +194,6 @@ def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: 
         code = frame.f_code
         if code.co_filename == bottom:
             break
-        if code.co_filename.startswith(_RECORDER) and code.co_filename != _PASSES_ON:
-            return waited > RECORDER
         if innermost and code.co_filename.startswith(engine.files):
             at_work = True
             in_node = in_node or (code.co_filename.startswith(evaluate) and called in runs)
@@ -190,22 +210,27 @@ def handled(signals: Signals, stopper: signal.Signals | None = None) -> Iterator
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before: dict[signal.Signals, Any] = {}
+    before: dict[int, Any] = {}
+
+    def handle(number: int, handler: Handler) -> None:
+        before[number] = own_set(number, Instead(own_get(number), handler))
+
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, signals.interrupt)
+        handle(signal.SIGINT, signals.interrupt)
     for number in TERMINATING:
-        if signal.getsignal(number) == signal.SIG_DFL:
-            before[number] = signal.signal(number, signals.terminate)
+        if signal.getsignal(number) == signal.SIG_DFL and os.getpid() != FIRST:
+            handle(number, signals.terminate)
     if stopper is not None:
-        before[stopper] = signal.signal(stopper, signals.stop)
+        handle(stopper, signals.stop)
     _Handled.before = before
     _Handled.watch_forks()
     try:
-        yield
+        with signals.arrivals:
+            yield
     finally:
         _Handled.before = {}
         for number, usual in before.items():
-            signal.signal(number, usual)
+            own_set(number, usual)
 
 
 class _Handled:
@@ -216,7 +241,7 @@ class _Handled:
     its parent may never get there.
     """
 
-    before: ClassVar[dict[signal.Signals, Any]] = {}
+    before: ClassVar[dict[int, Any]] = {}
     watching = False
 
     @classmethod
@@ -228,5 +253,5 @@ class _Handled:
     @classmethod
     def in_child(cls) -> None:
         for number, usual in cls.before.items():
-            if isinstance(getattr(signal.getsignal(number), "__self__", None), Signals):
-                signal.signal(number, usual)  # else the script handles it by now
+            if isinstance(own_get(number), Instead):
+                own_set(number, usual)  # else the script handles it by now

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.errors import is_the_programs, raise_later
 from gradscope.machine_code.callables import NONE, ONE, Callables
 from gradscope.machine_code.interpreter import (
     MONOTONIC,
@@ -275,19 +274,13 @@ class Maker:
         _state[1] = asked_for
 
     def _asked(self) -> int:
-        """Where a node is made; machine code calls this, so nothing may be raised here."""
-        try:
-            found = self._making.asks(sys._getframe().f_back)  # None: a thread of PyTorch's own
-            if found is None:
-                return 0
-            state, place, line = found
-            self._here(state)
-            return place * (1 << 32) + line + 1
-        except BaseException as error:
-            if not is_the_programs(error):
-                raise
-            raise_later(error)
+        """Where a node is made; machine code calls this, and counts what is raised."""
+        found = self._making.asks(sys._getframe().f_back)  # None: a thread of PyTorch's own
+        if found is None:
             return 0
+        state, place, line = found
+        self._here(state)
+        return place * (1 << 32) + line + 1
 
     def unmet(self) -> Ints:
         """The records of nodes that are there, and that no walk has met."""

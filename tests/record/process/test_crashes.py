@@ -109,12 +109,35 @@ def test_asked_to_terminate_the_trace_is_finished_first(
     ran = signalled(house, number, after)
 
     trace = house.recorded()
-    assert ran == Ran(128 + number, "", "")
+    assert ran == Ran(-number, "", "")
     assert trace.notes == ()
     assert (trace.meta["exit"], trace.meta["exit_code"]) == (
         f"terminated by {number.name}",
         128 + number,
     )
+    assert house.violations() == []
+
+
+WAITS = """
+import ctypes
+import torch
+torch.ones(2, requires_grad=True).sum().backward()
+lock = ctypes.CDLL(None).pthread_mutex_lock
+mutex = ctypes.create_string_buffer(64)
+lock(mutex)
+print("ready", flush=True)
+lock(mutex)
+"""
+
+
+def test_a_program_can_be_terminated_in_a_wait_without_end(house: House) -> None:
+    """As in a call that waits for another rank: Python's handlers never run again."""
+    process = started(house, script=WAITS)
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(LONG) == -signal.SIGTERM
+    assert house.recorded().meta["exit"] == "terminated by SIGTERM"
+    assert len(house.recorded().table(GraphTask)) == 1
     assert house.violations() == []
 
 
@@ -128,7 +151,7 @@ def test_ctrl_c_at_any_moment_leaves_a_whole_trace(house: House, after: float) -
     trace = house.recorded()
     lines = ran.err.splitlines()
     assert (ran.code, lines[0], lines[-1]) == (
-        130,
+        -signal.SIGINT,
         "Traceback (most recent call last):",
         "KeyboardInterrupt",
     )
@@ -157,7 +180,7 @@ print("never")
     out, err = process.communicate(timeout=LONG)
 
     trace = house.recorded()
-    assert (process.returncode, out) == (130, "")
+    assert (process.returncode, out) == (-signal.SIGINT, "")
     said = [line for line in err.splitlines() if set(line) - set(" ~^")]  # newer Pythons underline
     assert said[-3:] == [
         f'  File "{house.folder}/script.py", line 8, in <module>',
@@ -233,7 +256,7 @@ y.sum().backward()
     [
         ("raise ValueError('no')", 1, "ValueError: no", "ValueError: no"),
         ("sys.exit(4)", 4, "SystemExit: 4", ""),
-        ("raise KeyboardInterrupt", 130, "KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise KeyboardInterrupt", -signal.SIGINT, "KeyboardInterrupt", "KeyboardInterrupt"),
         ("return [1]()", 1, "TypeError: 'list' object is not callable", None),
     ],
 )

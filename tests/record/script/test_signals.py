@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,6 @@ print("went on")
 
     ran = house.trace("script.py")
 
-    assert (ran.code, ran.out) == (143, "interrupted\ninterrupted\n")
+    assert (ran.code, ran.out) == (-signal.SIGTERM, "interrupted\ninterrupted\n")
     assert house.recorded().meta["exit"] == "terminated by SIGTERM"
     assert house.violations() == []

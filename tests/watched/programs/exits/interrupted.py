@@ -1,5 +1,4 @@
 """Ends by a KeyboardInterrupt that nobody catches, as after Ctrl-C."""
-# slow
 
 import os
 import signal

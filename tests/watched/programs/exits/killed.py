@@ -1,5 +1,4 @@
 """Ends by SIGTERM with no handler, as a scheduler ends a job."""
-# slow
 
 import os
 import signal

@@ -1,5 +1,4 @@
 """A time limit by SIGALRM: its handler raises in the middle of training, many times."""
-# slow
 
 import signal
 

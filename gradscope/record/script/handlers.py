@@ -1,0 +1,170 @@
+"""Signal handlers of the program: they find it in its own code, never in the middle of a note.
+
+# Note [When a handler runs]
+Python runs a handler between any two of its steps, so also inside gradscope's own code. What the
+handler raises there, such as a time-out by SIGALRM, would leave a note half taken, and could be
+lost in a guard that holds faults of ours. So each handler is set inside a `Waits`, which sends the
+signal once more while code of ours is innermost: Python asks for signals again a few steps later.
+The program sees its own handler wherever it asks for it.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import _thread
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+from gradscope.errors import leave_no_frame
+from gradscope.record.notes.sites import PACKAGE
+from gradscope.record.script.arrivals import Arrivals, Wakes
+from gradscope.record.script.tracebacks import is_below
+from gradscope.watch.in_place.standing_in import HERE, Replaced
+
+LONGEST, AT_LAST = 0.4, 60.0
+"""Seconds that a signal waits for our own code at most; and what its handler has raised."""
+
+_RECORDER = tuple(
+    os.path.join(PACKAGE, room, "")  # noqa: PTH118
+    for room in ("machine_code", "record", "trace", "watch")
+)
+
+_PASSES_ON = tuple(
+    os.path.join(PACKAGE, "record", *place)  # noqa: PTH118
+    for place in (("script", ""), ("run_script.py",), ("process", "sudden_ends.py"))
+)
+"""These take no notes: they run the script, and what the script asks of `os` and `signal`."""
+
+_GENERATED = ("gradscope.", "namedtuple_")
+"""Methods of dataclasses and named tuples are of no file, and of these modules."""
+
+Handler = Callable[[int, "FrameType | None"], object]
+
+
+def in_recorder(frame: FrameType | None) -> bool:
+    """Whether our own code runs here, or the standard library or NumPy for it."""
+    if HERE.ours:
+        return True
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PASSES_ON):
+            name = str(frame.f_globals.get("__name__"))
+            if file.startswith(_RECORDER) or (file == "<string>" and name.startswith(_GENERATED)):
+                return True
+            if not is_below(frame.f_code):
+                return False
+        frame = frame.f_back
+    return False
+
+
+class Instead:
+    """A handler that is set in the place of `known`, which the program sees."""
+
+    def __init__(self, known: Any, handler: Handler) -> None:
+        self.known = known
+        self.handler = handler
+
+    def __call__(self, number: int, frame: FrameType | None) -> object:
+        Arrivals.heard[number] = time.monotonic()
+        return self.handler(number, frame)
+
+
+class Waits(Instead):
+    """A handler of the program's, which waits while code of ours is at work."""
+
+    def __init__(self, number: int, handler: Handler) -> None:
+        super().__init__(handler, handler)
+        # Python drops what a handler returns when none of the handler's steps is left, so that the
+        # signal does not find the handler itself.
+        again = staticmethod(partial(_thread.interrupt_main, number))  # type: ignore[arg-type]
+        self._comes_again: type = type("Dropped", (), {"__slots__": (), "__del__": again})
+        self._since: float | None = None  # when the signal came that waits
+        self._raised: BaseException | None = None  # by the handler, in the middle of our code
+
+    def __call__(self, number: int, frame: FrameType | None) -> object:
+        Arrivals.heard[number] = now = time.monotonic()
+        waited = now - (self._since or now)
+        in_ours = in_recorder(frame) and not Wakes.another
+        if in_ours and waited < LONGEST:
+            return self._later(now)
+        if self._raised is None:
+            try:
+                self.handler(number, frame)
+            except BaseException as error:
+                leave_no_frame(error)
+                if not in_ours:
+                    self._since = None
+                    raise
+                self._raised = error
+        raised = self._raised
+        if raised is not None and in_ours and waited < AT_LAST:
+            return self._later(now)
+        self._since = self._raised = None
+        if raised is not None:
+            raise raised
+        return None
+
+    def _later(self, now: float) -> object:
+        self._since = self._since or now
+        return self._comes_again()
+
+
+class Handlers:
+    """While `watch` holds, handlers are set inside a `Waits`, and the program sees its own."""
+
+    def __init__(self) -> None:
+        self._replaced = Replaced()
+        self._ours: dict[int, Instead] = {}  # what gradscope handles itself
+
+    def watch(self) -> None:
+        """From now on; nothing happens in a thread that may not set handlers."""
+        if not _may_set() or self._replaced.there:
+            return
+        for number in _signal.valid_signals():
+            handler = own_get(number)
+            if isinstance(handler, Instead):
+                self._ours[number] = handler
+            elif callable(handler):
+                own_set(number, Waits(number, handler))
+        self._replaced.put(_signal, "signal", self._set)
+        self._replaced.put(_signal, "getsignal", self._get)
+        Wakes.begin()
+        for module in (signal, _signal):
+            self._replaced.put(module, "set_wakeup_fd", Wakes.set)
+
+    def forget(self) -> None:
+        """Set them as the program knows them."""
+        self._replaced.take_back()
+        for number in _signal.valid_signals() if _may_set() else ():
+            handler = own_get(number)
+            if isinstance(handler, Waits):
+                own_set(number, handler.known)
+
+    def _set(self, number: Any, handler: Any) -> Any:
+        ours = self._ours.get(number)
+        if ours is not None and handler == ours.known:
+            handler = ours
+        elif callable(handler):
+            handler = Waits(number, handler)
+        return _known(own_set(number, handler))
+
+    def _get(self, number: Any) -> Any:
+        return _known(own_get(number))
+
+
+def _known(handler: Any) -> Any:
+    """The handler as the program knows it."""
+    return handler.known if isinstance(handler, Instead) else handler
+
+
+def _may_set() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+own_set, own_get = _signal.signal, _signal.getsignal

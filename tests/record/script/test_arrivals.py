@@ -1,0 +1,86 @@
+"""Signals that come while the main thread is in one long step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from gradscope.record.script import arrivals as arrivals_module
+from gradscope.record.script.arrivals import Arrivals, Wakes
+from gradscope.record.script.handlers import Handlers
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux says who was signalled")
+
+
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(arrivals_module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def arrivals() -> Iterator[Arrivals]:
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    with Arrivals() as there:
+        yield there
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_is_overdue_that_no_handler_was_called_for(
+    arrivals: Arrivals, clock: Clock
+) -> None:
+    signal.raise_signal(signal.SIGUSR1)
+
+    assert arrivals.overdue([signal.SIGUSR1]) == []
+    clock.now += 1
+    assert arrivals.overdue([signal.SIGUSR1]) == [signal.SIGUSR1]
+    Arrivals.heard[signal.SIGUSR1] = clock.now
+    assert arrivals.overdue([signal.SIGUSR1]) == []
+
+
+def test_a_signal_of_a_forked_child_is_none_of_ours(arrivals: Arrivals, clock: Clock) -> None:
+    child = os.fork()
+    if child == 0:
+        signal.raise_signal(signal.SIGUSR1)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    assert arrivals.overdue([signal.SIGUSR1]) == []
+    clock.now += 1
+    assert arrivals.overdue([signal.SIGUSR1]) == []
+
+
+@pytest.mark.usefixtures("arrivals")
+def test_an_event_loop_finds_no_descriptor_but_its_own() -> None:
+    handlers = Handlers()
+    handlers.watch()
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    try:
+        assert signal.set_wakeup_fd(write) == -1
+        assert _another()
+        signal.raise_signal(signal.SIGUSR1)
+        assert os.read(read, 10) == bytes([signal.SIGUSR1])
+        assert signal.set_wakeup_fd(-1) == write
+        assert not _another()
+        assert signal.set_wakeup_fd(-1) == -1
+    finally:
+        handlers.forget()
+        os.close(read)
+        os.close(write)
+
+
+def _another() -> bool:
+    return Wakes.another
