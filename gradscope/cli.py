@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     code = _run(arguments)
     if not gc.isenabled():
         gc.freeze()  # nor is it, on the way out
-    if code is ExitCode.INTERRUPTED and arguments is None:  # no script's `sys.exit(130)`
+    if code is ExitCode.INTERRUPTED and arguments is None:  # not sys.exit of a script
         sys.excepthook = _said_already  # Python ends as Ctrl-C ends a process
         raise KeyboardInterrupt
     sys.exit(code)

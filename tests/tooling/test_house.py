@@ -58,7 +58,7 @@ CATCHES_EVERYTHING = frozenset(
         "debug/live/commands.py",  # what somebody has typed, and is shown
         "debug/live/console.py",  # likewise
         "debug/live/trial.py",  # a hook of the program, in what is tried
-        "watch/native/creation.py",  # what a signal handler raised there is raised later
+        "record/script/handlers.py",  # what a signal handler raised in our code is raised after it
         "debug/dap/server.py",  # nonsense of a client, or a fault of ours: its session goes on
         "callbacks/training.py",  # a fault of ours, which must not reach the training
         "record/script/exits.py",  # what a script wants done at its end
