@@ -54,7 +54,11 @@ class OfPrograms:
         self._stand_ins.replace(warnings, "_showwarnmsg_impl", self._warning(own))
         generator = self._torch.Generator
         kept = StandIn(generator, "set_state", _kept_by("set_state"), before=True)
-        self._stand_ins.put((StandIn(generator, "manual_seed", _generator_seeded), kept))
+        before = generator.initial_seed
+        seeded = StandIn(
+            generator, "manual_seed", _generator_seeded, look=lambda given, _: before(given[0])
+        )
+        self._stand_ins.put((seeded, kept))
 
     def _functions(self) -> Iterator[StandIn]:
         torch = self._torch
@@ -69,7 +73,7 @@ class OfPrograms:
         checkpoint = getattr(torch.utils, "checkpoint", None)  # old versions import it when asked
         if checkpoint is not None:
             yield StandIn(checkpoint, "checkpoint", _checkpointed(drawn), look=drawn)
-        yield StandIn(torch, "manual_seed", _seeded)
+        yield StandIn(torch, "manual_seed", _seeded, inside=True)
         yield StandIn(random, "seed", _seeded_of("random"))
         yield StandIn(np.random, "seed", _seeded_of("numpy"))
         yield StandIn(torch, "set_rng_state", _kept_by("set_rng_state"), before=True)
@@ -219,9 +223,22 @@ def _checkpointed(states: Callable[..., dict[str, Any]]) -> Tell:
     return tell
 
 
+DYNAMO = "torch/_compile.py", "torch/_dynamo/eval_frame.py"
+"""What PyTorch's compiler, once it is imported, puts around `torch.manual_seed`."""
+
+
 def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
-    seed = asked(given, more, 0, "seed")
-    acts.note(Deed.SEED, frame, seed=seed if isinstance(seed, int) else None)
+    around: FrameType | None = frame
+    while around is not None and around.f_code.co_filename.endswith(DYNAMO):
+        around = around.f_back
+    program = None if around is None else acts.caller(around)
+    if program is not None:
+        seed = asked(given, more, 0, "seed")
+        acts.note(Deed.SEED, program, seed=seed if isinstance(seed, int) else None)
+
+
+NEW_SEED = 67280421310721
+"""The seed of a generator that nobody has seeded: c10::detail's default_rng_seed_val."""
 
 
 def _seeded_of(whose: str) -> Tell:
@@ -233,11 +250,12 @@ def _seeded_of(whose: str) -> Tell:
 
 
 def _generator_seeded(
-    acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
+    acts: Acts, frame: FrameType, told: Any, given: tuple[Any, ...], more: Any
 ) -> None:
-    seed = asked(given, more, 1, "seed")
+    seed, (before, _) = asked(given, more, 1, "seed"), told
     seed = seed if isinstance(seed, int) else None
-    acts.note(Deed.SEED, frame, seed=seed, of_="generator")
+    again = {"again": True} if before not in (None, NEW_SEED) else {}
+    acts.note(Deed.SEED, frame, seed=seed, of_="generator", **again)
 
 
 def _kept_by(name: str) -> Tell:

@@ -81,7 +81,8 @@ class Deed(StrEnum):
     CHECKPOINT = "checkpoint"  # reentrant, keeps_random; random: as of STEP, before it; drew: whose
     # random numbers its forward took (torch, random, numpy)
     SEED = "seed"  # seed; of_: whose generator, if not the engine's: random, numpy, or generator
-    # (one that the program made); by: what brings back, or keeps, the state of before
+    # (one that the program made; again: it had a seed before); by: what brings back, or keeps, the
+    # state of before
     COPIED = "copied"  # what: the type of what was copied
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation, error (of a second backward: graphs of former steps); many tensors, of so many

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import inspect
 from gradscope.trace.schema import Act
 from tests.record.acts.test_acts import lines
@@ -18,9 +19,11 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 def noise():
     return torch.randn(3, 2, generator=torch.Generator().manual_seed(5))
 
+kept = torch.Generator()
 for _ in range(3):
     optimizer.zero_grad()
-    net(noise()).pow(2).mean().backward()
+    kept.manual_seed(6)
+    net(noise() + torch.randn(3, 2, generator=kept)).pow(2).mean().backward()
     optimizer.step()
 other = torch.Generator().manual_seed(7)
 print(isinstance(other, torch.Generator), other.initial_seed())
@@ -36,11 +39,36 @@ def test_a_generator_seeded_again_in_each_step_is_told_and_named(house: House, e
     trace = house.recorded()
     seeds = [row for row in trace.rows(Act) if row.kind == "seed"]
     assert [json.loads(row.facts) for row in seeds] == [
-        *[{"seed": 5, "of_": "generator"}] * 3, {"seed": 7, "of_": "generator"},
+        {"seed": 6, "of_": "generator"}, {"seed": 5, "of_": "generator"},
+        *[{"seed": 6, "of_": "generator", "again": True}, {"seed": 5, "of_": "generator"}] * 2,
+        {"seed": 7, "of_": "generator"},
     ]  # fmt: skip
-    assert [lines(trace, row.stack)[0] for row in seeds] == [6, 6, 6, 12]
+    assert [lines(trace, row.stack)[0] for row in seeds] == [11, 6, 11, 6, 11, 6, 14]
     assert ran.out == "True 7\n"
-    assert [(each.slug, each.site.line) for each in inspect(trace).findings] == [("reseeded", 6)]
+    assert [(each.slug, each.site.line, each.severity) for each in inspect(trace).findings] == [
+        ("reseeded", 11, Severity.WARNING),
+        ("reseeded", 6, Severity.NOTE),  # each one is new, and may be for numbers that stay
+    ]
+
+
+LATE = """import torch
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    torch.manual_seed(0)
+print(torch.manual_seed.__name__)
+"""
+
+
+@pytest.mark.torch
+def test_seeds_are_told_when_pytorchs_compiler_was_imported_since(house: House) -> None:
+    house.write(LATE)
+
+    ran = house.trace("--on", "torch", "script.py")
+
+    assert ran.out == "manual_seed\n"
+    seeds = [row for row in house.recorded().rows(Act) if row.kind == "seed"]
+    assert [lines(house.recorded(), row.stack)[0] for row in seeds] == [5, 5]
 
 
 DRAWS = """import torch

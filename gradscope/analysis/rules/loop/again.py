@@ -91,7 +91,8 @@ def reseeded(trace: Trace) -> Iterator[Found]:
 
     Noise, dropout masks and the order of data are then the same in every epoch. Not meant are
     runs that are to be compared, each with an optimizer of its own, what `fork_rng` encloses, and
-    lines that set several seeds: the number of an item, so that it is the same in each epoch.
+    lines that set several seeds: the number of an item, so that it is the same in each epoch. It
+    is a note where a generator is made anew and seeded: it may be for one matrix that stays as is.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -131,20 +132,24 @@ def reseeded(trace: Trace) -> Iterator[Found]:
             continue
         site = loop.acts.site(acts[0])
         own = acts[0].facts.get("of_") == "generator"
+        anew = own and not any(act.facts.get("again") for act in acts)
+        is_note = anew or _is_in_evaluation(loop, acts[0], own=own)
         of = " of a torch.Generator" if own else ""
         yield Found(
             message=f"the same seed is set again and again: manual_seed({seed}){of}{at(site)} was "
             f"called {len(acts)} times while one training went on",
             site=site,
             evidence=(Evidence("act", acts[0].id), Evidence("act", acts[-1].id)),
-            why="after each of them the same random numbers are drawn again: the same noise, "
+            why="each is a generator of its own, which draws the same numbers again"
+            if anew
+            else "after each of them the same random numbers are drawn again: the same noise, "
             "dropout masks and order of data",
             fix="make and seed the generator once, before the loop, and draw on from it"
             if own
             else "set it once, before the loop, or another one each time: "
             f"`torch.manual_seed({seed} + epoch)`",
             certainty=Certainty.SUSPECTED,
-            severity=Severity.NOTE if _is_in_evaluation(loop, acts[0], own=own) else None,
+            severity=Severity.NOTE if is_note else None,
         )
 
 
