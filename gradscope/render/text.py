@@ -11,11 +11,16 @@ import re
 
 from gradscope.trace.text import visible
 
-__all__ = ["visible", "visible_json"]
+__all__ = ["visible", "visible_json", "visible_lines"]
 
 HIDDEN_IN_JSON = re.compile(
-    "[\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    "[\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffe\uffff]"
 )
+
+
+def visible_lines(text: str) -> str:
+    """The text with its line breaks, and all else that cannot be seen written out."""
+    return "\n".join(visible(line, len(line)) for line in text.split("\n"))
 
 
 def visible_json(text: str) -> str:

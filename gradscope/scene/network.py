@@ -259,7 +259,7 @@ def _saved(trace: Trace, scope: Scope) -> Ids:
 def _devices(scope: Scope) -> list[str]:
     """Where the first gradient that each node takes lies."""
     trace = scope.trace
-    names = {row.id: row.name for row in trace.rows(Device)}
+    names = {row.id: shown(row.name) for row in trace.rows(Device)}
     inputs = trace.table(Node).ragged("inputs").take(scope.positions)
     tensors = trace.table(Tensor)
     found = [""] * len(scope.ids)

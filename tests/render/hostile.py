@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Accumulate,
+    Device,
     Edge,
     Error,
     Frame,
@@ -66,7 +67,8 @@ def named(name: str) -> Trace:
         Stack(0, 0),
         Thread(0, name),
         Module(0, name, name),
-        Tensor(0, shape=(2,), dtype=name, name=name, leaf=True),
+        Device(0, name),
+        Tensor(0, shape=(2,), dtype=name, name=name, device=0, leaf=True),
         Node(0, name, inputs=(0,), module=0, stack=0),
         Node(1, "AccumulateGrad", inputs=(0,)),
         Node(2, name, inputs=(0,), task=0),

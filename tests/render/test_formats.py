@@ -75,6 +75,24 @@ def test_a_format_is_called_what_its_module_is(name: str) -> None:
     assert format.description
 
 
+ALL = GraphOptions(everything=True)
+TEXTS = sorted({*format_names()} - {"pdf", "perfetto", "png", "tensorboard"})
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+
+
+@pytest.mark.parametrize("called", [name for name in NAMES if UNSEEN.search(name)])
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_text_of_a_format_holds_what_cannot_be_seen(name: str, called: str) -> None:
+    format = format_called(name)
+
+    trace, is_picture = named(called), format.takes == "picture"
+    scene = graph_scene(trace, BOTH) if is_picture else whole_scene(trace, ALL, format.takes)
+
+    content = format.write(scene, LIGHT).content
+
+    assert not UNSEEN.search(content.decode())
+
+
 @pytest.mark.parametrize("name", format_names())
 def test_every_format_writes_the_same_bytes_twice_whatever_a_program_names(name: str) -> None:
     format = format_called(name)

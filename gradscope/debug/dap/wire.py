@@ -8,6 +8,8 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, BinaryIO
 
+from gradscope.render.text import visible_lines
+
 LONGEST = 1 << 26
 """No message of an editor is longer."""
 
@@ -24,6 +26,21 @@ def framed(seq: int, message: dict[str, Any]) -> bytes:
     """A message with its number, as it is sent."""
     body = json.dumps({"seq": seq, **message}).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+AS_THEY_ARE = ("path", "arguments")
+"""What is no text to read: a file's name, and what is asked of a script's own debugger."""
+
+
+def shown(value: Any) -> Any:
+    """The same for an editor, which may show a program's names as they are: all visible."""
+    if isinstance(value, str):
+        return visible_lines(value)
+    if isinstance(value, list):
+        return [shown(each) for each in value]
+    if not isinstance(value, dict) or value.get("category") in ("stdout", "stderr"):
+        return value  # what a program prints is its own
+    return {key: each if key in AS_THEY_ARE else shown(each) for key, each in value.items()}
 
 
 class Wire:
@@ -81,7 +98,7 @@ class Wire:
             return
         with self._lock:
             self._seq += 1
-            self._writes.write(framed(self._seq, message))
+            self._writes.write(framed(self._seq, shown(message)))
             self._writes.flush()
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import gradscope.runtime as torch
 from gradscope.debug.dap.server import serve
 from gradscope.debug.dap.wire import Wire
 from gradscope.record.recorder import record
+from gradscope.trace.load_save import save
+from tests.render.hostile import named
 
 HERE = str(Path(__file__).absolute())
 
@@ -92,7 +95,7 @@ def test_a_session_begins_at_the_first_moment(talk: Talk) -> None:
 
 
 def test_breakpoints_of_all_kinds_stop_on_and_back(talk: Talk) -> None:
-    line = 34  # of the multiplication
+    line = 37  # of the multiplication
     told = talk(
         ("setBreakpoints", {"source": {"path": HERE}, "breakpoints": [{"line": line}]}),
         ("setFunctionBreakpoints", {"breakpoints": [{"name": "hook doubled"}, {"name": "boo"}]}),
@@ -118,7 +121,7 @@ def test_breakpoints_of_all_kinds_stop_on_and_back(talk: Talk) -> None:
 
 
 def test_conditions_and_counts_and_lines_without_a_call(talk: Talk) -> None:
-    asked = [{"line": 34, "hitCondition": "9"}, {"line": 36, "condition": "took > 100s"}]
+    asked = [{"line": 37, "hitCondition": "9"}, {"line": 39, "condition": "took > 100s"}]
     told = talk(
         ("setBreakpoints", {"source": {"path": HERE}, "breakpoints": asked}),
         ("setBreakpoints", {"source": {"path": "/else/where.py"}, "breakpoints": [{"line": 1}]}),
@@ -321,3 +324,44 @@ def test_that_a_trace_was_cut_off_is_said(tmp_path: Path, file: str, talk: Talk)
     said = [each["body"]["output"] for each in told if each.get("event") == "output"]
     assert ["truncated" in each for each in said] == [True]
     assert stops(told)[-1]["text"] == "the end of the trace"
+
+
+UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
+
+
+def texts(value: object) -> Iterator[str]:
+    """All texts in a message, but the names of files."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from () if key == "path" else texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+
+
+def test_no_text_of_a_trace_hides_in_an_editor(talk: Talk, tmp_path: Path) -> None:
+    name, seen = "\x1b]0;title\x07\u202eevil", r"\x1b]0;title\x07\u202eevil"
+    path = tmp_path / "trace.json"
+    save(named(name), path)
+
+    told = talk(
+        ("launch", {"program": str(path), "at": "5"}),
+        ("threads", {}),
+        ("stackTrace", {"threadId": 1}),
+        ("scopes", {"frameId": 1}),
+        ("variables", {"variablesReference": 1}),
+        ("evaluate", {"expression": "node 0"}),
+        ("evaluate", {"expression": name, "context": "hover"}),
+        ("loadedSources", {}),
+        ("source", {"sourceReference": 1}),
+        ("next", {}),
+        launched=False,
+    )
+
+    assert answers(told, "threads") == [{"threads": [{"id": 1, "name": seen}]}]
+    (stack,) = answers(told, "stackTrace")
+    source = stack["stackFrames"][0]["source"]
+    assert (source["name"], source["path"]) == (seen, name)
+    assert [text for text in texts(told) if UNSEEN.search(text)] == []
