@@ -112,7 +112,7 @@ def grad_story(trace: Trace, tensor: int) -> GradStory:
     happened = sorted((*told.of_engine(), *told.of_program()), key=lambda each: each.t)
     if trace.meta.get("level") != "graph":
         happened = [*_passed_over(happened)]
-    brought = {each.backward for each in happened if each.part in _ARRIVALS}
+    brought = {e.backward for e in happened if e.part in _ARRIVALS and e.how != UNDEFINED}
     return GradStory(
         tensor=tensor,
         title=trace.once(Training).title(tensor),
@@ -127,10 +127,8 @@ def grad_story(trace: Trace, tensor: int) -> GradStory:
 
 _ARRIVALS = (Part.BEGAN, Part.SENT, Part.KEPT, Part.RETURNED)
 _ENDS = (Part.STEPPED, Part.SKIPPED)
-
-
-PASSED_OVER = "passed over"
-"""How a step goes that finds None in `.grad`."""
+UNDEFINED, PASSED_OVER = "undefined", "passed over"
+"""How a node sends that returns None for it, and how a step goes that finds None in `.grad`."""
 
 
 def _passed_over(happened: list[Happening]) -> Iterator[Happening]:
@@ -263,7 +261,8 @@ class _Told:
             if self._edges.get((event.source, event.index)) not in self._places(node):
                 return None
             look = self._norm(Place.NODE_OUTPUT, event.source, event.index, event.task)
-            return self._sent(event.source, event.t, number, *look)
+            how = "" if event.task in self._arrived else UNDEFINED
+            return replace(self._sent(event.source, event.t, number, *look), how=how)
         if isinstance(event, BufferAdded):
             norm, bad = self._norm(Place.BUFFER, node, event.input_nr, event.task)
             how = "in place" if event.in_place else "into a new one"
@@ -317,6 +316,13 @@ class _Told:
         """Which inputs of a node are this tensor."""
         inputs = self._rows[node].inputs
         return {place for place, each in enumerate(inputs) if each == self.tensor}
+
+    @cached_property
+    def _arrived(self) -> set[int]:
+        """Backwards that left a gradient there, or of which it is not known."""
+        kept = {e.task for e in self.trace.events(Accumulate, Capture) if e.node in self._rows}
+        tasks = self.trace.rows(GraphTask)
+        return kept | {e.id for e in tasks if not (self.leaf and e.accumulate_grad) or e.error}
 
     @cached_property
     def _how_is_known(self) -> bool:

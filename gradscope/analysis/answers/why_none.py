@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Accumulate, Deed, GraphTask, Module, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Deed,
+    GraphTask,
+    Module,
+    Node,
+    NodeBegin,
+    Tensor,
+)
 from gradscope.trace.trace import Trace
 
 CLEARED = (Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED)
@@ -70,6 +82,17 @@ def gradient_of(trace: Trace, tensor: int) -> Gradient:
 def _brought(trace: Trace, tensor: int) -> int:
     events = trace.table(Accumulate)
     return len(distinct(events["task"][events["tensor"] == tensor]))
+
+
+def _came(trace: Trace, tensor: int) -> int:
+    """How many backwards ran the node that fills its .grad."""
+    nodes, begun = trace.table(Node), trace.table(NodeBegin)
+    name = next(
+        (n for n in distinct(nodes["name"]).tolist() if trace.text(n) == ACCUMULATE_GRAD), 0
+    )
+    fills = nodes["name"] == name
+    fills[fills] = [row.inputs == (tensor,) for row in nodes.take(np.flatnonzero(fills))]
+    return len(distinct(begun["task"][np.isin(begun["node"], nodes["id"][fills])]))
 
 
 class _Story:
@@ -145,6 +168,11 @@ def _answer(trace: Trace, tensor: int, story: Gradient) -> str:
         )
     if story.brought:
         return _of_brought(story)
+    if came := _came(trace, tensor):
+        return (
+            f"{came} of {story.backwards} backwards came to {name} without a gradient: a node on "
+            "the way returned None."
+        )
     if story.asks and not story.knows:
         return f"At level graph it is not recorded whether a backward came to {name}."
     if not story.asks:

@@ -19,6 +19,7 @@ from gradscope.trace.schema import (
     NONE,
     Accumulate,
     Deed,
+    Dependency,
     GraphTask,
     Module,
     Node,
@@ -57,6 +58,19 @@ class Training:
     def reached(self) -> frozenset[int]:
         """Leaves to which a backward has brought a gradient."""
         return frozenset(reached_leaves(self.trace))
+
+    @cached_property
+    def behind_a_loss(self) -> frozenset[int]:
+        """Leaves that a backward counted on its way: a loss is made of them.
+
+        This holds also if no gradient was seen there, as where a node hands on an undefined one.
+        """
+        nodes = self.trace.table(Node)
+        counted = nodes.positions(distinct(self.trace.table(Dependency)["node"]))
+        rows = nodes.take(counted[counted != NONE])
+        return frozenset(
+            row.inputs[0] for row in rows if row.name == ACCUMULATE_GRAD and row.inputs
+        )
 
     def sharing_memory(self, tensors: Iterable[int]) -> set[int]:
         """The leaves that have memory in common with one of these; these are among them.

@@ -50,7 +50,7 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
-    missing = never_reached(training)
+    missing = never_reached(training) - training.behind_a_loss
     for each in looked_up(trace) if missing else ():
         missing -= each.behind(trace.once(Calls))  # GS419 tells of it
     if not missing:

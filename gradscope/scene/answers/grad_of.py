@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from gradscope.analysis.answers.grad_of import (
     PASSED_OVER,
+    UNDEFINED,
     GradStory,
     Happening,
     Part,
@@ -114,7 +115,8 @@ def _in_words(h: Happening, names: NodeNames) -> str:
             return f"the backward began at it{where}{norm}"
         case Part.SENT:
             who = f"{count(h.times)} × {h.name}" if h.times > 1 else names.title(h.node)
-            return f"{who}{_made(h.site)} sent it{norm}"
+            none = " None, which is no gradient" if h.how == UNDEFINED else norm
+            return f"{who}{_made(h.site)} sent it{none}"
         case Part.SUMMED:
             return f"added up: {plural(h.times, 'addition')} {h.how}{norm}"
         case Part.HOOK:

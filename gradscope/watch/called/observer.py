@@ -69,13 +69,13 @@ BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie betw
 BILLION = 1_000_000_000
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
-_state = np.zeros(10 + 3 * THREADS, np.int64)
+_state = np.zeros(11 + 3 * THREADS, np.int64)
 _lines = np.zeros(CAPACITY, np.int64)  # of the rows, at level `full`: places (places.py)
 ROWS, MASK = Address(_rows.ctypes.data, "calls"), CAPACITY - 1
 COUNT = Address(_state.ctypes.data, "state_of_calls")
-NESTED, LINE = (COUNT + 8 * (10 + n * THREADS) for n in (1, 2))
+NESTED, LINE = (COUNT + 8 * (11 + n * THREADS) for n in (1, 2))
 LINES = Address(_lines.ctypes.data, "lines_of_calls")
-OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, INSIDE = (COUNT + 8 * n for n in range(1, 11))
+OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, F, INSIDE = (COUNT + 8 * n for n in range(1, 12))
 NO_SCHEMA, LAST_THREAD = 0, THREADS - 1
 thread: Any = None  # at::RecordFunction::currentThreadId
 
@@ -122,9 +122,8 @@ def text_of(function: int) -> int:
 
 def is_gradient(word: int) -> int:
     """Whether it is a call of GRADIENTS."""
-    return (
-        word == load(A) or word == load(B) or word == load(C) or word == load(D) or word == load(E)
-    )
+    dense = word == load(A) or word == load(B) or word == load(C) or word == load(D)
+    return dense or word == load(E) or word == load(F)
 
 
 def call_begins(function: int) -> int:
@@ -186,7 +185,7 @@ class CallObserver:
         self._all = all_calls
         self._around = around or (code.address(_call_begins), code.address(call_ends))
         self._looks = around is not None
-        self.gradients = dict(zip(_state[5:10].tolist(), range(len(GRADIENTS)), strict=True))
+        self.gradients = dict(zip(_state[5:11].tolist(), range(len(GRADIENTS)), strict=True))
         """Which of GRADIENTS the schema at an address is."""
         self._handle = 0
         self._reader = Reader(_rows, _state, STAMP)
@@ -197,13 +196,13 @@ class CallObserver:
         self.made: Made | None = None
         if not self.why_no_writes:
             self.made = Made()
-            self.writes = Writes(self._library, _state[10 : 10 + THREADS])
+            self.writes = Writes(self._library, _state[11 : 11 + THREADS])
 
     def start(self) -> None:
         """Let calls be put down from here on."""
         if not self._handle:
             _state[4] = self._all
-            _state[10:] = 0
+            _state[11:] = 0
             places.begin(whole=self._all)
             if self.writes is not None and self.made is not None:
                 self.writes.start()
@@ -269,6 +268,7 @@ def _calibrate() -> None:
             x = torch.ones(1, requires_grad=True)
             y = torch.add(x, x).detach().clone().new_empty_strided((1,), (1,))
             y.fill_(0).add_(x)
+            torch.ops.aten._sparse_coo_tensor_unsafe(torch.zeros(1, 1, dtype=torch.int64), y, [1])
 
     try:
         found = _known(looks_at(FUNCTION, program))
@@ -277,7 +277,7 @@ def _calibrate() -> None:
     wanted = [(f"aten::{name}", "Tensor" if name[:3] == "add" else "") for name in GRADIENTS]
     if not all(name in found for name in wanted):
         raise NotObservable("names of calls are not where they were expected")
-    _state[5:10] = [found[name] for name in wanted]
+    _state[5:11] = [found[name] for name in wanted]
 
 
 _why_no_writes = ["it was not tried"]

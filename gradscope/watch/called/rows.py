@@ -24,8 +24,8 @@ EVALUATE = int.from_bytes(b"autograd", "little") + TEXT
 NO_LINE = 0
 """In place of a place: none was looked for, or there is none."""
 
-GRADIENTS = ("add", "add_", "detach", "clone", "new_empty_strided")
-ADD, ADD_IN_PLACE, DETACH, CLONE, NEW_EMPTY = range(len(GRADIENTS))
+GRADIENTS = ("add", "add_", "detach", "clone", "new_empty_strided", "_sparse_coo_tensor_unsafe")
+ADD, ADD_IN_PLACE, DETACH, CLONE, NEW_EMPTY, NEW_SPARSE = range(len(GRADIENTS))
 """What PyTorch calls to add gradients and to take them over, besides what nodes call."""
 
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
 from gradscope.scene.answers.answer import Answer
 from gradscope.scene.answers.grad_of import grad_of
+from gradscope.scene.answers.why_none import why_none
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Node, Tensor
+from tests.record.running import House
 from tests.scene.answers.a_training import BOTH, a_training
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
 
 
 def lines_of(answer: Answer) -> list[str]:
@@ -121,3 +130,71 @@ optimizer.step()
 
     assert answer.title.endswith("a gradient; why it says why.")
     assert lines_of(answer)[-1] == "skipped by SGD's step at train.py:5: its .grad was None"
+
+
+NO_GRADIENT = """import torch
+class Half(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        return a + b
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+Half.apply(a, b).sum().backward()
+"""
+
+
+@BOTH
+def test_a_node_that_returns_none_is_said_to_send_no_gradient(engine: str, house: House) -> None:
+    house.write(NO_GRADIENT)
+    house.trace("--on", engine, "script.py")
+    (b,) = (row.id for row in house.recorded().rows(Tensor) if row.name == "b")
+
+    answer = grad_of(house.recorded(), str(b))
+
+    assert answer.title.startswith("No backward sent b a gradient")
+    assert lines_of(answer) == ["HalfBackward (script.py:10) sent it None, which is no gradient"]
+    assert why_none(house.recorded(), str(b)).title == (
+        "1 of 1 backwards came to b without a gradient: a node on the way returned None."
+    )
+
+
+SPARSE = """import torch
+torch.manual_seed(0)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Embedding(9, 4, sparse=True)
+        self.mean = torch.nn.EmbeddingBag(9, 4, mode="mean", sparse=True)
+        self.sum = torch.nn.EmbeddingBag(9, 4, mode="sum", sparse=True)
+        self.most = torch.nn.EmbeddingBag(9, 4, mode="max")
+    def forward(self, x):
+        return self.one(x).sum(1) + self.mean(x) + self.sum(x) + self.most(x)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(2):
+    optimizer.zero_grad()
+    for _ in range(2):
+        net(torch.randint(0, 9, (5, 3))).pow(2).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("level", ["engine", "values"])
+def test_sparse_gradients_are_kept_and_added_like_others(level: str, house: House) -> None:
+    house.write(SPARSE)
+    house.trace("--on", "torch", "--level", level, "script.py")
+
+    for name in ("one", "mean", "sum", "most"):
+        answer = grad_of(house.recorded(), f"{name}.weight")
+        kept = [line for line in lines_of(answer) if "in the backward at" in line]
+        assert answer.title.startswith(f"4 of 4 backwards sent {name}.weight a gradient")
+        assert [line.partition(",")[0] for line in kept] == [
+            "taken over as .grad",
+            "added to the .grad that was there",
+        ]
+        told = why_none(house.recorded(), f"{name}.weight").title
+        assert told.startswith(f"4 of 4 backwards brought {name}.weight a gradient")
+    assert inspect(house.recorded(), rules=["GS401", "GS411"]).findings == ()

@@ -22,7 +22,6 @@ from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
     Deed,
-    Dependency,
     GraphTask,
     Module,
     Node,
@@ -81,7 +80,7 @@ def unused(trace: Trace) -> Iterator[Found]:
     missing = never_reached(training)
     if not missing or training.backwards < 2:
         return
-    missing = missing - explained(training, missing) - _behind_a_loss(trace)
+    missing = missing - explained(training, missing) - training.behind_a_loss
     ran: dict[int, Done] = {}
     for act in training.acts.of(Deed.RAN):
         if act.facts.get("grad"):
@@ -95,17 +94,6 @@ def unused(trace: Trace) -> Iterator[Found]:
     for act, lost in by_line.values():
         yield _found(training, act, lost)
     yield from _called_instead(training, missing, set(ran))
-
-
-def _behind_a_loss(trace: Trace) -> set[int]:
-    """Leaves that a backward counted on its way: a loss is made of them.
-
-    This holds also if no gradient was seen there, as where a node hands on an undefined one.
-    """
-    nodes = trace.table(Node)
-    counted = nodes.positions(distinct(trace.table(Dependency)["node"]))
-    rows = nodes.take(counted[counted != NONE])
-    return {row.inputs[0] for row in rows if row.name == ACCUMULATE_GRAD and row.inputs}
 
 
 def _called_instead(training: Training, missing: set[int], ran: set[int]) -> Iterator[Found]:

@@ -43,7 +43,7 @@ HOW = np.zeros(len(observed.GRADIENTS), np.int64)
 
 HOW[observed.ADD] = Accumulation.OUT_OF_PLACE
 HOW[observed.ADD_IN_PLACE] = Accumulation.IN_PLACE
-HOW[observed.DETACH] = Accumulation.STOLEN
+HOW[[observed.DETACH, observed.NEW_SPARSE]] = Accumulation.STOLEN
 HOW[[observed.CLONE, observed.NEW_EMPTY]] = Accumulation.CLONED
 
 ADDS = (observed.ADD, observed.ADD_IN_PLACE)
