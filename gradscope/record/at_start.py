@@ -1,8 +1,9 @@
 """`GRADSCOPE=1 python train.py`: a program with PyTorch is recorded without another command.
 
 Python reads `gradscope.pth` when it starts (tools/gradscope.pth; beside the package, if installed);
-where GRADSCOPE is set, that calls `begin`. Nothing else happens before the program has imported
-PyTorch. It then is recorded to its end, and its children run without GRADSCOPE.
+where GRADSCOPE is set, that calls `begin`, unless Python is told to ignore the environment (`-E`,
+`-I`). Nothing else happens before the program has imported PyTorch. It then is recorded to its end,
+and its children run without GRADSCOPE.
 """
 
 from __future__ import annotations

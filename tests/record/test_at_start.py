@@ -39,7 +39,8 @@ def python(house: House) -> str:
     """A Python into whose environment gradscope is installed, with what else is installed here."""
     venv.create(house.folder / "venv", symlinks=True)
     sites = sysconfig.get_path("purelib", vars={"base": str(house.folder / "venv")})
-    Path(sites, "a.pth").write_text(f"{sysconfig.get_path('purelib')}\n{PTH.parents[1]}\n")
+    here = [path for path in sys.path if path.endswith("site-packages")]
+    Path(sites, "a.pth").write_text("\n".join([*here, str(PTH.parents[1])]))
     shutil.copy(PTH, sites)
     return str(house.folder / "venv" / Path(sys.executable).parent.name / Path(sys.executable).name)
 
@@ -50,6 +51,15 @@ def test_without_the_variable_nothing_of_gradscope_is_imported(house: House, pyt
     assert (
         "'gradscope.record.at_start'" in house.run(python, "-c", SEES, env={"GRADSCOPE": "1"}).out
     )
+
+
+@pytest.mark.parametrize("option", ["-E", "-I"])
+def test_a_python_that_ignores_the_environment_does_not_record(
+    house: House, python: str, option: str
+) -> None:
+    ran = house.run(python, option, "-c", SEES, env={"GRADSCOPE": "1"})
+
+    assert ran == Ran(0, "[]\n", "")
 
 
 def test_no_start_of_python_breaks_whatever_is_wrong_with_gradscope(
