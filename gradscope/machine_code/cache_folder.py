@@ -32,14 +32,41 @@ def _usable(folder: Path) -> bool:
     """Whether we can write there, and nobody else can: what is read from it is run."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
         with tempfile.TemporaryFile(dir=folder):
             pass
+        return _is_ours(folder.stat()) and folder.lstat().st_uid == _user()  # a link to it, too
     except OSError:
         return False
+
+
+def own_bytes(path: str | os.PathLike[str]) -> bytes:
+    """What is in a file that nobody else can write. Raises OSError for any other, and for a link.
+
+    The folder alone does not say whose a file is: it may have been open to others once.
+    """
+    file = os.open(path, os.O_RDONLY | NO_LINK)
+    with os.fdopen(file, "rb") as opened:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or not _is_ours(found):
+            raise PermissionError(f"others can write {path}")
+        return opened.read()
+
+
+def write_own(path: Path, content: bytes) -> None:
+    """Put this into a file that nobody else can read: all of it or nothing."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(path)
+
+
+NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+"""How to open a file and never a link, without waiting for the writer of a pipe."""
+
+
+def _is_ours(found: os.stat_result) -> bool:
     others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return os.name == "nt" or (found.st_uid == _user() and not others_write)
 
 
 def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
+    return os.geteuid() if hasattr(os, "geteuid") else 0

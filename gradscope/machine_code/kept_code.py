@@ -3,15 +3,14 @@
 # Note [What is kept]
 A file's name says all that its code follows from: the functions, the numbers they name, who
 compiled them and for which processor. Addresses are not among it. They are symbols, which are given
-their values where the code is put into memory. Files are ours and nobody else's (cache_folder.py);
-a file that is not whole is made again.
+their values where the code is put into memory. Only files that are ours and nobody else's are read
+(cache_folder.py); another, and one that is not whole, is made again.
 """
 
 from __future__ import annotations
 
 import platform
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -20,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gradscope.machine_code.cache_folder import cache_folder
+from gradscope.machine_code.cache_folder import cache_folder, own_bytes, write_own
 from gradscope.machine_code.loaded import Loaded, NotLoadable
 
 SUFFIX, DIGEST = ".machine-code", 32
@@ -79,7 +78,7 @@ def _processor() -> str:
 
 def _read(path: Path) -> bytes | None:
     try:
-        found = path.read_bytes()
+        found = own_bytes(path)
     except OSError:
         return None
     code = found[DIGEST:]
@@ -89,9 +88,7 @@ def _read(path: Path) -> bytes | None:
 def _write(path: Path, code: bytes) -> None:
     """All of it or nothing, whoever else does the same; and not too many."""
     with suppress(OSError):
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(sha256(code).digest() + code)
-        Path(file.name).replace(path)
+        write_own(path, sha256(code).digest() + code)
         kept = sorted(path.parent.glob(f"*{SUFFIX}"), key=lambda each: each.stat().st_mtime)
         for old in kept[:-MOST_KEPT]:
             old.unlink()

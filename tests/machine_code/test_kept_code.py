@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from gradscope.machine_code import build, kept_code, llvm, loaded
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.interpreter import as_int, from_int
 from gradscope.machine_code.language import Address, load
+from tests.shared.foreign_files import another_owns, becomes_a_link, others_can_write
 from tests.shared.forked_starts import as_tests_start
 
 _here = np.zeros(1, np.int64)
@@ -89,6 +92,20 @@ def test_a_file_that_is_not_whole_is_made_again(built: list[Any], folder: Path) 
     assert of(7) == 1021
     assert len(built) == 2
     assert len(path.read_bytes()) == len(whole)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it has no such modes")
+@pytest.mark.parametrize("spoil", [others_can_write, another_owns, becomes_a_link])
+def test_a_file_that_another_could_write_is_not_loaded(
+    spoil: Callable[[Path], None], built: list[Any], folder: Path
+) -> None:
+    of(7)
+    (path,) = folder.iterdir()
+    spoil(path)
+
+    assert [of(7), of(8)] == [1021, 1024]
+    assert len(built) == 2  # once more, and what is kept then is read
+    assert path.lstat().st_mode == stat.S_IFREG | 0o600
 
 
 def test_where_nothing_can_be_kept_it_is_compiled_each_time(

@@ -7,19 +7,21 @@ for each dtype it is for; `gradscope warmup` finds the files by their name (see 
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from numba import config, njit
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from gradscope.machine_code.cache_folder import cache_folder
+from gradscope.machine_code.cache_folder import cache_folder, own_bytes
 from gradscope.runtime.core.kernels.compiling.compile_notices import (
     own_work,
     telling_first_compilation,
@@ -124,18 +126,35 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
 
 class _Checked(IndexDataCacheFile):  # type: ignore[misc]
-    """The files of a cache, with a checksum: machine code that was damaged is never run."""
+    """The files of a cache, ours and with a checksum: nobody else's code, or damaged, is run."""
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            content = BytesIO(own_bytes(self._index_path))
+        except OSError:
+            return {}
+        if pickle.load(content) != self._version:  # noqa: S301  we wrote it
+            return {}
+        stamp, overloads = pickle.load(content)  # noqa: S301  likewise
+        return overloads if stamp == self._source_stamp else {}
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[BinaryIO]:
+        with super()._open_for_write(filepath) as file:
+            if sys.platform != "win32":
+                os.fchmod(file.fileno(), 0o600)  # where the umask lets a group write
+            yield file
 
     def _dump(self, obj: Any) -> bytes:
         content: bytes = super()._dump(obj)
         return content + sha256(content).digest()
 
     def _load_data(self, name: str) -> Any:
-        content = Path(self._data_path(name)).read_bytes()
+        content = own_bytes(self._data_path(name))
         content, digest = content[:-32], content[-32:]
         if sha256(content).digest() != digest:
             raise ValueError("damaged")
-        return pickle.loads(content)  # noqa: S301  we wrote it, in a folder of ours
+        return pickle.loads(content)  # noqa: S301  we wrote it
 
 
 class _Listener(event.Listener):  # type: ignore[misc]

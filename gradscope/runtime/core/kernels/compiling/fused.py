@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.machine_code.cache_folder import cache_folder
+from gradscope.machine_code.cache_folder import cache_folder, own_bytes, write_own
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 
 
@@ -39,9 +39,9 @@ def kept_kernels() -> Iterator[Any]:
     """The kernels that earlier processes have kept, each called once: so it is compiled."""
     folder = _folder()
     for file in sorted(folder.glob("fused_*.py")) if folder is not None else []:
-        text = file.read_text("utf-8")
+        text = _read(file)
         if _name(text) != file.stem:
-            continue  # nobody's, or cut off
+            continue  # not ours, or cut off
         kernel = _kernel(text, file)
         kind, dims = text.splitlines()[0].split()[1:3]
         count = kernel.py_func.__code__.co_argcount
@@ -77,10 +77,17 @@ def _kept(text: str) -> Path | None:
     file = folder / f"{_name(text)}.py"
     with suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
-        if not file.exists() or file.read_text("utf-8") != text:
-            file.write_text(text, "utf-8")
+        if _read(file) != text:
+            write_own(file, text.encode())
         return file
     return None
+
+
+def _read(file: Path) -> str:
+    """Its text; "" if it is not ours."""
+    with suppress(OSError, UnicodeDecodeError):
+        return own_bytes(file).decode()
+    return ""
 
 
 def _text(lines: Sequence[str], given: int, made: Sequence[str], kind: str, dims: int) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 from gradscope.runtime.core.kernels.compiling import compiled, fused
+from tests.shared.foreign_files import another_owns, becomes_a_link, others_can_write
 
 LINES = ("y0 = x0 * x1", "y1 = y0 + f(0.25)")
 CHAIN = (LINES, 2, ("y1",), "<f4", 2)
@@ -53,6 +57,26 @@ def test_a_text_that_is_not_as_it_was_written_is_not_run(folder: Path) -> None:
     assert list(fused.kept_kernels()) == []
     assert compilations(made_anew())[0] <= 1  # and it is written anew
     assert len(list(fused.kept_kernels())) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it has no such modes")
+@pytest.mark.parametrize("spoil", [others_can_write, another_owns, becomes_a_link])
+@pytest.mark.parametrize("kind", ["nbi", "nbc", "py"])
+def test_a_file_that_another_could_write_is_made_anew(
+    kind: str, spoil: Callable[[Path], None], folder: Path
+) -> None:
+    umask = os.umask(0)
+    try:
+        made_anew()
+        (file,) = folder.rglob(f"*.{kind}")
+        spoil(file)
+
+        assert len(list(fused.kept_kernels())) == (kind != "py")
+        assert compilations(made_anew()) == (0, 1)
+    finally:
+        os.umask(umask)
+
+    assert {each.lstat().st_mode for each in folder.rglob("*.*")} == {stat.S_IFREG | 0o600}
 
 
 def test_without_a_folder_each_process_compiles(monkeypatch: pytest.MonkeyPatch) -> None:

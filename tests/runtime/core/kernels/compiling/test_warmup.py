@@ -144,6 +144,18 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path: Path) -> Non
     assert folder == str(home / ".cache" / "gradscope")
 
 
+def test_a_link_of_another_to_a_folder_of_ours_is_not_followed(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only root can give a link away")
+    ours, link = tmp_path / "ours", tmp_path / "link"
+    ours.mkdir(mode=0o700)
+    link.symlink_to(ours)
+
+    assert swap(NUMBA_CACHE_DIR=str(link))[2] == str(link)
+    os.lchown(link, 4242, -1)
+    assert swap(NUMBA_CACHE_DIR=str(link), HOME=str(tmp_path))[2] == f"{tmp_path}/.cache/gradscope"
+
+
 def test_a_terminal_sees_what_the_wait_is_for(tmp_path: Path) -> None:
     terminal, theirs = pty.openpty()
 
