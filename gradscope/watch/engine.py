@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CALLS_THE_ENGINE = "torch.autograd.graph"
 _HIDDEN = (
     "ignore",
-    re.compile("Error detected in "),
+    re.compile(r"Error detected in |\s*Previous calculation was induced by "),
     UserWarning,
     re.compile(f"{re.escape(__name__)}|{re.escape(CALLS_THE_ENGINE)}$"),
     0,

@@ -27,6 +27,7 @@ from gradscope.record.acts.source.lines import (
 )
 from gradscope.record.notes.local_names import node_of
 from gradscope.record.notes.sites import caller_of
+from gradscope.record.script.tracebacks import described
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 from gradscope.watch.in_place.by_identity import attributes, held_in
@@ -127,7 +128,7 @@ class KeptGraphs:
         """The program is over."""
         if len(self._ends) > 1:
             self._look(sys._getframe(1), "end")
-        if FREED in str(error):
+        if error is not None and FREED in described(error):
             self._look(_innermost(error), "error")
 
     def _look(self, frame: FrameType | None, when: str) -> None:

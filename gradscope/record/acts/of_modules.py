@@ -10,6 +10,7 @@ from gradscope.record.acts.notes import FRAMES
 from gradscope.record.acts.of_tensors import behind
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, asked
 from gradscope.record.notes.local_names import is_leaf
+from gradscope.record.notes.user_functions import name_of
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 from gradscope.watch.in_place.by_identity import (
@@ -341,7 +342,7 @@ def _hooked_by(name: str) -> Tell:
         module = None if is_tensor else attended
         holds: dict[str, Any] = {"holds": True} if is_tensor and _holds(hook, attended) else {}
         acts.note(
-            Deed.HOOK, frame, tensors, module, by=name, hook=_name_of(hook), many=many, **holds
+            Deed.HOOK, frame, tensors, module, by=name, hook=name_of(hook), many=many, **holds
         )
 
     return tell
@@ -355,7 +356,7 @@ def _hooked_as(by: str, place: int) -> Tell:
     ) -> None:
         hook = given[place] if len(given) > 1 else more.get("hook", more.get("fn"))
         of = acts.of(given[0]) if by in HOOKS_OF_OPTIMIZERS else NONE
-        acts.note(Deed.HOOK, frame, of=of, by=by, hook=_name_of(hook), many=0)
+        acts.note(Deed.HOOK, frame, of=of, by=by, hook=name_of(hook), many=0)
 
     return tell
 
@@ -364,9 +365,5 @@ def _hooks_saved(
     acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
 ) -> None:
     for place, name in ((1, "pack_hook"), (2, "unpack_hook")):
-        hook = _name_of(asked(given, more, place, name))
+        hook = name_of(asked(given, more, place, name))
         acts.note(Deed.HOOK, frame, by=f"saved_tensors_hooks, {name}", hook=hook, many=0)
-
-
-def _name_of(hook: Any) -> str:
-    return str(getattr(hook, "__qualname__", type(hook).__name__))

@@ -28,6 +28,7 @@ from gradscope.record.acts.source.statements import idle_statements, trees_of
 from gradscope.record.acts.source.sums import sums
 from gradscope.record.acts.source.writes import writes
 from gradscope.record.acts.stand_ins import StandIns
+from gradscope.record.script.tracebacks import described
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class WatchedActs:
 
     def _tell_of_statements(self, error: BaseException | None) -> None:
         sites, note = self.acts.session.sites, self.acts.note
+        said = "" if error is None else described(error)
         trees = trees_of(sites.files())
         for file, idle in idle_statements(trees):
             stack = sites.of_line(file, idle.line, idle.function)
@@ -178,7 +180,7 @@ class WatchedActs:
                 facts = {"name": each.name, "new": each.new, "kept": each.kept}
                 facts |= {"in_place": each.in_place, "swapped": each.swapped}
                 note(Deed.STATEMENT, None, stack=stack, what="average", **facts)
-            for line, function in inferred(tree) if OF_SIZES.search(str(error)) else ():
+            for line, function in inferred(tree) if OF_SIZES.search(said) else ():
                 stack = sites.of_line(file, line, function)
                 note(Deed.STATEMENT, None, stack=stack, what="inferred")
             for line, function, name, read in other_names(tree):

@@ -28,6 +28,7 @@ from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.in_place.by_identity import attributes
 from gradscope.watch.listener import Faults, Made
+from gradscope.watch.unseen import unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,7 +140,9 @@ class PyTorchSource:
         self._waiting.stop()
         self.moves.stop()
         if self.watcher is not None:
-            self.faults.guarded("graphs were left", self.graphs.left, self.watcher, self._paused)
+            with unseen():
+                left = self.graphs.left, self.watcher, self._paused
+                self.faults.guarded("graphs were left", *left)
             self.watcher.stop()
         self.session.sites.finish()
         if self._maker is not None:
@@ -324,7 +327,8 @@ class PyTorchSource:
         if self.watcher is not None:
             self.watcher.before.optimizer(optimizer)
         if self.values.ring is not None:
-            self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
+            with unseen():
+                self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
 
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""

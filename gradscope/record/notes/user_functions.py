@@ -10,23 +10,25 @@ import re
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from gradscope.watch.in_place.by_identity import is_a
+
 _NAMED = (FunctionType, MethodType, BuiltinFunctionType, type)
 
 
 def name_of(function: Any) -> str:
     """Its qualified name, or that of its class."""
-    return str((function if isinstance(function, _NAMED) else type(function)).__qualname__)
+    return str((function if is_a(function, _NAMED) else type(function)).__qualname__)
 
 
 def written(function: Any) -> FunctionType | None:
     """The function in Python that a call comes to, if there is one."""
-    while isinstance(function, functools.partial):
+    while is_a(function, functools.partial):
         function = function.func
-    if not isinstance(function, FunctionType | MethodType):
+    if not is_a(function, (FunctionType, MethodType)):
         function = getattr(type(function), "__call__", None)  # noqa: B004  (the class is asked)
-    if isinstance(function, MethodType):
+    if is_a(function, MethodType):
         function = function.__func__
-    return function if isinstance(function, FunctionType) else None
+    return function if is_a(function, FunctionType) else None
 
 
 _NODE = re.compile(r"(Backward\d*|\d+)$")

@@ -15,7 +15,7 @@ from torch.nn.modules import module as modules
 from torch.optim import optimizer as optimizers
 
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched
-from gradscope.watch.in_place.by_identity import ByIdentity, attributes
+from gradscope.watch.in_place.by_identity import ByIdentity, attributes, is_a
 from gradscope.watch.unseen import unseen
 
 OF_MODULES = (
@@ -75,7 +75,7 @@ class Before:
 
     def _look(self, owner: Any, names: tuple[str, ...]) -> None:
         for name in names:
-            is_tensor = isinstance(owner, Tensor)
+            is_tensor = is_a(owner, Tensor)
             hooks = getattr(owner, name, None) if is_tensor else attributes(owner).get(name)
             self._count((hooks or {}).values())
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradscope.errors import leave_no_frame
+from gradscope.watch.in_place.by_identity import is_a
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +157,7 @@ _OF_OURS: set[type] = {Watched}
 
 def is_watched(hook: Any) -> bool:
     """Whether it is one of ours already, or nothing that can be called."""
-    return type(hook) in _OF_OURS or isinstance(hook, Own) or not callable(hook)
+    return type(hook) in _OF_OURS or is_a(hook, Own) or not callable(hook)
 
 
 def unknown() -> int:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch.autograd import Variable
 
 from gradscope.machine_code.callables import NONE, ONE, Callables
 from gradscope.machine_code.interpreter import (
@@ -257,6 +258,7 @@ class Maker:
 
     def start(self) -> None:
         """From here on; anomaly mode has to be on."""
+        Variable._execution_engine.is_checkpoint_valid()  # in a forked child this makes it anew
         _state[0] = self.words.ctypes.data
         self.ends.start(self.recording)
         if self._engine.value != self._watched:

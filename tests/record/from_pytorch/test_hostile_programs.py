@@ -1,0 +1,130 @@
+"""Programs that the fuzzer has found (tests/watched/fuzz): watched they do what they do alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope.trace.schema import Node
+from tests.record.running import House
+
+pytestmark = pytest.mark.torch
+
+
+def trace(house: House, text: str, level: str = "engine") -> str:
+    """What a script prints, under a recording without faults."""
+    house.write(text)
+    ran = house.gradscope(
+        "trace", "--on", "torch", "--level", level, "-o", f"{level}.json", "script.py"
+    )
+    assert "fault" not in ran.err, ran.err
+    return ran.out
+
+
+def test_a_forked_child_may_record_after_its_parent_has(house: House) -> None:
+    """The engine is made anew in a child: what stood in its place there was gone."""
+    house.write("""
+import os, torch, gradscope
+def recorded(name):
+    with gradscope.record(name):
+        (torch.ones(3, requires_grad=True) * 2).sum().backward()
+recorded("parent.json")
+child = os.fork()
+if child == 0:
+    recorded("child.json")
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+""")
+    assert house.python("script.py").out == "0\n"
+
+    nodes = [
+        [(node.name, node.thread) for node in house.recorded(f"{name}.json").rows(Node)]
+        for name in ("parent", "child")
+    ]
+    assert nodes[0] == nodes[1]
+    assert {thread for _, thread in nodes[0]} == {0}
+
+
+@pytest.mark.parametrize("level", ["graph", "engine", "values", "full"])
+def test_a_function_mode_sees_what_an_optimizer_reads_and_no_more(house: House, level: str) -> None:
+    text = """
+import torch
+from torch.overrides import TorchFunctionMode
+class Mode(TorchFunctionMode):
+    seen = 0
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        Mode.seen += 1
+        return func(*args, **(kwargs or {}))
+layer = torch.nn.Linear(4, 2)
+layer(torch.ones(3, 4)).sum().backward()
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+with Mode():
+    optimizer.step()
+print(Mode.seen)
+"""
+    house.write(text)
+
+    assert trace(house, text, level) == house.python("script.py").out != "0\n"
+
+
+def test_hooks_are_asked_for_nothing(house: House) -> None:
+    text = """
+import torch
+class Hook:
+    def __call__(self, *given): pass
+    def __getattr__(self, name): print("asked for", name)
+    @property
+    def __class__(self):
+        import sys
+        print("asked what it is", sys._getframe(1).f_code.co_filename)
+x = torch.ones(3, requires_grad=True)
+out = x * 2
+out.register_hook(Hook())
+out.grad_fn.register_hook(Hook())
+out.sum().backward()
+layer = torch.nn.Linear(3, 1)
+layer.register_forward_hook(Hook())
+layer(x)
+"""
+    watched = trace(house, text)
+
+    assert watched == house.python("script.py").out
+
+
+def test_an_exception_without_words_ends_a_program(house: House) -> None:
+    text = """
+import torch
+torch.ones(3, requires_grad=True).sum().backward()
+class Hostile(Exception):
+    def __str__(self):
+        raise ValueError("str")
+raise Hostile
+"""
+    trace(house, text)
+
+    assert house.recorded("engine.json").meta["exit_code"] == 1
+
+
+def test_an_error_in_a_backward_in_a_backward_warns_of_nothing(house: House) -> None:
+    """In anomaly mode, which a recording uses, PyTorch tells what induced what."""
+    house.write("""
+import torch
+def hook(grad):
+    x = torch.ones(2, requires_grad=True)
+    with torch.enable_grad():
+        y = x.sigmoid()
+    with torch.no_grad():
+        y.add_(1)
+    with torch.enable_grad():
+        y.sum().backward()
+out = torch.ones(2, requires_grad=True) * 2
+out.register_hook(hook)
+try:
+    out.sum().backward()
+except RuntimeError as error:
+    print(str(error)[:30])
+""")
+    alone = house.python("script.py")
+    watched = house.gradscope("trace", "-q", "--on", "torch", "script.py")
+
+    assert (watched.out, watched.err) == (alone.out, alone.err)
+    assert alone.out == "one of the variables needed fo\n"
