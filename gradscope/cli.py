@@ -8,6 +8,7 @@ import sys
 from typing import NoReturn
 
 import typer
+from typer.main import get_command
 
 from gradscope.commands.app import COMMAND_LINE_ERROR, app
 from gradscope.commands.options.output import safe
@@ -35,7 +36,7 @@ def _said_already(*_: object) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     try:
-        code = app(arguments, standalone_mode=False)
+        code = get_command(app)(arguments, standalone_mode=False)  # Typer's way replaces excepthook
         sys.stdout.flush()
     except GradscopeError as error:
         return _fail(str(error), error.exit_code)

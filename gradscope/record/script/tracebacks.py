@@ -58,7 +58,10 @@ def show(error: BaseException) -> None:
 
 def described(error: BaseException) -> str:
     """The exception in words, even if its own `__str__` raises."""
-    return "".join(traceback.format_exception_only(error)).strip()
+    try:
+        return "".join(traceback.format_exception_only(error)).strip()
+    except Exception:  # noqa: BLE001  reading any attribute of it may raise
+        return f"{type(error).__qualname__}: <no words>"
 
 
 def raised_at(error: BaseException) -> str:

@@ -97,6 +97,8 @@ torch.ones(3, requires_grad=True).sum().backward()
 class Hostile(Exception):
     def __str__(self):
         raise ValueError("str")
+    def __getattr__(self, name):
+        raise ValueError(name)
 raise Hostile
 """
     trace(house, text)
@@ -128,3 +130,29 @@ except RuntimeError as error:
 
     assert (watched.out, watched.err) == (alone.out, alone.err)
     assert alone.out == "one of the variables needed fo\n"
+
+
+def test_two_calls_of_one_name_that_write_to_one_tensor_have_two_numbers(house: House) -> None:
+    trace(
+        house,
+        """
+import torch
+from torch.func import functional_call, grad, vmap
+layer = torch.nn.Linear(4, 2)
+def loss(state, x):
+    return functional_call(layer, state, (x,)).sum()
+state = dict(layer.named_parameters())
+for each in vmap(grad(loss), in_dims=(None, 0))(state, torch.ones(3, 4)).values():
+    print(each)
+""",
+        "full",
+    )
+
+    assert house.violations("full.json") == []
+
+
+def test_exceptions_are_shown_by_pythons_own_hook(house: House) -> None:
+    """The library of the command line put one of its own there."""
+    text = "import sys\nprint(sys.excepthook is sys.__excepthook__)\n"
+
+    assert trace(house, text) == "True\n"

@@ -38,9 +38,9 @@ MOST_KEPT = 1 << 12
 """So many writes may wait for a backward to come to who keeps what they wrote to."""
 
 ALIVE = np.iinfo(np.int64).max
-TARGET, STORAGE_ID, OP, TOLD = range(len(row.COLUMNS), len(row.COLUMNS) + 4)
-"""Behind what was seen of a write: the tensor, its storage, the number of the call, and whether it
-was told with the node that it made."""
+TARGET, STORAGE_ID, OP, TOLD, GIVEN = range(len(row.COLUMNS), len(row.COLUMNS) + 5)
+"""Behind what was seen of a write: the tensor, its storage, the number of the call, whether it was
+told with the node that it made, and whether a call has got that number."""
 
 MEMORY = ("data", "counter", "walk", "storage", "whole", "own", "address")
 """What is known besides of what nodes keep: where it lies, what counts writes to it, when a walk
@@ -78,7 +78,7 @@ class InPlace:
         self._unseen = unseen  # as long as it lasts, modes of the program see nothing
         self._calls = calls
         self._unread: list[Ints] = []
-        self._kept = np.zeros((0, TOLD + 1), np.int64)
+        self._kept = np.zeros((0, GIVEN + 1), np.int64)
         self._places: dict[int, int] = {NO_LINE: NONE}  # the stack that each is
         self._users: dict[int, Instruction] = {}
         self.came_in = CameIn(session, calls, self)
@@ -113,7 +113,7 @@ class InPlace:
         assert self._observer is not None
         rows = self._observer.read()
         if len(rows):
-            known = np.full((len(rows), 4), NONE)
+            known = np.full((len(rows), 5), NONE)
             if self._calls.whole:
                 known[:, OP - TARGET] = [self._next_number() for _ in rows]
             self._unread.append(np.concatenate([rows, known], axis=1))
@@ -138,12 +138,14 @@ class InPlace:
             return np.full(len(begin), NONE)
         found = latest(seen[:, row.THREAD], seen[:, row.BEGIN], thread, begin)
         own = (found >= 0) & (begin <= seen[found, row.END]) & (word == seen[found, row.WORD])
+        own &= seen[found, GIVEN] == NONE
         first = np.zeros(len(begin), np.bool_)  # calls of the same name may be inside
         first[np.flatnonzero(own)[np.unique(found[own], return_index=True)[1]]] = True
         numbers = np.where(own & first, seen[found, OP], NONE)
         settled = (seen[found, TARGET] != NONE) | (seen[found, TOLD] != NONE)
         self._settled = numbers[settled]
         self._told = self._told[~np.isin(self._told[:, OP], numbers)]
+        self._kept[np.isin(self._kept[:, OP], numbers[numbers != NONE]), GIVEN] = 1
         return numbers
 
     def not_told(self, ops: Ints) -> Any:
