@@ -106,7 +106,7 @@ NAMES = (
 
 def leaves_of(optimizer: Any) -> list[Any]:
     """What an optimizer steps."""
-    return [leaf for group in optimizer.param_groups for leaf in group["params"]]
+    return [leaf for group in optimizer.param_groups for leaf in group.get("params", ())]
 
 
 class Acts:

@@ -121,9 +121,10 @@ class OfFunctions:
         torch, function = self._torch, call.function
         outputs = result if isinstance(result, tuple) else (result,)
         nodes = {node_of(each) for each in outputs if getattr(each, "requires_grad", False)}
-        (node,) = nodes - {None}
-        if getattr(node, "_forward_cls", None) is not function:
-            return  # an output is a view, or was written to in place
+        nodes.discard(None)
+        node = next(iter(nodes), None)
+        if len(nodes) != 1 or getattr(node, "_forward_cls", None) is not function:
+            return  # an output is a view, was written to in place, or there is none
         kept = getattr(node, "__dict__", {}).items()
         held = (name for name, each in kept if any(each is output for output in outputs))
         call.on_ctx = next(held, "")

@@ -160,7 +160,7 @@ class OfOptimizers:
         many = ids = 0
         for group in optimizer.param_groups:
             settings += group.get("lr"), group.get("weight_decay")
-            for leaf in group["params"]:
+            for leaf in group.get("params", ()):
                 many += 1
                 ids += id(leaf)
                 if gradient_of(leaf) is None:
@@ -277,7 +277,7 @@ def _groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             **{name: setting(group[name]) for name in TOLD_OF_GROUPS if name in group},
-            "many": len(group["params"]),
+            "many": len(group.get("params", ())),
         }
         for group in groups
     ]
