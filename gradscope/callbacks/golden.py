@@ -81,7 +81,7 @@ def _kept(trace: Trace) -> Trace:
     """Without values, and without what says when and where it was recorded."""
     meta = list(trace.rows(Meta))
     kept = [place for place, row in enumerate(meta) if row.key in FACTS]
-    left_out = {row.value for row in meta if row.key not in FACTS}
+    left_out = {row.value for row in meta} - {meta[place].value for place in kept}
     blocks = []
     for name, table in trace.tables.items():
         rows = np.arange(len(table), dtype=np.int64)

@@ -101,7 +101,7 @@ class Trace:
     @cached_property
     def meta(self) -> Mapping[str, Any]:
         """Facts about the run, as `RunFacts` declares them; the latest row of a key holds."""
-        facts = {row.key: _json(row.value) for row in self.rows(Meta)}
+        facts = {row.key: _json(row.value) for row in self.rows(Meta) if row.value}
         for misfit in misfits(facts):
             raise UnreadableTraceError(f"{misfit}; record it again")
         return facts
