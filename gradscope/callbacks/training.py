@@ -145,7 +145,7 @@ class GradscopeCallback:
         if self._recording is None:
             script = self._options.script
             path = this_process().file(self._out)
-            writer = trace_file(path, script if os.path.isfile(script) else None)  # noqa: PTH113
+            writer, _ = trace_file(path, script if os.path.isfile(script) else None)  # noqa: PTH113
             self._recording = Recording(writer, self._options, imported(self._on))
             self._recording.start()
         session = self._recording.session

@@ -70,7 +70,7 @@ def _record(asked: str) -> None:
     from gradscope.record.engines import TORCH, named
     from gradscope.record.process.claim import current
     from gradscope.record.process.ranks import this_process, wanted
-    from gradscope.record.process.trace_file import said_of, trace_file
+    from gradscope.record.process.trace_file import trace_file
     from gradscope.record.recording import Options, Recording
     from gradscope.record.run_script import steps_named
 
@@ -86,10 +86,11 @@ def _record(asked: str) -> None:
     engine = named(TORCH)
     engine.facts(options.level)  # it refuses a level that it does not have
     path = rank.file(Path("trace.json" if asked == "1" else asked))
-    writer = trace_file(path, sys.argv[0] if os.path.isfile(sys.argv[0]) else None)  # noqa: PTH113
-    if elsewhere := said_of(writer, path):
-        _say(elsewhere)
-        path = path.with_name(writer.path.name)
+    source = sys.argv[0] if os.path.isfile(sys.argv[0]) else None  # noqa: PTH113
+    writer, said = trace_file(path, source)
+    if said:
+        _say(said)
+    path = path.with_name(writer.path.name)
     recording = Recording(writer, options, engine)
     recording.start()
     _say(f"recording PyTorch into {path}, since {VARIABLE} is set")

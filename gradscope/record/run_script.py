@@ -21,7 +21,7 @@ from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
 from gradscope.record.process.ranks import this_process, wanted
-from gradscope.record.process.trace_file import said_of, trace_file
+from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits
@@ -148,9 +148,9 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
             return Outcome(_run(program, main.__dict__, exits, _nothing).code)
         source = program.attributes.get("__file__")
         output = rank.file(options.output)
-        writer = trace_file(output, source, options.max_bytes)
-        if elsewhere := said_of(writer, output):
-            say(elsewhere)
+        writer, said = trace_file(output, source, options.max_bytes)
+        if said:
+            say(said)
         stops = options.debugger
         places = stops.places if stops is not None and stops.at_places else None
         recording = Recording(writer, settings, engine, places)

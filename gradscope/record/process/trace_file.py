@@ -5,14 +5,25 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gradscope.errors import RecordingError, UnreadableTraceError, UsageError
-from gradscope.trace.load_save import is_trace
-from gradscope.trace.text import quoted_path
+from gradscope.errors import (
+    MissingProgramError,
+    RecordingError,
+    UnreadableTraceError,
+    UsageError,
+)
+from gradscope.trace.load_save import is_trace, load
+from gradscope.trace.schema import Meta
+from gradscope.trace.text import quoted_path, visible
 from gradscope.trace.writer import FileWriter
 
+SMALL = 1 << 23
+"""Bytes of a trace that is read before it is written over, to say what was in it."""
 
-def trace_file(output: Path, source: str | None, max_bytes: int | None = None) -> FileWriter:
-    """The file `output`, of the program whose text is at `source`."""
+
+def trace_file(
+    output: Path, source: str | None, max_bytes: int | None = None
+) -> tuple[FileWriter, str]:
+    """The file `output`, of the program whose text is at `source`; and what is to be said of it."""
     path = Path(os.path.abspath(output))  # noqa: PTH100
     shown = quoted_path(output)
     try:
@@ -25,7 +36,11 @@ def trace_file(output: Path, source: str | None, max_bytes: int | None = None) -
     except (OSError, UnreadableTraceError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecordingError(f"cannot write {shown}: {reason}") from None
-    return FileWriter(path, max_bytes)
+    held = _held(path)
+    writer = FileWriter(path, max_bytes)
+    if held and writer.path == path:
+        return writer, f"{shown} held {held}; replaced"
+    return writer, said_of(writer, output)
 
 
 def said_of(writer: FileWriter, asked: Path) -> str:
@@ -33,6 +48,39 @@ def said_of(writer: FileWriter, asked: Path) -> str:
     if writer.path.name == asked.name:
         return ""
     return (
-        f"{quoted_path(asked)} is being written by another recording; "
+        f"{quoted_path(asked)} is being written by {_holder(asked)}; "
         f"this trace goes to {quoted_path(asked.with_name(writer.path.name))}"
     )
+
+
+def _held(path: Path) -> str:
+    """The recording that the file holds, as in "a finished recording of train.py"; "": none."""
+    try:
+        if path.stat().st_size > SMALL:
+            return "a recording"
+        trace = load(path, [Meta])
+    except (OSError, UnreadableTraceError, MissingProgramError):
+        return ""
+    script = visible(trace.meta.get("script", ""))
+    return "" if trace.truncated else f"a finished recording of {script or 'a program'}"
+
+
+def _holder(path: Path) -> str:
+    """Which process has locked a file, where the system says so: "process 7 (python train.py)"."""
+    try:
+        found = path.stat()
+        device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        holder = next(
+            int(line[4]) for line in locks if line[1:2] == ["FLOCK"] and line[5] == device
+        )
+    except (OSError, ValueError, IndexError, AttributeError, StopIteration):
+        return "another recording"
+    if holder == os.getpid():
+        return "another recording of this process"
+    try:
+        words = Path(f"/proc/{holder}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return f"process {holder}"
+    command = visible(" ".join(words.rstrip("\0").split("\0")), 100)
+    return f"process {holder}" + f" ({command})" * bool(command)
