@@ -257,10 +257,11 @@ class Graphs:
         names = ("storage", "tensor", "old", "new", "op", "stack", "thread", "t")
         put(self._session.writer.block, schema.Version, names, rows)
 
-    def put_calls(self, parts: list[tuple[list[str], Ints]], moves: Moves) -> None:
+    def put_calls(self, parts: list[tuple[list[str], Ints]], moves: Moves, *, over: bool) -> None:
         """Rows of calls that have made no node, as far as they were seen."""
         contexts, write = self._session.contexts, self._session.writer.block
         threads = {ident: thread for thread, ident in contexts.idents().items()}
+        rows = [np.zeros(0, np.int64)]
         for names, (begin, end, idents, words, places, stamps) in parts:
             begun = begin - self._session.start
             thread = np.array([threads.get(ident, NONE) for ident in idents.tolist()], np.int64)
@@ -268,6 +269,7 @@ class Graphs:
             seen = self.in_place.ops(begin, idents, words)
             ids = np.array([each if each != NONE else self._next() for each in seen.tolist()])
             stack = self.in_place.stacks(places)
+            rows.append(ids)
             told = self.operands.of_calls(stamps, ids)
             write(schema.Op, {
                 "id": ids,
@@ -285,6 +287,7 @@ class Graphs:
                     "op": ids[place], "stack": stack[place], "thread": thread[place],
                     "t": end[place] - self._session.start,
                 })  # fmt: skip
+        self.in_place.told(np.concatenate(rows), over=over)
         self.operands.forget(*self._calls.waiting())
 
     def flush(self) -> None:

@@ -371,7 +371,8 @@ class PyTorchSource:
         handing_on(self.graphs.operands.rows.flush)
 
     def _put_calls(self) -> None:
-        self.graphs.put_calls(self.calls.alone(over=not UnderWay.now), self.moves)
+        over = not UnderWay.now
+        self.graphs.put_calls(self.calls.alone(over=over), self.moves, over=over)
         self.moves.forget(self.calls.since())
 
     def events(self) -> int:

@@ -100,7 +100,7 @@ class Values:
     ) -> None:
         """A tensor that is at hand, at an input or output of a node; or a leaf, of no node."""
         ring = self.ring
-        if ring is None or value is None:
+        if ring is None or not hasattr(type(value), "_cdata"):  # a hook may return anything
             return
         now = perf_counter_ns() if at is None else at + self._session.start
         step = self._session.contexts.step

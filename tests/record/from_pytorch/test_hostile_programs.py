@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.trace.schema import Node
+from gradscope.trace.schema import Node, Version
 from tests.record.running import House
 
 pytestmark = pytest.mark.torch
@@ -156,3 +156,35 @@ def test_exceptions_are_shown_by_pythons_own_hook(house: House) -> None:
     text = "import sys\nprint(sys.excepthook is sys.__excepthook__)\n"
 
     assert trace(house, text) == "True\n"
+
+
+@pytest.mark.parametrize("level", ["engine", "values", "full"])
+def test_a_sudden_end_leaves_no_write_without_its_call(house: House, level: str) -> None:
+    text = """
+import os, torch
+x = torch.zeros(12).requires_grad_()
+with torch.no_grad():
+    x.mul_(2)
+    x.add_(1)
+x.sum().backward()
+os._exit(3)
+"""
+    trace(house, text, level)
+
+    assert house.violations(f"{level}.json") == []
+    assert [each.new for each in house.recorded(f"{level}.json").rows(Version)] == [1, 2]
+
+
+def test_what_a_hook_returns_may_be_anything(house: House) -> None:
+    text = """
+import torch
+x = torch.ones(2, requires_grad=True)
+x.register_hook(lambda grad: 3)
+try:
+    (x * 2).sum().backward()
+except TypeError as error:
+    print(error)
+"""
+    watched = trace(house, text, "values")
+
+    assert watched == house.python("script.py").out != ""

@@ -85,6 +85,7 @@ class InPlace:
         self._leaves: list[Leaf] = []
         self._settled = np.zeros(0, np.int64)  # of calls asked for last: those whose write is told
         self._told = self._kept  # at level `full`: what was written, and its calls come yet
+        self._waiting = self._kept  # writes that are told when their calls are
 
     @property
     def _observer(self) -> Writes | None:
@@ -186,12 +187,24 @@ class InPlace:
         known = seen[:, TARGET] != NONE
         if self._calls.whole:
             self._told = np.concatenate([self._told, seen[known]])
-        self._write(seen[known & (seen[:, TOLD] == NONE) & ~_made_a_node(ops, seen)])
+        mine = seen[known & (seen[:, TOLD] == NONE) & ~_made_a_node(ops, seen)]
+        waits = self._calls.whole & (mine[:, GIVEN] == NONE)
+        self._waiting = np.concatenate([self._waiting, mine[waits]])
+        self._write(mine[~waits])
         self._kept = seen[~known][-MOST_KEPT:]
 
     def _read(self) -> None:
         self._drain()
         self._kept = np.concatenate([self._kept, *take_all(self._unread)])
+
+    def told(self, ops: Ints, *, over: bool) -> None:
+        """These calls have their rows now, at level `full`; `over`: no other will have one."""
+        waiting = self._waiting
+        has = np.isin(waiting[:, OP], ops)
+        if over:
+            waiting[~has, OP], has[:] = NONE, True
+        self._write(waiting[has])
+        self._waiting = waiting[~has]
 
     def versions(self, thread: Ints, t: Ints) -> Ints:
         """What was counted after the writes that these threads were in then; NONE: not known."""
