@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -89,6 +90,17 @@ class Training:
             if row.parent in inside:
                 inside.add(row.id)
         return {tensor for tensor, of in self.parameters.items() if of in inside}
+
+    def is_most_of_a_module(self, tensors: Iterable[int]) -> bool:
+        """Whether more than half of a module's own parameters are among these; or one of no module.
+
+        A bias alone is no part that fails to learn: a loss may be made of differences, as that of
+        a critic, or of slopes, as that of a Hamiltonian, and then the last bias does nothing.
+        """
+        modules, many = self.trace.table(Module), Counter[int]()
+        many.update(self.parameters.get(tensor, NONE) for tensor in tensors)
+        own = {each: len(modules.row(each).parameters) for each in many if modules.has(each)}
+        return any(2 * times > own.get(module, 0) for module, times in many.items())
 
     @cached_property
     def times_reached(self) -> Mapping[int, int]:

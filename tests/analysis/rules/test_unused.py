@@ -8,6 +8,7 @@ import gradscope.runtime
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import inspect
 from tests.analysis.rules.test_snippets import recorded
+from tests.record.running import House
 
 UNDEFINED = """
 class Scale(torch.autograd.Function):
@@ -83,3 +84,24 @@ def test_an_unused_part_of_a_librarys_model_is_a_note(
     (found,) = inspect(trace, rules=["GS411"]).findings
 
     assert (found.severity, found.message[:8]) == (severity, "pooler.0")
+
+
+OF_SLOPES = """
+import torch
+net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+slope = torch.func.vmap(torch.func.grad(lambda x: net(x).squeeze()))
+for _ in range(3):
+    optimizer.zero_grad()
+    slope(torch.ones(4, 2)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.torch
+def test_the_last_bias_of_an_energy_is_not_said_to_be_computed_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(OF_SLOPES, encoding="utf-8")
+    house = House(tmp_path)
+    house.trace("--on", "torch", "script.py")
+
+    assert [each.message for each in inspect(house.recorded(), rules=["GS411"]).findings] == []

@@ -262,9 +262,12 @@ def _is_a_librarys(site: Site) -> bool:
 
 
 def _through_updates(trace: Trace, found: list[Gathering]) -> bool:
-    """Whether each loss has a backward with `create_graph` before it: MAML sums over its tasks."""
+    """Whether each loss has an `autograd.grad`, or `create_graph`, before it.
+
+    MAML sums over its tasks, and so does its first order.
+    """
     tasks = trace.table(GraphTask)
-    made = tasks["begin"][tasks["create_graph"]]
+    made = tasks["begin"][tasks["create_graph"] | ~tasks["accumulate_grad"]]
     ends = [[fill.t for fill in each.fills] for each in found]
     return all(
         ((before < made) & (made < after)).any()

@@ -8,6 +8,7 @@ from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line, left_over
+from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.by_hand import never_cleared
 from gradscope.analysis.rules.loop.lost import thrown_away
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
@@ -199,9 +200,11 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
             model(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
     """
-    loop = trace.once(Loop)
+    loop, training = trace.once(Loop), trace.once(Training)
     for optimizer in loop.trained:
         yield from thrown_away(loop, optimizer)
+        if not training.is_most_of_a_module(optimizer.tensors):
+            continue
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
         found = [last for each in rounds if (last := _cleared_last(each)) is not None]
         found = [each for each in found if not _of_another_round(loop, optimizer, *each)]
@@ -294,10 +297,12 @@ def stepped_too_early(trace: Trace) -> Iterator[Found]:
             loss.backward()
             optimizer.step()
     """
-    loop = trace.once(Loop)
+    loop, training = trace.once(Loop), trace.once(Training)
     for optimizer in loop.trained:
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
         if len(rounds) < 2 or _has_fill(rounds[0]) or optimizer.built.facts.get("before"):
+            continue
+        if not training.is_most_of_a_module(optimizer.tensors):
             continue
         found = [last for each in rounds[1:] if (last := _cleared_last(each)) is not None]
         if not found or 2 * len(found) < len(rounds) - 1:

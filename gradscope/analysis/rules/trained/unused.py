@@ -92,7 +92,8 @@ def unused(trace: Trace) -> Iterator[Found]:
             place = " ".join(str(site) for site in training.acts.sites(first))
             by_line.setdefault(place, (first, set()))[1].add(tensor)
     for act, lost in by_line.values():
-        yield _found(training, act, lost)
+        if training.is_most_of_a_module(lost):
+            yield _found(training, act, lost)
     yield from _called_instead(training, missing, set(ran))
 
 
