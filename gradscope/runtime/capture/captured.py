@@ -13,7 +13,7 @@ from gradscope.runtime.capture.pieces import Pieces, cut, line_about
 from gradscope.runtime.capture.plan.plan import Plan
 from gradscope.runtime.capture.proving import proved
 from gradscope.runtime.capture.recording.recording import Stop
-from gradscope.runtime.capture.recording.watching import Program
+from gradscope.runtime.capture.recording.watching import Program, profiled_in_c
 from gradscope.runtime.capture.told import Told
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.state.thread import ThreadState, local
@@ -101,7 +101,7 @@ class Captured:
         self, again: Plan | None, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Make a plan, or one `again` that somebody has not seen made, or run as ever."""
-        if self.stops or not _recording.acquire(blocking=False):
+        if self.stops or profiled_in_c() or not _recording.acquire(blocking=False):
             return self._as_ever(args, kwargs)
         try:
             return self._make(again, told, args, kwargs)

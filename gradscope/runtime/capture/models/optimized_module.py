@@ -11,7 +11,7 @@ from gradscope.runtime.capture.models.making_model import MakingModel
 from gradscope.runtime.capture.models.model_plan import ModelPlan
 from gradscope.runtime.capture.pieces import Pieces, cut, line_about
 from gradscope.runtime.capture.recording.recording import Stop
-from gradscope.runtime.capture.recording.watching import Program
+from gradscope.runtime.capture.recording.watching import Program, profiled_in_c
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.nn.modules.module import Module
@@ -104,7 +104,7 @@ class CapturedModel:
                 if place:
                     self.plans.insert(0, self.plans.pop(place))
                 return plan.replay(args, kwargs)
-        return self._make(args, kwargs)
+        return self._as_ever(args, kwargs) if profiled_in_c() else self._make(args, kwargs)
 
     def _as_ever(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.eager += 1

@@ -27,7 +27,7 @@ from types import (
     MethodWrapperType,
     WrapperDescriptorType,
 )
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -145,6 +145,25 @@ def _is_called(instruction: dis.Instruction) -> bool:
     return bool((instruction.arg or 0) & 1)
 
 
+def profiled_in_c() -> bool:
+    """Whether a profiler is at work that Python cannot call: nothing can be watched beside it."""
+    profiler = sys.getprofile()
+    return profiler is not None and not callable(profiler)
+
+
+Profiler: TypeAlias = "Callable[[FrameType, str, Any], object]"
+
+
+def _each(ours: Profiler, programs: Profiler) -> Profiler:
+    """Both, where Python takes one."""
+
+    def looks(frame: FrameType, event: str, arg: Any) -> None:
+        ours(frame, event, arg)
+        programs(frame, event, arg)
+
+    return looks
+
+
 class Watching:
     """Looks at each call of a step."""
 
@@ -158,12 +177,16 @@ class Watching:
     def active(self) -> Iterator[None]:
         """Inside, calls are looked at; those of a collection of garbage wait until after it."""
         before, collects = sys.getprofile(), gc.isenabled()
+        looks = self._look if before is None else _each(self._look, before)
         gc.disable()
-        sys.setprofile(self._look)
+        sys.setprofile(looks)
         try:
             yield
         finally:
-            sys.setprofile(before)
+            if sys.getprofile() is looks:
+                sys.setprofile(before)
+            else:
+                self.recording.stop("the step sets a profiler", "")
             if collects:
                 gc.enable()
 
