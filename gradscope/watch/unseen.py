@@ -1,8 +1,9 @@
 """Looking at tensors, and being called, without the program seeing it.
 
 A program may stand in for functions of tensors: by `__torch_function__` of a mode or a subclass, by
-a mode with `__torch_dispatch__`. It would count our looks among its own calls. And it may print the
-traceback of an error that went through us, where we have no part in it.
+a mode with `__torch_dispatch__`. It would count our looks among its own calls. `torch.jit.trace`
+would record them: it traces twice, and fails if the second time differs. And a program may print
+the traceback of an error that went through us, where we have no part in it.
 """
 
 from __future__ import annotations
@@ -16,16 +17,22 @@ from torch._C._autograd import SavedTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 _modes, _WithoutFunctions = torch._C._len_torch_dispatch_stack, torch._C.DisableTorchFunction
+_trace, _set_trace = torch._C._get_tracing_state, torch._C._set_tracing_state
 
 
 def unseen() -> AbstractContextManager[object]:
     """Inside, this thread's looks at tensors are nobody's but ours."""
-    if not _modes():
+    modes, trace = _modes(), _trace()
+    if not modes and trace is None:
         return _WithoutFunctions()  # type: ignore[no-any-return]
-    both = ExitStack()
-    both.enter_context(_WithoutFunctions())
-    both.enter_context(_disable_current_modes())
-    return both
+    all_ = ExitStack()
+    all_.enter_context(_WithoutFunctions())
+    if modes:
+        all_.enter_context(_disable_current_modes())
+    if trace is not None:
+        _set_trace(None)
+        all_.callback(_set_trace, trace)
+    return all_
 
 
 LISTS = ("get_ignored_functions", "get_testing_overrides", "get_overridable_functions",
