@@ -12,6 +12,7 @@ Compiled readers check the same words of the tensor (measure.py).
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,16 +27,17 @@ _item, _storage = _Base.element_size, _Base.untyped_storage
 _view = ctypes.pythonapi.PyMemoryView_FromMemory
 _view.argtypes, _view.restype = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int), ctypes.py_object
 READ_ONLY = 0x100
+_raw: Callable[[Any], Any] = getattr(torch._C.DispatchKeySet, "raw_repr", repr)  # 2.4 has none
 
 
-def _plain() -> frozenset[int]:
+def _plain() -> frozenset[Any]:
     """The dispatch keys of plain tensors on the CPU, made outside of inference mode and inside."""
     made = []
     with unseen():
         for inside in (False, True):
             with torch.inference_mode(inside):
                 made.append(torch.empty(0, dtype=torch.float32, device="cpu"))
-    return frozenset(_keys(each).raw_repr() for each in made)
+    return frozenset(_raw(_keys(each)) for each in made)
 
 
 _PLAIN = _plain()
@@ -52,7 +54,7 @@ def memory(tensor: Any) -> memoryview | None:
 
     They may be read as long as the tensor lives and nobody resizes its storage.
     """
-    if _keys(tensor).raw_repr() in _PLAIN:
+    if _raw(_keys(tensor)) in _PLAIN:
         with _Without():
             sizes, size = _size(tensor), _item(tensor)
             last = sum((n - 1) * step for n, step in zip(sizes, _stride(tensor), strict=True))

@@ -148,6 +148,18 @@ def test_any_other_tensor_is_not_read_and_counted() -> None:
     assert not_looked_at() - before == len(tensors)
 
 
+def test_where_keys_have_no_number_their_names_tell_plain_tensors_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PyTorch 2.4."""
+    from gradscope.watch.values import reachable
+
+    monkeypatch.setattr(reachable, "_raw", repr)
+    monkeypatch.setattr(reachable, "_PLAIN", reachable._plain())
+    test_a_plain_tensor_is_read_from_its_first_element_to_its_last()
+    test_any_other_tensor_is_not_read_and_counted()
+
+
 def test_compiled_readers_leave_the_same_tensors_alone() -> None:
     import torch
 
@@ -173,6 +185,37 @@ def test_only_tensors_with_memory_of_their_own_have_an_address() -> None:
         assert [name for name in alone if address(tensors[name])] == []
     ours = {name: each for name, each in quietly(plain).items() if each.numel()}
     assert [name for name, each in ours.items() if address(each) == 0] == []
+
+
+def test_a_leaf_that_shares_its_storage_until_it_is_written_goes_on_sharing_it() -> None:
+    """Asked by `data_ptr()`, where it is, PyTorch copies it."""
+    import torch
+
+    def program() -> Any:
+        leaf = torch._lazy_clone(torch.ones(3)).requires_grad_()
+        (leaf * 2).sum().backward()
+        return torch._C._is_cow_tensor(leaf)
+
+    assert program()
+    assert recorded(program, "graph")[0]
+
+
+def test_a_fake_leaf_is_recorded_without_a_warning() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def program() -> Any:
+        import torch
+
+        with FakeTensorMode():
+            leaf = torch.ones(3, requires_grad=True)
+            (leaf * 2).sum().backward()
+        return leaf.grad
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grad, trace = recorded(program, "engine")
+    assert grad.shape == (3,)
+    assert not [note for note in trace.notes if "fault" in note]
 
 
 @pytest.mark.parametrize("level", ["engine", "values", "full"])
