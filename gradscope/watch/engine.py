@@ -46,7 +46,7 @@ HINT_IN_ANOMALY_MODE = (
 )
 HINT = (
     "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
-    "with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    "with torch.autograd.set_detect_anomaly({})."
 )
 
 
@@ -221,8 +221,14 @@ def _show_the_warning() -> None:
         warnings.filters.remove(_HIDDEN)  # type: ignore[attr-defined]
 
 
+def hint(version: str) -> str:
+    """What this version of PyTorch says without anomaly mode."""
+    major, minor = map(int, version.split(".")[:2])
+    return HINT.format("True, check_nan=False" if (major, minor) >= (2, 11) else "True")
+
+
 def _without_hint(error: BaseException) -> None:
     if error.args and isinstance(error.args[0], str):
-        text = error.args[0].replace(HINT_IN_ANOMALY_MODE, HINT)
+        text = error.args[0].replace(HINT_IN_ANOMALY_MODE, hint(torch.__version__))
         if text != error.args[0]:
             error.args = (text, *error.args[1:])

@@ -1,0 +1,53 @@
+"""What other versions of PyTorch lack, or do in another way, imitated on this one."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from tests.record.from_pytorch.watching import recorded
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("2.10.0+cu128", "(True)."), ("2.11.0", "(True, check_nan=False)."),
+     ("2.4.1", "(True)."), ("3.0.0a0+git1234567", "(True, check_nan=False).")],
+)  # fmt: skip
+def test_the_hint_of_an_error_is_that_of_the_version(version: str, said: str) -> None:
+    from gradscope.watch.engine import hint
+
+    assert hint(version).endswith(f"with torch.autograd.set_detect_anomaly{said}")
+
+
+def test_the_hint_is_what_this_version_says_itself() -> None:
+    import torch
+
+    def program() -> str:
+        x = torch.ones(2, requires_grad=True).exp()
+        y = x.exp()
+        y.mul_(2)
+        with pytest.raises(RuntimeError) as error:
+            y.sum().backward()
+        return str(error.value)
+
+    assert recorded(program, "graph")[0] == program()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="torch.jit does not support it")
+@pytest.mark.filterwarnings("ignore:.torch.jit")
+@pytest.mark.parametrize("level", ["graph", "full"])
+def test_a_traced_module_is_traced_alike_twice(level: str) -> None:
+    """Our looks at its parameters were recorded in the first trace and not in the second."""
+    import torch
+
+    def program() -> Any:
+        net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+        graph = torch.jit.trace(net, torch.ones(3, 4)).inlined_graph
+        return re.sub(r"___torch_mangle_\d+\.", "", str(graph))
+
+    assert recorded(program, level)[0] == program()
