@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from resource import struct_rusage
 
@@ -21,6 +23,8 @@ LEVELS = ("graph", "engine", "values", "full")
 LONGEST = 900.0  # seconds: a program that takes longer hangs
 
 EXPLAINED = re.compile(r"(error|warning|note) GS\d+ ")
+
+OF_TEMPORARY = re.compile(r"\btmp[a-z0-9_]{8}\b")  # a name that no two runs share
 
 SETTINGS = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -45,12 +49,13 @@ class Outcome:
     found: list[str] = field(default_factory=list)  # findings above a note
 
 
-def run(program: Program, level: str | None, folder: Path) -> Outcome:
+def run(program: Program, level: str | None, folder: Path, python: str = sys.executable) -> Outcome:
     folder.mkdir(parents=True)
     count = program.ranks
     port = free_port() if count else 0
     started = time.monotonic()
-    processes = [start(program, level, folder, rank, port) for rank in range(max(count, 1))]
+    starts = partial(start, program, level, folder, python)
+    processes = [starts(rank, port) for rank in range(max(count, 1))]
     outcome = Outcome([])
     for rank, process in enumerate(processes):
         status = wait(process, started)
@@ -60,7 +65,7 @@ def run(program: Program, level: str | None, folder: Path) -> Outcome:
             (folder / f"{rank}.{stream}").read_text(encoding="utf-8", errors="backslashreplace")
             for stream in ("out", "err")
         )
-        theirs, said = parted(err)
+        theirs, said = parted(OF_TEMPORARY.sub("tmp", err))
         outcome.said += said
         outcome.ended.append((process.returncode, out, theirs))
     outcome.seconds = time.monotonic() - started
@@ -90,9 +95,9 @@ def free_port() -> int:
 
 
 def start(
-    program: Program, level: str | None, folder: Path, rank: int, port: int
+    program: Program, level: str | None, folder: Path, python: str, rank: int, port: int
 ) -> subprocess.Popen[bytes]:
-    command = [sys.executable]
+    command = [python]
     if level is not None:
         command += ["-m", "gradscope", "trace", "--level", level, "-o", "trace.json"]
     environment = os.environ | SETTINGS
@@ -142,3 +147,19 @@ def findings(folder: Path) -> list[str]:
         for each in inspect(load(path)).findings
         if each.severity > Severity.NOTE
     ]
+
+
+def differences(program: Program, alone: Outcome, watched: Outcome) -> list[str]:
+    lines: list[str] = []
+    for (code, *texts), (other_code, *other_texts) in zip(alone.ended, watched.ended, strict=True):
+        if code != other_code:
+            lines.append(f"exit code {other_code}, alone {code}")
+        for stream, text, other in zip(("stdout", "stderr"), texts, other_texts, strict=True):
+            pair = text.splitlines(), other.splitlines()
+            changed = difflib.unified_diff(*pair, "alone", "watched", lineterm="", n=0)
+            lines += [f"{stream} {line}" for line in changed]
+    lines += [f"said: {line}" for line in watched.said if "fault" in line]
+    lines += [
+        f"found: {each}" for each in watched.found if each.split()[0] not in program.true_findings
+    ]
+    return lines

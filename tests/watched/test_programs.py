@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 
 import pytest
 
 from tests.watched.program import Program, programs
-from tests.watched.running import LEVELS, Outcome, run
+from tests.watched.running import LEVELS, Outcome, differences, run
 
 TABLE = os.environ.get("GRADSCOPE_PROGRAMS")
 """Where `make programs` wants times and memory; without it, only small programs run."""
@@ -35,22 +34,6 @@ def test_a_watched_program_ends_as_it_does_alone(program: Program, tmp_path: Pat
     if wrong and run(program, None, tmp_path / "again").ended != alone.ended:
         wrong.append("alone it does not end twice alike: mend the program")
     assert "\n".join(wrong) == ""
-
-
-def differences(program: Program, alone: Outcome, watched: Outcome) -> list[str]:
-    lines: list[str] = []
-    for (code, *texts), (other_code, *other_texts) in zip(alone.ended, watched.ended, strict=True):
-        if code != other_code:
-            lines.append(f"exit code {other_code}, alone {code}")
-        for stream, text, other in zip(("stdout", "stderr"), texts, other_texts, strict=True):
-            pair = text.splitlines(), other.splitlines()
-            changed = difflib.unified_diff(*pair, "alone", "watched", lineterm="", n=0)
-            lines += [f"{stream} {line}" for line in changed]
-    lines += [f"said: {line}" for line in watched.said if "fault" in line]
-    lines += [
-        f"found: {each}" for each in watched.found if each.split()[0] not in program.true_findings
-    ]
-    return lines
 
 
 def write_row(program: Program, level: str, outcome: Outcome) -> None:
