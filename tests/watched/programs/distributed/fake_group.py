@@ -1,5 +1,5 @@
 """One process of a group of eight that is only simulated: DTensors, FSDP2 and tensor parallel in 2-D."""
-# slow
+# true: GS803 nobody answers in the group, so that half of what a ReLU gets is made up
 
 import torch
 import torch.distributed as dist

@@ -1,5 +1,4 @@
 """Tensors without memory of their own: meta, fake; expanded, empty and overlapping ones; views."""
-# slow
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode

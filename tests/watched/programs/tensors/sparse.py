@@ -1,5 +1,4 @@
 """Sparse gradients of an embedding, with SparseAdam; a sparse matrix times parameters."""
-# slow
 
 import torch
 
