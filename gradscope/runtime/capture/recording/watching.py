@@ -176,7 +176,8 @@ class Watching:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Inside, calls are looked at; those of a collection of garbage wait until after it."""
-        before, collects = sys.getprofile(), gc.isenabled()
+        before: Any = sys.getprofile()
+        collects = gc.isenabled()
         looks = self._look if before is None else _each(self._look, before)
         gc.disable()
         sys.setprofile(looks)
