@@ -100,6 +100,12 @@ class RecordingError(GradscopeError):
     slug = "recording"
 
 
+class NoMemoryError(RecordingError):
+    """A limit on memory leaves too little to record; the program runs without a recording."""
+
+    slug = "no-memory"
+
+
 class HasTable(Protocol):
     """A declared row of a trace."""
 

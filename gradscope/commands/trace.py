@@ -1,6 +1,7 @@
 """`gradscope trace`: run a script and record its trace."""
 
 import gc
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradscope.commands.options.output import safe
-from gradscope.errors import ExitCode, UsageError
+from gradscope.errors import ExitCode, NoMemoryError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,6 +110,7 @@ def trace(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
+    from gradscope.record.process.memory_limit import alone
     from gradscope.record.run_script import TraceOptions, run_script
 
     if not gc.isenabled():
@@ -135,7 +137,13 @@ def trace(
         check_functions=check_functions,
         debugger=live,
     )
-    outcome = run_script(options, say=say)
+    try:
+        outcome = run_script(options, say=say)
+    except NoMemoryError as error:
+        _say(f"{error}; the script runs unrecorded")
+        sys.stdout.flush()
+        command = alone(name, options.arguments, module=module)
+        os.execv(command[0], command)  # noqa: S606  what gradscope takes is free then
     if live is not None:
         live.over()
     if waited is not None and outcome.stopped:

@@ -61,14 +61,16 @@ def _imported() -> None:
         if asked:
             _record(asked)
     except Exception as error:  # noqa: BLE001  one line, and the program is as it was
-        _say(f"not recording: {error}")
+        _say(f"not recording: {str(error) or type(error).__name__}")
 
 
 def _record(asked: str) -> None:
     from pathlib import Path
 
+    from gradscope.errors import NoMemoryError
     from gradscope.record.engines import TORCH, named
     from gradscope.record.process.claim import current
+    from gradscope.record.process.memory_limit import leaves_too_little
     from gradscope.record.process.ranks import this_process, wanted
     from gradscope.record.process.trace_file import trace_file
     from gradscope.record.recording import Options, Recording
@@ -77,6 +79,8 @@ def _record(asked: str) -> None:
     rank, ranks = this_process(), wanted(os.environ.get("GRADSCOPE_RANKS"))
     if current() is not None or (ranks is not None and rank.number not in ranks):
         return
+    if leaves_too_little():
+        raise NoMemoryError("the limit on memory (ulimit -v, say) leaves too little")
     options = Options(
         level=os.environ.get("GRADSCOPE_LEVEL") or "engine",
         steps=steps_named(os.environ.get("GRADSCOPE_STEPS")),

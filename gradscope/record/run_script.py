@@ -16,10 +16,11 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
-from gradscope.errors import ExitCode, GradscopeError, UsageError
+from gradscope.errors import ExitCode, GradscopeError, NoMemoryError, UsageError
 from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
+from gradscope.record.process.memory_limit import is_limited, leaves_too_little
 from gradscope.record.process.ranks import this_process, wanted
 from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
@@ -220,7 +221,7 @@ def _recorded(
     signals = Signals(__file__, recording.engine.in_scripts, terminated, seal)
     recording.look = signals.look
     with handled(signals, stopper):
-        recording.start()
+        _start(recording, writer)
         ends = partial(_stop, recording, signals, stopper)
         begin = _nothing if debugger is None else partial(debugger.begins, recording, ends)
         ending = _run(program, main.__dict__, exits, begin)
@@ -237,6 +238,19 @@ def _recorded(
     stopped = debugger is not None and debugger.ends
     interrupted = ending == BY_CTRL_C
     return Outcome(ending.code, writer.path, trouble, elsewhere, stopped, interrupted)
+
+
+def _start(recording: Recording, writer: FileWriter) -> None:
+    """Watch from here on, unless a limit on memory leaves too little for that."""
+    try:
+        recording.start()
+        if not leaves_too_little():
+            return
+    except (MemoryError, OSError, ImportError):
+        if not is_limited():
+            raise
+    writer.path.unlink()
+    raise NoMemoryError("the limit on memory (ulimit -v, say) leaves too little for a recording")
 
 
 def _stop(recording: Recording, signals: Signals, stopper: signal.Signals | None, by: str) -> None:
