@@ -40,7 +40,8 @@ class External:
         self.arguments = arguments
         self.last = last
         self.returns = "half" if half else "nothing" if nothing else "word"
-        self.address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+        function = getattr(library, name, None)  # None on Windows: nothing there is compiled
+        self.address = 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def __call__(self, *words: int) -> int:
         raise NotImplementedError("only compiled code can call this")

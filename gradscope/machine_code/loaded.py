@@ -14,13 +14,17 @@ import mmap
 import struct
 import sys
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 X86_64, OBJECT = 62, 1
 PROGBITS, SYMTAB, RELA, NOBITS = 1, 2, 4, 8
 WRITABLE, IN_MEMORY = 1, 2
 WHOLE_WORD = 1  # R_X86_64_64
 UNDEFINED, ABSOLUTE = 0, 0xFFF1
+
+
+PROCESS: Any = ctypes.pythonapi if sys.platform == "win32" else ctypes.CDLL(None)
+"""The functions of this process, as of its C library; on Windows there are Python's own only."""
 
 
 class NotLoadable(Exception):  # noqa: N818 -- why LLVM serves
@@ -99,7 +103,7 @@ class Loaded:
         if name in self._given or not name:
             return self._given.get(name)
         try:
-            return ctypes.cast(getattr(_PROCESS, name), ctypes.c_void_p).value
+            return ctypes.cast(getattr(PROCESS, name), ctypes.c_void_p).value
         except AttributeError:
             raise NotLoadable(f"it names {name}") from None
 
@@ -119,13 +123,10 @@ class Loaded:
 
     def _protect(self, size: int) -> None:
         """It can be run from here on, and not written to."""
-        protect = _PROCESS.mprotect
+        protect = PROCESS.mprotect
         protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         if protect(self._base, size, mmap.PROT_READ | mmap.PROT_EXEC):
             raise NotLoadable("the system lets no memory be run")
-
-
-_PROCESS = ctypes.CDLL(None)
 
 
 def _sections(file: bytes) -> list[_Section]:

@@ -27,6 +27,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradscope.machine_code.language import Address, Compiled, External, increase, load, store
+from gradscope.machine_code.loaded import PROCESS
 from gradscope.watch.unseen import UnknownBuildError
 
 if TYPE_CHECKING:
@@ -161,8 +162,7 @@ ROWS, ROW, STATE, LOOKS = (
     Address(_looks.ctypes.data, "looks"),
 )
 COUNTED_LOOKS, OFFSET = STATE + 8, STATE + 16
-_c = ctypes.CDLL(None)
-clock_gettime = External(_c, "clock_gettime", 2, half=True)
+clock_gettime = External(PROCESS, "clock_gettime", 2, half=True)
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 

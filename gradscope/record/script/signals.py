@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import signal
@@ -89,7 +90,10 @@ class _Waiting:
 
     def _send(self, thread: int) -> None:
         self._is_sent_again = True
-        signal.pthread_kill(thread, self._number)
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(thread, self._number)
+        else:  # on Windows
+            _thread.interrupt_main(self._number)
 
 
 def die_of(number: int) -> None:

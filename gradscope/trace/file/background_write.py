@@ -105,7 +105,7 @@ class Pen:
         try:
             file = self._open()
             while left:
-                count = os.pwrite(file, left, at)
+                count = _write_at(file, left, at)
                 at, left = at + count, left[count:]
         except OSError as error:
             if is_the_programs(error):  # a TimeoutError of a signal handler's
@@ -114,6 +114,13 @@ class Pen:
                 self.cut(start)
             return error
         return None
+
+
+def _write_at(file: int, data: memoryview, at: int) -> int:
+    if hasattr(os, "pwrite"):
+        return os.pwrite(file, data, at)
+    os.lseek(file, at, os.SEEK_SET)  # on Windows
+    return os.write(file, data)
 
 
 def _identity(file: int) -> tuple[int, int]:

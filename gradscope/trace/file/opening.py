@@ -23,7 +23,7 @@ def opened(path: Path) -> tuple[int, Path]:
         file = os.open(chosen, os.O_WRONLY | os.O_CREAT, 0o600)
         if _is_ours(file):
             if stat.S_ISREG(os.fstat(file).st_mode):
-                with suppress(OSError):  # it may be somebody else's, who lets us write to it
+                with suppress(OSError, AttributeError):  # somebody else's; or this is Windows
                     os.fchmod(file, 0o600)
                 os.ftruncate(file, 0)
             return file, chosen

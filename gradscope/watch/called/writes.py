@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.machine_code.loaded import PROCESS
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import places
 from gradscope.watch.called.places import place_here
@@ -63,8 +64,7 @@ UNDERSCORE, OUT = ord("_"), int.from_bytes(b"out", "little")
 FOREACH, BEHIND_PREFIX = int.from_bytes(b"_foreach", "little"), len("aten::")
 FUNCTION = 0  # at::RecordScope
 NOBODY = 1 << 40
-_python = ctypes.CDLL(None)
-pthread_self = External(_python, "pthread_self", 0)
+pthread_self = External(PROCESS, "pthread_self", 0)
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 

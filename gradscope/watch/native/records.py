@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.interpreter import PYTHON, as_int, call_nothing, drop
 from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.machine_code.loaded import PROCESS
 from gradscope.watch.native import ends
 from gradscope.watch.native.ends import RECORDING as ENDS_OF, ended
 
@@ -61,7 +62,7 @@ pending = External(PYTHON, "Py_AddPendingCall", 2, half=True)
 is_there = External(PYTHON, "Py_IsInitialized", 0, half=True)
 new_dict = External(PYTHON, "PyDict_New", 0)
 items = External(PYTHON, "PyDict_Size", 1)
-others_first = External(ctypes.CDLL(None), "sched_yield", 0, half=True)
+others_first = External(PROCESS, "sched_yield", 0, half=True)
 
 
 def answered(function: int) -> int:

@@ -7,8 +7,6 @@ anything meanwhile; so a node's row is written only when all has been asked for,
 
 from __future__ import annotations
 
-import ctypes
-
 from gradscope.machine_code.interpreter import (
     PYTHON,
     as_int,
@@ -18,6 +16,7 @@ from gradscope.machine_code.interpreter import (
     keep,
 )
 from gradscope.machine_code.language import External, increase, load, store
+from gradscope.machine_code.loaded import PROCESS
 from gradscope.machine_code.seldom import due
 from gradscope.watch.native.forms import lacks_forms
 from gradscope.watch.native.known import (
@@ -86,10 +85,9 @@ from gradscope.watch.native.words import (
     UPPER_HALF,
 )
 
-_c = ctypes.CDLL(None)
-malloc = External(_c, "malloc", 1)
-realloc = External(_c, "realloc", 2)
-free = External(_c, "free", 1, nothing=True)
+malloc = External(PROCESS, "malloc", 1)
+realloc = External(PROCESS, "realloc", 2)
+free = External(PROCESS, "free", 1, nothing=True)
 append = External(PYTHON, "PyList_Append", 2, half=True)
 
 

@@ -6,12 +6,12 @@ at once, and counted as often as it is there.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 
 from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.machine_code.loaded import PROCESS
 from gradscope.machine_code.statistics import CHUNK, KINDS, LANES, SIZES, elements
 from gradscope.watch.values.layout import INLINE, found, no_tensor
 from gradscope.watch.values.rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
@@ -41,9 +41,8 @@ SLOT_MASK, CHUNK_OF, LANES_OF, INLINED = SLOTS - 1, CHUNK, LANES, INLINE
 SCRATCH = 8 * MEASURED
 FRACTIONS = KINDS.index("int64")  # kinds of whole numbers come behind the others
 
-_c = ctypes.CDLL(None)
-malloc = External(_c, "malloc", 1)
-free = External(_c, "free", 1, nothing=True)
+malloc = External(PROCESS, "malloc", 1)
+free = External(PROCESS, "free", 1, nothing=True)
 each: Any = None  # of machine_code/statistics.py
 many: Any = None
 repeat: Any = None
