@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gradscope.commands.options.stop_on import Waited
     from gradscope.debug.live.stopping import Live
+    from gradscope.record.run_script import Outcome, TraceOptions
 
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="The trace to write, over an older one.")
@@ -110,8 +111,7 @@ def trace(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
-    from gradscope.record.process.memory_limit import alone
-    from gradscope.record.run_script import TraceOptions, run_script
+    from gradscope.record.run_script import TraceOptions
 
     if not gc.isenabled():
         gc.freeze()  # what is there before the script need not be looked through again and again
@@ -137,13 +137,7 @@ def trace(
         check_functions=check_functions,
         debugger=live,
     )
-    try:
-        outcome = run_script(options, say=say)
-    except NoMemoryError as error:
-        _say(f"{error}; the script runs unrecorded")
-        sys.stdout.flush()
-        command = alone(name, options.arguments, module=module)
-        os.execv(command[0], command)  # noqa: S606  what gradscope takes is free then
+    outcome = _outcome(options, say)
     if live is not None:
         live.over()
     if waited is not None and outcome.stopped:
@@ -153,6 +147,20 @@ def trace(
     if outcome.trace is not None and not quiet:
         _say_of(outcome.trace, output.with_name(outcome.trace.name), outcome.elsewhere)
     raise typer.Exit(ExitCode.INTERRUPTED if outcome.interrupted else outcome.code)
+
+
+def _outcome(options: "TraceOptions", say: "Callable[[str], None]") -> "Outcome":
+    """Run the script; where there is too little memory, by becoming its own Python."""
+    from gradscope.record.process.memory_limit import alone
+    from gradscope.record.run_script import run_script
+
+    try:
+        return run_script(options, say=say)
+    except NoMemoryError as error:
+        _say(f"{error}; the script runs unrecorded")
+        sys.stdout.flush()
+        command = alone(options.script, options.arguments, module=options.module)
+        os.execv(command[0], command)  # noqa: S606
 
 
 def _live(
