@@ -88,15 +88,15 @@ def _addbmm(self, batch1, batch2, *, beta=1, alpha=1):
     if kind in HALVES:
         return _added_one_by_one(self, batch1, batch2, beta, alpha)
     shape = (batch1.shape[1], batch2.shape[2])
+    try:
+        spread = np.broadcast_to(self, shape)
+    except ValueError:
+        raise RuntimeError(not_expandable(self, shape, 2 - self.ndim)) from None
     product = np.tensordot(batch1, batch2, ((0, 2), (0, 1))).astype(kind, copy=False)
     if alpha != 1:
         product = product * np.asarray(alpha).astype(kind)
     if beta == 0:
         return product
-    try:
-        spread = np.broadcast_to(self, shape)
-    except ValueError:
-        raise RuntimeError(not_expandable(self, shape, 2 - self.ndim)) from None
     return product + (spread if beta == 1 else spread * np.asarray(beta).astype(kind))
 
 

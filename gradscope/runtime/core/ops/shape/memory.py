@@ -1,4 +1,4 @@
-"""Which memory a tensor lies in, changed on the tensor itself: resize_ and set_.
+"""Which memory a tensor lies in, changed on the tensor itself: resize_, addbmm_ and set_.
 
 PyTorch lets a storage grow under all its tensors. An array cannot: here a tensor that needs more
 memory moves to new memory with what was there, and tensors that shared the old one keep that.
@@ -21,6 +21,7 @@ from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.ops import method
+from gradscope.runtime.core.ops.products import matrix_products
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided
@@ -94,6 +95,40 @@ def resize_as_(self, the_template, *, memory_format=None):
     if memory_format is formats.preserve_format:
         memory_format = formats.suggested(the_template._array)
     return resize_(self, the_template._array.shape, memory_format=memory_format)
+
+
+@method
+def addbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+    """As its row; a target that is to be spread over the sum's sizes takes these first."""
+    given = (self, batch1, batch2)
+    if all(isinstance(each, Tensor) for each in given):
+        size = _sum_of_products(*(each._array for each in given))
+        if size is not None:
+            check_inplace(self, given, local.state, ANYWHERE)
+            _spread(self, size)
+    return matrix_products.addbmm_(self, batch1, batch2, beta=beta, alpha=alpha)
+
+
+def _sum_of_products(target, batch1, batch2):
+    """The sizes of the sum, if the target is to be spread over them, and can be."""
+    if not batch1.ndim == batch2.ndim == 3 or {batch1.dtype, batch2.dtype} != {target.dtype}:
+        return None
+    size = batch1.shape[1], batch2.shape[2]
+    fits = len(batch1) == len(batch2) and batch1.shape[2] == batch2.shape[1]
+    sizes = zip(reversed(target.shape), reversed(size), strict=False)
+    can = target.ndim <= 2 and all(own in (1, wanted) for own, wanted in sizes)
+    return size if fits and can and target.shape != size else None
+
+
+def _spread(tensor, size):
+    """In one memory, row by row, as PyTorch does it: what a row has written the next may read."""
+    steps = [0 if n == 1 else step for n, step in zip(tensor.shape, tensor.stride(), strict=True)]
+    steps = (*[0] * (2 - len(steps)), *steps)
+    offset = tensor.storage_offset()
+    _laid(tensor, tensor.untyped_storage(), size, _rows(size), offset)
+    spread = strided(tensor._storage, tensor._array.dtype, size, steps, offset)
+    for row, values in zip(tensor._array, spread, strict=True):
+        row[...] = values
 
 
 @method

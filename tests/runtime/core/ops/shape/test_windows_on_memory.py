@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import pytest
@@ -97,3 +98,45 @@ def test_an_order_of_elements_is_a_memory_format(torch: Any) -> None:
         assert raises(TypeError, lambda copy=copy: copy(memory_format=3)) == (
             f"{name}(): argument 'memory_format' must be torch.memory_format, not int"
         )
+
+
+@pytest.mark.parametrize("beta", [1, 2, 0])
+@pytest.mark.parametrize("size", [(5,), (1, 5), (1, 1), (1,), (3, 1), ()])
+def test_a_sum_of_products_is_spread_over_its_target(
+    torch: Any, size: tuple[int, ...], beta: int
+) -> None:
+    """Of a column PyTorch reads, in the second row, what it has written in the first."""
+    first, second = torch.arange(24.0).reshape(2, 3, 4), torch.arange(40.0).reshape(2, 4, 5)
+    numbers = torch.ones(3) if size == (3, 1) else torch.arange(1.0, 1 + prod(size))
+    target = numbers.reshape(size).clone()
+    expected = torch.addbmm(target, first, second, beta=beta)
+
+    same = target.addbmm_(first, second, beta=beta)
+
+    assert same is target
+    assert (target.shape, target.stride(), target._version) == ((3, 5), (5, 1), 1)
+    assert target.tolist() == expected.tolist()
+
+
+def test_gradients_flow_through_a_target_that_was_spread(torch: Any) -> None:
+    first, second = torch.ones(2, 3, 4, requires_grad=True), torch.ones(2, 4, 5)
+    start = torch.ones(5, requires_grad=True)
+    target = start * 1
+
+    target.addbmm_(first, second, beta=2)
+    target.sum().backward()
+
+    assert start.grad.tolist() == [6.0] * 5
+    assert first.grad.shape == first.shape
+    raises(RuntimeError, lambda: start.addbmm_(first, second))
+    assert start.shape == (5,)
+
+
+@pytest.mark.parametrize("size", [(4,), (0,), (2, 3, 5), (3, 4)])
+def test_a_target_that_cannot_be_spread_is_refused(torch: Any, size: tuple[int, ...]) -> None:
+    first, second = torch.ones(2, 3, 4), torch.ones(2, 4, 5)
+    for beta in (1, 0):
+        target = torch.ones(size)
+        said = raises(RuntimeError, lambda: target.addbmm_(first, second, beta=beta))  # noqa: B023
+        assert "must match the existing size" in said or "number of sizes provided" in said
+        assert target.shape == size
