@@ -254,7 +254,7 @@ def _generator_seeded(
 ) -> None:
     seed, (before, _) = asked(given, more, 1, "seed"), told
     seed = seed if isinstance(seed, int) else None
-    again = {"again": True} if before not in (None, NEW_SEED) else {}
+    again: dict[str, Any] = {"again": True} if before not in (None, NEW_SEED) else {}
     acts.note(Deed.SEED, frame, seed=seed, of_="generator", **again)
 
 

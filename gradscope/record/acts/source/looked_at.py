@@ -108,7 +108,7 @@ class _Uses:
             elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load):
                 self._reads[None, f".{each.attr}"].append(each)
 
-    def statement(self, each: ast.AST) -> ast.AST:
+    def statement(self, each: ast.AST) -> ast.stmt:
         while not isinstance(each, ast.stmt):
             each = self._parents[each]
         return each
@@ -197,7 +197,7 @@ class _Uses:
             if each.value is given and each.arg:  # its value is what was followed
                 yield from self._reads[definition, each.arg]
                 return
-        place = call.args.index(given) if given in call.args else len(names)  # type: ignore[arg-type]
+        place = call.args.index(given) if given in call.args else len(names)
         if place >= len(names) or any(isinstance(each, ast.Starred) for each in call.args):
             raise _Loss
         yield from self._reads[definition, names[place]]
