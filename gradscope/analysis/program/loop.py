@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -208,8 +208,7 @@ class Loop:
         for act in self._acts:
             beat = self._beat(act, optimizer, its)
             if beat is not None:
-                whole = act.kind is Deed.ZERO_GRAD and act.of != NONE
-                many = len(its) if whole else len(its.intersection(act.tensors))
+                many = len(its.intersection(self._cleared_by(act)))
                 yield Moment(beat, act.t, act.stack, "act", act.id, many, facts=act.facts)
 
     @cached_property
@@ -223,7 +222,7 @@ class Loop:
             alone = not act.tensors and len(self.trained) == 1
             return Beat.CLIPPED if alone or not its.isdisjoint(act.tensors) else None
         if act.kind in CLEARING:
-            if act.of != optimizer.built.id and its.isdisjoint(act.tensors):
+            if act.of != optimizer.built.id and its.isdisjoint(self._cleared_by(act)):
                 return None
             other = act.facts.get("to") == "tensor" or act.facts.get("by") in SCALING
             return Beat.WRITTEN if other else Beat.CLEARED
@@ -232,6 +231,17 @@ class Loop:
         if act.kind is Deed.SCALED_STEP:
             return Beat.SKIPPED if act.facts.get("skipped") else None
         return Beat.STEPPED if act.kind is Deed.STEP else Beat.UNSCALED
+
+    def _cleared_by(self, act: Done) -> Iterable[int]:
+        """The tensors it was done to; of an optimizer's zero_grad all that the optimizer holds.
+
+        Another one may hold the same: SAM has its parameters stepped by an optimizer inside it.
+        """
+        return self._held.get(act.of, act.tensors) if act.kind is Deed.ZERO_GRAD else act.tensors
+
+    @cached_property
+    def _held(self) -> dict[int, tuple[int, ...]]:
+        return {each.built.id: each.tensors for each in self.acts.optimizers}
 
     def site(self, moment: Moment) -> Site:
         """The line on which it was done."""

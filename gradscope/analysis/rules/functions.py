@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.identity.sites import Site, at, is_installed
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed
@@ -81,6 +81,8 @@ def _deviates(acts: Acts, act: Done) -> Found:
         fix=f"return the derivative of what `forward` computes, in the order of its inputs; "
         f"`torch.autograd.gradcheck({name}.apply, inputs)` with doubles tells whether it is right",
         certainty=Certainty.INFERRED,
+        # A library's may be another one on purpose, as a natural gradient is.
+        severity=Severity.NOTE if is_installed(made.file) else None,
     )
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import inspect
 from tests.analysis.rules.test_snippets import recorded
+from tests.record.running import House
 
 FLAT = """
 class Flat(torch.nn.Module):
@@ -113,3 +115,84 @@ def test_a_line_that_calls_no_backward_is_not_told_to_divide(program: str, tmp_p
 
 def test_losses_behind_updates_of_their_own_are_a_sum_over_tasks(tmp_path: Path) -> None:
     assert told(META, tmp_path, "GS508") == []
+
+
+SAM = """
+class Sam(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+        self.inner = torch.optim.SGD(self.param_groups, lr=0.01)
+
+    def step(self, closure):
+        with torch.no_grad():
+            before = [p.clone() for p in self.param_groups[0]["params"]]
+            for p in self.param_groups[0]["params"]:
+                p.add_(p.grad, alpha=0.01)
+        self.zero_grad()
+        closure()
+        with torch.no_grad():
+            for p, old in zip(self.param_groups[0]["params"], before):
+                p.copy_(old)
+        self.inner.step()
+
+model = torch.nn.Linear(2, 1)
+optimizer = Sam(model.parameters())
+
+def closure():
+    loss = model(torch.ones(3, 2)).pow(2).mean()
+    loss.backward()
+    return loss
+
+for _ in range(4):
+    optimizer.zero_grad()
+    closure()
+    optimizer.step(closure)
+"""
+
+
+def test_what_an_optimizer_clears_is_cleared_for_one_inside_it(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.write(f"import torch{SAM}")
+    house.trace("--on", "gradscope", "script.py")
+
+    assert inspect(house.recorded(), rules=["GS508"]).findings == ()
+
+
+NATURAL = """
+class Natural(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 0.5 * grad * ctx.saved_tensors[0]
+
+def mixed(x, table):
+    return Natural.apply(x).sum() + (x * 2 + table).sum()
+"""
+LIBRARY = f"""
+library = {{"torch": torch}}
+exec(compile({NATURAL!r}, "{{file}}", "exec"), library)
+w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+table = torch.ones(3, dtype=torch.float64)
+for _ in range(3):
+    w.grad = None
+    library["mixed"](w, table).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "severity"),
+    [("/usr/lib/python3/site-packages/nat.py", Severity.NOTE), ("nat.py", Severity.WARNING)],
+)
+def test_what_a_library_derives_or_casts_its_own_way_is_a_note(
+    file: str, severity: Severity, tmp_path: Path
+) -> None:
+    trace = recorded(LIBRARY.replace("{file}", file).lstrip(), tmp_path)
+
+    found = inspect(trace, rules=["GS705", "GS901"]).findings
+    assert {(each.rule, each.severity) for each in found} == {
+        ("GS705", severity), ("GS901", severity),
+    }  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.findings import Evidence, Severity
-from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.identity.sites import Site, is_installed
 from gradscope.analysis.program.acts import Acts, Done, Origins
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.own_line import code_of, instead
@@ -96,6 +96,7 @@ def _creep(calls: Calls, at: int, times: int) -> Found:
         f"{times:,} times; NumPy's arrays, `dtype=torch.float64` and Python's floats in arrays are "
         "where float64 comes from",
         fix="make the other operand float32 where it is made: `.float()`, or `dtype=torch.float32`",
+        severity=Severity.NOTE if is_installed(site.file) else None,
     )
 
 
