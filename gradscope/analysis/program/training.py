@@ -83,6 +83,15 @@ class Training:
         theirs = storages[np.isin(ids, list(tensors)) & (storages != NONE)]
         return tensors | set(ids[np.isin(storages, theirs) & table["leaf"]].tolist())
 
+    @cached_property
+    def sharded(self) -> set[int]:
+        """What FSDP computes with whole copies of: each is of the same shape, and of no module."""
+        if not any(module.type.startswith("FSDP") for module in self.trace.rows(Module)):
+            return set()
+        tensors, copies = self.trace.table(Tensor), self.reached - self.held
+        shapes = {tensors.row(each).shape for each in copies - set(self.parameters)}
+        return {each for each in self.held if tensors.row(each).shape in shapes}
+
     def parameters_in(self, module: int) -> set[int]:
         """Those of a module and of all that are in it."""
         inside = {module}

@@ -14,7 +14,7 @@ from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.forwards import Forwards, looked_up, only_looked_at
 from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
-from gradscope.trace.schema import NONE, Deed, Module, Tensor
+from gradscope.trace.schema import NONE, Deed, Tensor
 from gradscope.trace.trace import Trace
 
 REMOVED = {"detach": ".detach()", "data": ".data", "item": ".item()"}
@@ -90,19 +90,7 @@ def never_reached(training: Training) -> set[int]:
     held = {tensor for each in training.optimizers for tensor in each.tensors}
     can = held & training.thawed - training.frozen - _empty(training.trace)
     reached = training.reached - training.roots
-    return (
-        can - training.sharing_memory(training.reached) - _sharded(training) if reached else set()
-    )
-
-
-def _sharded(training: Training) -> set[int]:
-    """What FSDP computes with whole copies of: each is of the same shape, and of no module."""
-    trace = training.trace
-    if not any(module.type.startswith("FSDP") for module in trace.rows(Module)):
-        return set()
-    tensors, copies = trace.table(Tensor), training.reached - training.held
-    shapes = {tensors.row(each).shape for each in copies - set(training.parameters)}
-    return {each for each in training.held if tensors.row(each).shape in shapes}
+    return can - training.sharing_memory(training.reached) - training.sharded if reached else set()
 
 
 def _empty(trace: Trace) -> set[int]:

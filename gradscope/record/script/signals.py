@@ -93,7 +93,7 @@ class _Waiting:
         if hasattr(signal, "pthread_kill"):
             signal.pthread_kill(thread, self._number)
         else:  # on Windows
-            _thread.interrupt_main(self._number)
+            _thread.interrupt_main(self._number)  # type: ignore[arg-type]
 
 
 def die_of(number: int) -> None:

@@ -15,9 +15,8 @@ import gradscope.runtime as torch
 from gradscope.runtime.capture import captured as captured_room
 from gradscope.runtime.capture.captured import Captured
 from gradscope.runtime.capture.plan import playing
-from tests.runtime.capture.random_steps import program
 from tests.runtime.capture.steps import STEPS
-from tests.runtime.capture.test_random_steps import outcome
+from tests.runtime.capture.test_random_steps import outcome, program
 from tests.runtime.capture.test_replayed_steps import bits, compared
 from tests.shared.searching import searching
 

@@ -123,17 +123,12 @@ def reseeded(trace: Trace) -> Iterator[Found]:
             several[act.stack, seed].append(act)
             set_at[loop.acts.site(act)].add(seed)
     for (_, seed), acts in several.items():
-        if (
-            len(acts) < 2
-            or len(set_at[loop.acts.site(acts[0])]) > 1
-            or not _goes_on(loop, acts)
-            or _is_enclosed(loop, acts, restored)
-        ):
-            continue
         site = loop.acts.site(acts[0])
+        once = len(acts) < 2 or len(set_at[site]) > 1 or not _goes_on(loop, acts)
+        if once or _is_enclosed(loop, acts, restored):
+            continue
         own = acts[0].facts.get("of_") == "generator"
         anew = own and not any(act.facts.get("again") for act in acts)
-        is_note = anew or _is_in_evaluation(loop, acts[0], own=own)
         of = " of a torch.Generator" if own else ""
         yield Found(
             message=f"the same seed is set again and again: manual_seed({seed}){of}{at(site)} was "
@@ -149,7 +144,7 @@ def reseeded(trace: Trace) -> Iterator[Found]:
             else "set it once, before the loop, or another one each time: "
             f"`torch.manual_seed({seed} + epoch)`",
             certainty=Certainty.SUSPECTED,
-            severity=Severity.NOTE if is_note else None,
+            severity=Severity.NOTE if anew or _is_in_evaluation(loop, acts[0], own=own) else None,
         )
 
 

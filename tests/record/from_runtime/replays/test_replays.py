@@ -23,10 +23,9 @@ from gradscope.trace.schema.acts import Deed
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from tests.runtime.capture.loops import run
-from tests.runtime.capture.random_steps import program
 from tests.runtime.capture.steps import STEPS
 from tests.runtime.capture.test_fusing import SHAPE, chain
-from tests.runtime.capture.test_random_steps import outcome
+from tests.runtime.capture.test_random_steps import outcome, program
 from tests.runtime.capture.test_replayed_steps import bits, left
 from tests.shared.searching import searching
 
