@@ -149,6 +149,15 @@ class Table(Generic[R_co]):
         """The row with this id."""
         return self.at(self.index(id))
 
+    def chain(self, id: int, column: str) -> Iterator[R_co]:
+        """The row with this id, the one that its column names, and so on; none of them twice."""
+        seen: set[int] = set()
+        while id not in seen and self.has(id):
+            seen.add(id)
+            row = self.row(id)
+            yield row
+            id = getattr(row, column)
+
     def at(self, position: int) -> R_co:
         """The row at this position."""
         if not 0 <= position < len(self):

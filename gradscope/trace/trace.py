@@ -123,16 +123,8 @@ class Trace:
 
     def frames(self, stack_id: int) -> tuple[Frame, ...]:
         """A call stack, innermost frame first. What is not in the trace is left out."""
-        stacks, frames = self.table(Stack), self.table(Frame)
-        found: list[Frame] = []
-        seen: set[int] = set()
-        while stack_id not in seen and stacks.has(stack_id):
-            seen.add(stack_id)
-            stack = stacks.row(stack_id)
-            if frames.has(stack.frame):
-                found.append(frames.row(stack.frame))
-            stack_id = stack.parent
-        return tuple(found)
+        frames, stacks = self.table(Frame), self.table(Stack).chain(stack_id, "parent")
+        return tuple(frames.row(stack.frame) for stack in stacks if frames.has(stack.frame))
 
     def _innermost(self, stack_id: int) -> Frame | None:
         stacks, frames = self.table(Stack), self.table(Frame)

@@ -98,6 +98,15 @@ class Captured:
     lacks: tuple[Lacking, ...]
 
 
+def whole_of(step: Captured, steps: Sequence[Captured]) -> Captured:
+    """The step that a piece is cut from, as far as these steps say."""
+    by_id, seen = {each.id: each for each in steps}, {step.id}
+    while step.whole in by_id and step.whole not in seen:
+        step = by_id[step.whole]
+        seen.add(step.id)
+    return step
+
+
 def captured(trace: Trace) -> tuple[Captured, ...]:
     """All captured steps and pieces, in the order they were met."""
     plans = _plans(trace)

@@ -195,10 +195,7 @@ def moved_by(step: Done, optimizer: Optimizer | None, tensor: int) -> tuple[floa
 
 def stacks_of(trace: Trace, stack: int) -> Iterator[int]:
     """A stack, that of its caller, and so on outwards."""
-    stacks = trace.table(Stack)
-    while stack != NONE and stacks.has(stack):
-        yield stack
-        stack = stacks.row(stack).parent
+    return (row.id for row in trace.table(Stack).chain(stack, "parent"))
 
 
 def lines(trace: Trace, stack: int) -> Iterator[Site]:

@@ -85,14 +85,7 @@ class Loop:
     def _outermost(self) -> dict[int, int]:
         """Each backward, and the one around all that it ran in."""
         tasks = self.trace.table(GraphTask)
-        parents = dict(zip(tasks["id"].tolist(), tasks["parent"].tolist(), strict=True))
-        found: dict[int, int] = {}
-        for task in parents:
-            outer = task
-            while parents.get(outer, NONE) != NONE:
-                outer = parents[outer]
-            found[task] = outer
-        return found
+        return {task: [*tasks.chain(task, "parent")][-1].id for task in tasks["id"].tolist()}
 
     @cached_property
     def tasks(self) -> dict[int, tuple[int, int]]:

@@ -190,10 +190,9 @@ class Training:
 
     def root_of(self, tensor: int) -> int:
         """The outermost module that the module of a parameter is in."""
-        modules, found = self.trace.table(Module), self.parameters[tensor]
-        while modules.has(found) and (above := modules.row(found).parent) != NONE:
-            found = above
-        return found
+        found = self.parameters[tensor]
+        above = [row.id for row in self.trace.table(Module).chain(found, "parent")]
+        return above[-1] if above else found
 
     def named(self, tensors: Iterable[int]) -> str:
         """What a person calls them: "fc.weight and fc.bias", "encoder.* (12 parameters)"."""

@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.memory import held
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.state.stretches import Stretches, first_after
-from gradscope.trace.schema import NONE, Accumulate, Act, Deed, Module, Op, Span, Step
+from gradscope.trace.schema import Accumulate, Act, Deed, Module, Op, Span, Step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,8 +100,4 @@ class Program:
 
     def modules_above(self, module: int) -> list[Module]:
         """A module and those it is part of, the outermost first."""
-        table, found = self._trace.table(Module), list[Module]()
-        while module != NONE and table.has(module) and len(found) < len(table):
-            found.append(table.row(module))
-            module = found[-1].parent
-        return found[::-1]
+        return [*self._trace.table(Module).chain(module, "parent")][::-1]

@@ -85,12 +85,9 @@ def _lines(
 
 
 def _modules(state: State, module: int) -> Iterator[Level]:
-    table = state.trace.table(Module)
-    while module != NONE and table.has(module):
-        row = table.row(module)
+    for row in state.trace.table(Module).chain(module, "parent"):
         if row.path:
             yield Level(f"module {row.path} ({row.type})")
-        module = row.parent
 
 
 def told(level: Level, number: int, sources: Sources) -> dict[str, Any]:

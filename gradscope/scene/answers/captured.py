@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradscope.analysis.answers.captured import Captured, Lacking, PlanFacts, captured
+from gradscope.analysis.answers.captured import Captured, Lacking, PlanFacts, captured, whole_of
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.readable import byte_count, count, duration, plural
@@ -51,9 +51,7 @@ def _name(step: Captured, steps: Sequence[Captured]) -> str:
     """A step by its name; a piece by the lines of the step it is made of."""
     if step.whole == NONE:
         return step.name
-    whole = step
-    while whole.whole != NONE:
-        whole = next(each for each in steps if each.id == whole.whole)
+    whole = whole_of(step, steps)
     first, last = step.lines
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
     return f"{whole.name}, {lines}"

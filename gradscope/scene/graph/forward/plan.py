@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from gradscope.analysis.answers.captured import Captured, Piece, PlanFacts, captured
+from gradscope.analysis.answers.captured import Captured, Piece, PlanFacts, captured, whole_of
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import ColorBy, GraphOf
@@ -82,9 +82,7 @@ def plan_scene(trace: Trace, options: GraphOptions) -> GraphScene:
 
 
 def _whole(step: Captured, steps: Sequence[Captured]) -> str:
-    while step.whole != NONE:
-        step = next(each for each in steps if each.id == step.whole)
-    return step.name.rpartition("<locals>.")[2]
+    return whole_of(step, steps).name.rpartition("<locals>.")[2]
 
 
 # -- folding -------------------------------------------------------------------------------------
