@@ -123,10 +123,11 @@ def _sum_of_products(target, batch1, batch2):
 def _spread(tensor, size):
     """In one memory, row by row, as PyTorch does it: what a row has written the next may read."""
     steps = [0 if n == 1 else step for n, step in zip(tensor.shape, tensor.stride(), strict=True)]
-    steps = (*[0] * (2 - len(steps)), *steps)
     offset = tensor.storage_offset()
     _laid(tensor, tensor.untyped_storage(), size, _rows(size), offset)
-    spread = strided(tensor._storage, tensor._array.dtype, size, steps, offset)
+    spread = strided(
+        tensor._storage, tensor._array.dtype, size, (*[0] * (2 - len(steps)), *steps), offset
+    )
     for row, values in zip(tensor._array, spread, strict=True):
         row[...] = values
 
