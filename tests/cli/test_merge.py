@@ -50,6 +50,18 @@ def test_one_trace_is_written_of_those_of_the_ranks(
     assert refused == (2, "", "gradscope: error: this trace has no rank 2: it has 0, 1\n")
 
 
+def test_a_trace_that_names_no_rank_is_of_the_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(trace_of(Node(0, "CosBackward0")), folder / "alone.json")
+
+    code, out, err = said(capsys, "merge", "alone.json", "trace.rank1.json", "-o", "all.json")
+
+    assert (code, err) == (0, "")
+    assert out.startswith("wrote all.json: ranks 0, 1;")
+    assert "CosBackward0" in said(capsys, "render", "--rank", "0", "-o", "-", "all.json")[1]
+
+
 def test_a_whole_is_not_written_over_what_it_is_made_of_or_what_is_no_trace(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,6 +27,7 @@ def facts_of_all(
     facts["clock_base"], facts["clock"] = time.base, time.words
     facts["ranks"] = [
         {
+            "rank": 0,
             **{key: trace.meta[key] for key in (*OF_ONE, "clock_base") if key in trace.meta},
             "ids": of_rank,
         }
