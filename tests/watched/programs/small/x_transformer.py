@@ -6,7 +6,7 @@ import torch
 from x_transformers import AutoregressiveWrapper, Decoder, Encoder, TransformerWrapper, ViTransformerWrapper
 
 torch.manual_seed(0)
-model = AutoregressiveWrapper(TransformerWrapper(num_tokens=30, max_seq_len=16, attn_layers=Decoder(dim=16, depth=2, heads=2, attn_dim_head=32, rotary_pos_emb=True, ff_glu=True)))
+model = AutoregressiveWrapper(TransformerWrapper(num_tokens=30, max_seq_len=16, attn_layers=Decoder(dim=16, depth=2, heads=2, attn_dim_head=64, rotary_pos_emb=True, ff_glu=True)))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 ids = torch.randint(0, 30, (3, 12))
 for step in range(3):
