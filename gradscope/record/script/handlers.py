@@ -135,8 +135,8 @@ class Handlers:
         self._replaced.put(_signal, "signal", self._set)
         self._replaced.put(_signal, "getsignal", self._get)
         Wakes.begin()
-        for module in (signal, _signal):
-            self._replaced.put(module, "set_wakeup_fd", Wakes.set)
+        self._replaced.put(_signal, "set_wakeup_fd", Wakes.set)
+        self._replaced.put_as_it_is(signal, "set_wakeup_fd", _signal.set_wakeup_fd)
 
     def forget(self) -> None:
         """Set them as the program knows them."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradscope.errors import leave_no_frame
-from gradscope.watch.in_place.by_identity import is_a
+from gradscope.watch.in_place.by_identity import Around, is_a
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ class Calls:
             )
 
 
-class Watched:
+class Watched(Around):
     """A hook of the program's. See Note [A hook in place of another]."""
 
     __slots__ = ("__weakref__", "_calls", "_kind", "_site", "hook")

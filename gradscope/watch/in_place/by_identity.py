@@ -61,6 +61,13 @@ def is_a(thing: Any, kinds: Any) -> bool:
     return issubclass(type(thing), kinds)
 
 
+class Around:
+    """Something of ours around a callable of the program's, which is its `hook`."""
+
+    __slots__ = ()
+    hook: Any
+
+
 def held_in(container: Any) -> list[Any]:
     """What a list, tuple, dict, set or deque holds, of a dict its values."""
     if is_a(container, dict):
