@@ -62,6 +62,13 @@ SHOWS_SAVED = hasattr(SavedTensor, "unpack_hook") and hasattr(SavedTensor, "data
 
 SAVED_UNSHOWN = f"what nodes save: PyTorch {torch.__version__} does not show it unpacked"
 
+SHOWS_INPUTS = hasattr(torch._C._FunctionBase, "_input_metadata")
+"""Whether nodes say what they take, which is what their calls have returned."""
+
+INPUTS_UNSHOWN = (
+    f"shapes, dtypes and devices of results: PyTorch {torch.__version__} does not show them"
+)
+
 
 class UnknownBuildError(Exception):
     """Something in PyTorch's memory is not where it was expected."""
@@ -69,7 +76,7 @@ class UnknownBuildError(Exception):
 
 def in_words(error: Exception) -> str:
     """Why machine code does not serve, for who reads a recording."""
-    if isinstance(error, UnknownBuildError):
-        where = f"{platform.system()} on {platform.machine()}"
-        return f"it does not know how PyTorch {torch.__version__} is laid out for {where}"
-    return f"{type(error).__name__}: {error}"
+    if isinstance(error, ImportError | OSError):
+        return f"{type(error).__name__}: {error}"
+    where = f"{platform.system()}, {platform.machine()}"
+    return f"gradscope has no machine code for PyTorch {torch.__version__} ({where}) yet"

@@ -18,7 +18,7 @@ from torch.autograd.graph import GradientEdge
 from gradscope.machine_code.seldom import MOST
 from gradscope.watch.creation import KEY, PARENT, made_of, marked
 from gradscope.watch.listener import Found, Known, SavedValue
-from gradscope.watch.unseen import SAVED_UNSHOWN, SHOWS_SAVED
+from gradscope.watch.unseen import INPUTS_UNSHOWN, SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,6 +75,8 @@ class Graph:
         """Nodes that nobody has been told of."""
         self._slots: WeakKeyDictionary[type, list[tuple[str, str]]] = WeakKeyDictionary()
         self._leaves: dict[int, Leaf] = {}  # by address
+        self._nrs: Iterable[int] = ()  # which inputs of its roots the next walk begins from
+        self._inputs: dict[int, int] = {}  # how many nodes have, by id(), where they do not say it
 
     def stop(self) -> None:
         """Nothing is found any more."""
@@ -84,7 +86,9 @@ class Graph:
         """What was not looked at, in words, and how often."""
         many = self._arguments.seldom.in_vain
         found = {f"arguments of calls on more than {MOST:,} lines": many} if many else {}
-        return {**found, SAVED_UNSHOWN: 1} if self._hides_saved else found
+        if self._hides_saved:
+            found[SAVED_UNSHOWN] = 1
+        return found if SHOWS_INPUTS else {**found, INPUTS_UNSHOWN: 1}
 
     def roots(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges that a backward starts from, after all they lead to has been found.
@@ -95,6 +99,7 @@ class Graph:
             edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
         except RuntimeError:  # asking for the history of such a view is refused
             raise NotDifferentiable from None
+        self._nrs = [nr for _, nr in edges]
         met = self._walk([node for node, _ in edges])
         if len(met) == 1:  # as nearly always
             return ((met[0][1], edges[0][1]),), 1 + met[0][0]
@@ -110,6 +115,7 @@ class Graph:
             except RuntimeError:  # as above
                 raise NotDifferentiable from None
             if edge is not None:
+                self._nrs = edge[1:]
                 ((_, number),) = self._walk([edge[0]])
                 numbers.append((number, edge[1]))
             else:
@@ -175,29 +181,38 @@ class Graph:
         Of each root: how long the longest path from it is, and its number.
         """
         pending: list[tuple[Any, Any]] = [(node, None) for node in reversed(roots)]
+        order, met_here = [], set()
         depth = 0
         while pending:
             node, edges = pending.pop()
             if edges is not None:
                 depth -= 1
-                self._look(node, edges)
+            elif id(node) in met_here or self._is_known(node):
                 continue
-            if self._is_known(node):
-                continue
-            edges = node.next_functions
-            unknown = [
-                (following, None)
-                for following, _ in reversed(edges)
-                if following is not None and not self._is_known(following)
-            ]
-            if unknown:
-                depth += 1
-                if depth > DEEPEST:
-                    raise TooDeep
-                pending.append((node, edges))
-                pending += unknown
             else:
-                self._look(node, edges)
+                edges = node.next_functions
+                unknown = [
+                    (following, None)
+                    for following, _ in reversed(edges)
+                    if following is not None
+                    and id(following) not in met_here
+                    and not self._is_known(following)
+                ]
+                if unknown:
+                    depth += 1
+                    if depth > DEEPEST:
+                        raise TooDeep
+                    pending.append((node, edges))
+                    pending += unknown
+                    continue
+            order.append((node, edges))
+            met_here.add(id(node))
+        if not SHOWS_INPUTS:
+            ends = zip(roots, self._nrs, strict=False)
+            self._inputs = _counted([*ends, *(edge for _, edges in order for edge in edges)])
+            self._nrs = ()
+        for node, edges in order:
+            self._look(node, edges)
         met = [made for root in roots if (made := self.made_of(root)) is not None]
         return [(made.topological, made.number) for made in met]
 
@@ -236,7 +251,7 @@ class Graph:
                 sequence,
                 above,
                 targets,
-                [described(each) for each in node._input_metadata],
+                self._inputs_of(node),
                 saved,
                 leaf,
                 before,
@@ -246,10 +261,16 @@ class Graph:
     def _argue(self, node: Any, made: Made) -> None:
         """Read what its operation was called with besides tensors, if that is due."""
         if self._arguments.has(type(node)):
-            shapes = node._input_metadata
-            shape = in_numbers(shapes[0].shape) if shapes and not shapes[0].is_nested_tensor else ()
+            inputs = self._inputs_of(node)
+            shape = inputs[0][0] if inputs else ()
             if self._arguments.seldom.due(type(node), made.site, shape):
                 self._arguments.look(node, made.number)
+
+    def _inputs_of(self, node: Any) -> list[tuple[tuple[int, ...], Any, Any]]:
+        """Shape, dtype and device of each of its inputs; unknown ones, if it does not say."""
+        if SHOWS_INPUTS:
+            return [described(each) for each in node._input_metadata]
+        return [((NO_NUMBER,), None, None)] * self._inputs.get(id(node), 1)
 
     def _slots_of(self, kind: type) -> list[tuple[str, str]]:
         """Under which names nodes of a class show what they have saved, and the slots."""
@@ -287,6 +308,15 @@ class Graph:
         if node is None:
             return SavedValue(slot, tensor, None, 0)
         return SavedValue(slot, tensor, self.made_of(node), tensor.output_nr)
+
+
+def _counted(edges: Iterable[tuple[Any, int]]) -> dict[int, int]:
+    """How many inputs nodes have, as far as edges lead to them."""
+    many: dict[int, int] = {}
+    for node, nr in edges:
+        if node is not None:
+            many[id(node)] = max(many.get(id(node), 0), nr + 1)
+    return many
 
 
 def described(given: Any) -> tuple[tuple[int, ...], Any, Any]:

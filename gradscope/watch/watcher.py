@@ -122,18 +122,14 @@ class Watcher:
         """What was not looked at, or not as it could be, in words, and how often."""
         whys: dict[str, list[str]] = {}
         for what, why in (
-            ("nodes made", self.why_walked),
-            ("graphs", self.why_walked),
-            ("runs", self.why_hooks),
-            ("numbers", self.why_no_values),
+            ("when nodes and their memory are freed", self.why_walked),
+            ("calls (their names follow from those of nodes)", self.why_hooks or self.why_no_calls),
+            ("what tensors held", self.why_no_values),
         ):
             if why:
                 whys.setdefault(why, []).append(what)
-        texts = [f"by machine code ({', '.join(what)}): {why}" for why, what in whys.items()]
-        if self.why_no_calls:
-            names = "calls, so their names follow from those of nodes"
-            texts.append(f"{names}: {self.why_no_calls}")
-        elif self.calls is not None and self.calls.why_no_writes:
+        texts = [f"{', '.join(what)}: {why}" for why, what in whys.items()]
+        if self.calls is not None and self.calls.why_no_writes:
             texts.append(f"writes in place that make no node: {self.calls.why_no_writes}")
         parts = self.engine, self.graph, self.before
         left_out = {text: many for part in parts for text, many in part.left_out.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gradscope.trace.schema import Node, NodeBegin
 from tests.record.from_pytorch.watching import recorded
 
 pytestmark = pytest.mark.torch
@@ -51,3 +52,35 @@ def test_a_traced_module_is_traced_alike_twice(level: str) -> None:
         return re.sub(r"___torch_mangle_\d+\.", "", str(graph))
 
     assert recorded(program, level)[0] == program()
+
+
+@pytest.mark.parametrize("level", ["graph", "full"])
+def test_where_nodes_do_not_say_what_they_take_the_rest_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    """PyTorch 2.4, for which there is no machine code either."""
+    import torch
+
+    from gradscope.watch import walk
+    from gradscope.watch.native import processors
+
+    monkeypatch.setattr(walk, "SHOWS_INPUTS", False)
+    monkeypatch.setattr(processors, "LISTED", ())
+
+    def program() -> None:
+        x = torch.ones(4, requires_grad=True)
+        first, second = x.exp().split([1, 3])
+        (first + second).sum().backward()
+
+    _, trace = recorded(program, level)
+    assert len(trace.table(Node)) == 5
+    assert level == "graph" or len(trace.table(NodeBegin)) == 5
+    assert any("shapes, dtypes and devices of results" in note for note in trace.notes)
+    assert [note for note in trace.notes if "_input_metadata" in note] == []
+
+
+@pytest.mark.parametrize("error", [AttributeError("_name"), TypeError("_name"), KeyError("_name")])
+def test_machine_code_that_misses_a_name_says_so_in_plain_words(error: Exception) -> None:
+    from gradscope.watch.unseen import in_words
+
+    assert in_words(error).startswith("gradscope has no machine code for PyTorch ")

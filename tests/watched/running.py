@@ -24,7 +24,8 @@ LONGEST = 900.0  # seconds: a program that takes longer hangs
 
 EXPLAINED = re.compile(r"(error|warning|note) GS\d+ ")
 
-OF_TEMPORARY = re.compile(r"\btmp[a-z0-9_]{8}\b")  # a name that no two runs share
+OF_ONE_RUN = re.compile(r"\btmp[a-z0-9_]{8}\b|^[A-Z]\d{4} [\d:.]+ \d+ ", re.MULTILINE)
+"""Names of temporary files, and when PyTorch's own log was written: no two runs share them."""
 
 SETTINGS = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -65,7 +66,7 @@ def run(program: Program, level: str | None, folder: Path, python: str = sys.exe
             (folder / f"{rank}.{stream}").read_text(encoding="utf-8", errors="backslashreplace")
             for stream in ("out", "err")
         )
-        theirs, said = parted(OF_TEMPORARY.sub("tmp", err))
+        theirs, said = parted(OF_ONE_RUN.sub("~", err))
         outcome.said += said
         outcome.ended.append((process.returncode, out, theirs))
     outcome.seconds = time.monotonic() - started

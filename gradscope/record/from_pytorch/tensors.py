@@ -235,11 +235,13 @@ class Tensors:
     def dtype(self, dtype: Any) -> tuple[int, int]:
         known = self._dtypes.get(dtype)
         if known is None:
-            name = str(dtype).removeprefix("torch.")
+            name = "" if dtype is None else str(dtype).removeprefix("torch.")
             known = self._dtypes[dtype] = self._writer.intern(name), SIZES.get(name, 1)
         return known
 
     def device(self, device: Any) -> int:
+        if device is None:
+            return schema.NONE
         known = self._devices.get(device)
         if known is None:
             known = self._devices[device] = len(self._devices)

@@ -140,6 +140,8 @@ def _said_of(trace: Trace) -> Iterator[str]:
         yield cost
     absent = trace.meta.get("absent", ())
     lacks = [words for name, words in IN_WORDS.items() if name in absent]
+    if "value" in absent and trace.meta.get("level") in {"values", "full"}:
+        lacks[0] = "values"  # another level would help nobody
     if lacks:
         yield f"not recorded: {', '.join(lacks)}; gradscope info names all that is absent"
     yield from notes_of(trace)

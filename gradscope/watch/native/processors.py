@@ -17,4 +17,4 @@ LISTED = {("linux", "x86_64")}
 def why_not() -> str:
     """Why machine code may not run inside PyTorch here; "": it may."""
     here = sys.platform, platform.machine()
-    return "" if here in LISTED else f"gradscope has none for {here[1]} on {here[0]} yet"
+    return "" if here in LISTED else f"gradscope has no machine code for {here[1]} on {here[0]} yet"

@@ -36,4 +36,4 @@ def test_on_another_processor_hooks_serve_and_one_line_says_so(
     assert len(trace.table(Node)) == 3
     assert level == "graph" or len(trace.table(NodeBegin)) == 3
     (said,) = [note for note in notes_of(trace) if "machine code" in note]
-    assert said.endswith("gradscope has none for aarch64 on linux yet")
+    assert said.endswith("gradscope has no machine code for aarch64 on linux yet")
