@@ -28,7 +28,6 @@ from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.in_place.by_identity import attributes
 from gradscope.watch.listener import Faults, Made
-from gradscope.watch.unseen import unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,7 +139,7 @@ class PyTorchSource:
         self._waiting.stop()
         self.moves.stop()
         if self.watcher is not None:
-            with unseen():
+            with self.tensors.unseen():
                 left = self.graphs.left, self.watcher, self._paused
                 self.faults.guarded("graphs were left", *left)
             self.watcher.stop()
@@ -327,7 +326,7 @@ class PyTorchSource:
         if self.watcher is not None:
             self.watcher.before.optimizer(optimizer)
         if self.values.ring is not None:
-            with unseen():
+            with self.tensors.unseen():
                 self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
 
     def module_begins(self, module: Any) -> None:

@@ -14,7 +14,6 @@ from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
-from gradscope.watch.values.reachable import start_of_storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -218,7 +217,8 @@ class Tensors:
         """The number of the memory that a tensor looks at."""
         memory = tensor.untyped_storage()
         device = self.device(tensor.device)
-        address, size = start_of_storage(tensor), memory.nbytes()
+        first, size = self.address(tensor), memory.nbytes()  # of what has none, it is 0
+        address = first - tensor.storage_offset() * tensor.element_size() if first else 0
         if size >= self.large_from and address:
             return self.followed(memory._cdata, device, size)
         key = (self.walk, device, address, size)

@@ -77,10 +77,3 @@ def address(tensor: Any) -> int:
             return at + _offset(tensor) * _item(tensor) if at else 0
     except (RuntimeError, NotImplementedError):
         return 0
-
-
-def start_of_storage(tensor: Any) -> int:
-    """Where its memory begins, which other tensors may look at; 0: as above, or it is empty."""
-    at = address(tensor)
-    with _Without():
-        return at - _offset(tensor) * _item(tensor) if at else 0
