@@ -26,6 +26,7 @@ from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits
+from gradscope.record.script.handlers import silence
 from gradscope.record.script.main_thread import main_thread_has_ended
 from gradscope.record.script.program import Program, from_module, from_script, stage
 from gradscope.record.script.restore_process import as_before
@@ -226,6 +227,7 @@ def _recorded(
         begin = _nothing if debugger is None else partial(debugger.begins, recording, ends)
         ending = _run(program, main.__dict__, exits, begin)
         signals.finishing = True
+        silence()
         if debugger is not None and debugger.ended() and ending.code == 0:
             ending = Ending(int(ExitCode.STOPPED), "ok; then --stop-on found what it waits for")
         finish(ending)

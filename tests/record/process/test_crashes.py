@@ -141,6 +141,26 @@ def test_a_program_can_be_terminated_in_a_wait_without_end(house: House) -> None
     assert house.violations() == []
 
 
+def test_timers_that_a_program_leaves_running_do_not_end_its_trace(house: House) -> None:
+    """They end with the program, which has no handler for them any more when it is over."""
+    house.write("""
+import signal, torch
+def handler(number, frame):
+    raise TimeoutError
+signal.signal(signal.SIGVTALRM, handler)
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+torch.ones(2, requires_grad=True).sum().backward()
+signal.setitimer(signal.ITIMER_VIRTUAL, 0.002, 0.002)
+raise SystemExit(3)
+""")
+
+    ran = house.trace("script.py")
+
+    assert ran == Ran(3, "", "")
+    assert house.recorded().meta["exit"] == "exit code 3"
+    assert house.violations() == []
+
+
 # Interrupted ---------------------------------------------------------------------------------
 
 
