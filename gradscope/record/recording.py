@@ -205,7 +205,7 @@ class Recording:
         session, writer = self.session, self.writer
         if session is None or not isinstance(writer, FileWriter):
             return False
-        return session.flush(partial(self._seal, session, writer, ending))
+        return session.flush(partial(self._seal, session, writer, ending), ends=True)
 
     def _seal(self, session: Session, writer: FileWriter, ending: Mapping[str, Any]) -> None:
         self._ending(session, ending)

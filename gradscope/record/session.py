@@ -91,23 +91,25 @@ class Session:
             self._calm = min(4 * self._calm, CALM)
             self._flush_if_open(wait=wait)
 
-    def flush(self, then: Callable[[], None] | None = None) -> bool:
+    def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
         """Hand all notes so far to the writer; False if that was interrupted for this.
 
-        `then` is done before anybody can hand on more.
+        `then` is done before anybody can hand on more. `ends`: there may be no other time.
         """
         if self._closed:
             raise RecordingError("this recording has ended, and its notes are written")
-        return self._flush_if_open(then)
+        return self._flush_if_open(then, ends=ends)
 
-    def _flush_if_open(self, then: Callable[[], None] | None = None, *, wait: bool = True) -> bool:
+    def _flush_if_open(
+        self, then: Callable[[], None] | None = None, *, wait: bool = True, ends: bool = False
+    ) -> bool:
         """The same; after the end threads may still run that the program left behind."""
         with self.alone(wait=wait) as alone:
             if not alone or self._closed:
                 return False
             with self.own_time.working(WRITING):
                 # What names others goes first: threads may note both, and a name needs its row.
-                self.acts.flush(last=self._closing)
+                self.acts.flush(last=ends or self._closing)
                 self.source.flush()
                 self.contexts.flush()
                 self.sites.flush()

@@ -188,3 +188,17 @@ except TypeError as error:
     watched = trace(house, text, "values")
 
     assert watched == house.python("script.py").out != ""
+
+
+def test_a_sudden_end_leaves_no_act_without_the_one_it_follows(house: House) -> None:
+    """What was done to a module waits until it is called; here it never is."""
+    text = """
+import os, torch
+layer = torch.nn.Linear(4, 2)
+layer.load_state_dict(torch.nn.Linear(4, 2).state_dict(), assign=True)
+layer(torch.ones(3, 4)).sum().backward()
+os._exit(3)
+"""
+    trace(house, text)
+
+    assert house.violations("engine.json") == []
