@@ -137,7 +137,7 @@ class Tensors:
         if number not in self._complete:
             self._complete.add(number)
             try:
-                row = (number, tuple(tensor.stride()), self.storage_of(tensor), tensor._version)
+                row = (number, strides_of(tensor), self.storage_of(tensor), tensor._version)
             except (RuntimeError, NotImplementedError):
                 return
             self._completions.append(row)

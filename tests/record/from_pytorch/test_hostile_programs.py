@@ -202,3 +202,16 @@ os._exit(3)
     trace(house, text)
 
     assert house.violations("engine.json") == []
+
+
+def test_a_nested_tensor_has_no_strides_in_numbers(house: House) -> None:
+    text = """
+import torch
+parts = [torch.randn(2, 4), torch.randn(3, 4)]
+x = torch.nested.nested_tensor(parts, layout=torch.jagged, requires_grad=True)
+y = x.tanh()
+y.add_(1)
+"""
+    trace(house, text, "full")
+
+    assert house.violations("full.json") == []
