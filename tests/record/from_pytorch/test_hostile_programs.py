@@ -211,6 +211,10 @@ parts = [torch.randn(2, 4), torch.randn(3, 4)]
 x = torch.nested.nested_tensor(parts, layout=torch.jagged, requires_grad=True)
 y = x.tanh()
 y.add_(1)
+try:
+    y.sum().backward()
+except RuntimeError as error:
+    print("was written over")
 """
     trace(house, text, "full")
 
