@@ -48,6 +48,7 @@ def both(house: House, *arguments: str, said: str = "") -> list[tuple[int, str, 
     """How a run ends when it is forked, and when it is started for itself."""
     found = []
     for real in (False, True):
+        (house.folder / "trace.json").unlink(missing_ok=True)  # one that is replaced is named
         with pytest.MonkeyPatch.context() as patch:
             if real:
                 patch.setattr(forked_starts, "server", lambda engine: None)

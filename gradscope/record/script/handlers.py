@@ -163,7 +163,7 @@ def silence() -> None:
     if not _may_set():
         return
     for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF"):
-        if hasattr(signal, name):
+        if hasattr(signal, "setitimer"):  # there is none on Windows
             signal.setitimer(getattr(signal, name), 0)
     for number in _signal.valid_signals():
         if isinstance(own_get(number), Waits):

@@ -14,21 +14,22 @@ LINE = "y = x.log()"
 
 
 def logs(*names: str, line: int = 4, first: int = 0, bad: int = 1, text: str = LINE) -> Trace:
-    """Calls of these names at one line, each with results of which some are −Inf."""
+    """Calls of these names at lines of one text, each with results of which some are −Inf."""
     rows = []
     for place, name in enumerate(names, first):
         rows += [
             Tensor(2 * place),
             Tensor(2 * place + 1, op=place),
             Value(2 * place, place=Place.LEAF, tensor=2 * place, count=9, t=3 * place),
-            Op(place, name, inputs=(2 * place,), outputs=(2 * place + 1,), stack=first),
+            Op(place, name, inputs=(2 * place,), outputs=(2 * place + 1,), stack=place),
             Value(
                 2 * place + 1, place=Place.OP_OUTPUT, op=place, tensor=2 * place + 1, index=0,
                 count=9, neginf=bad, bad=(bad,), t=3 * place + 1,
             ),
+            Frame(place, "train.py", line + place - first, "<module>", text),
+            Stack(place, place),
         ]  # fmt: skip
-    frame = Frame(first, "train.py", line, "<module>", text)
-    return trace_of(frame, Stack(first, first), *rows, meta={"level": "values"})
+    return trace_of(*rows, meta={"level": "values"})
 
 
 def ids(trace: Trace) -> list[str]:

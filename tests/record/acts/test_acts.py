@@ -197,7 +197,8 @@ def test_what_a_script_does_is_told_and_what_it_says_is_as_unwatched(
 
     assert house.violations() == []
     done = told(house.recorded()).splitlines(keepends=True)
-    assert "".join(line for line in done if not line.startswith("came_in")) == EXPECTED
+    left_out = "came_in", 'statement {"what":"looked-at"'  # others test these
+    assert "".join(line for line in done if not line.startswith(left_out)) == EXPECTED
     assert "unseen" not in house.recorded().meta or engine == "torch"
     shown = [line for line in ran.err.splitlines() if not line.startswith(" ")]
     assert [line.split(": ")[0].rpartition("/")[2] for line in shown] == [
