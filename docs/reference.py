@@ -62,8 +62,9 @@ gradscope says what is and what to do, and ends with one of these exit codes:
 {exit_codes}
 
 `gradscope trace` ends with what the script ended with, as `python` would: 1 for an exception that
-nobody caught, N for `sys.exit(N)`. A script that Ctrl-C or SIGTERM ends dies of the signal: a shell shows 130 or 143.
-What the recording lost for itself (a full disk) is said, and changes no exit code.
+nobody caught, N for `sys.exit(N)`. A script that Ctrl-C or SIGTERM ends dies of the signal: a shell
+shows 130 or 143. What the recording lost for itself (a full disk) is said, and changes no exit
+code.
 
 {errors}"""
 
