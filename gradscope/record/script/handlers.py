@@ -130,7 +130,7 @@ class Handlers:
             handler = own_get(number)
             if isinstance(handler, Instead):
                 self._ours[number] = handler
-            elif callable(handler):
+            elif _is_programs(handler):
                 own_set(number, Waits(number, handler))
         self._replaced.put(_signal, "signal", self._set)
         self._replaced.put(_signal, "getsignal", self._get)
@@ -150,7 +150,7 @@ class Handlers:
         ours = self._ours.get(number)
         if ours is not None and handler == ours.known:
             handler = ours
-        elif callable(handler):
+        elif _is_programs(handler):
             handler = Waits(number, handler)
         return _known(own_set(number, handler))
 
@@ -168,6 +168,11 @@ def silence() -> None:
     for number in _signal.valid_signals():
         if isinstance(own_get(number), Waits):
             own_set(number, lambda *_: None)
+
+
+def _is_programs(handler: Any) -> bool:
+    """Whether it is a function, and none that waits already, as those on gradscope's engine do."""
+    return callable(handler) and not type(handler).__module__.startswith("gradscope.")
 
 
 def _known(handler: Any) -> Any:
