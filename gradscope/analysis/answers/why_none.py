@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
@@ -87,10 +87,7 @@ def _brought(trace: Trace, tensor: int) -> int:
 def _came(trace: Trace, tensor: int) -> int:
     """How many backwards ran the node that fills its .grad."""
     nodes, begun = trace.table(Node), trace.table(NodeBegin)
-    name = next(
-        (n for n in distinct(nodes["name"]).tolist() if trace.text(n) == ACCUMULATE_GRAD), 0
-    )
-    fills = nodes["name"] == name
+    fills = fill_leaves(trace)
     fills[fills] = [row.inputs == (tensor,) for row in nodes.take(np.flatnonzero(fills))]
     return len(distinct(begun["task"][np.isin(begun["node"], nodes["id"][fills])]))
 

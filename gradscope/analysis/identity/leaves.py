@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Node, Op, Tensor
@@ -39,6 +40,13 @@ def leaf_of(trace: Trace, node: Node) -> Leaf | None:
     if node.name != ACCUMULATE_GRAD:
         return None
     return (leaf(trace, node.inputs[0]) if node.inputs else None) or UNKNOWN
+
+
+def fill_leaves(trace: Trace) -> NDArray[np.bool_]:
+    """Which nodes fill a leaf's `.grad`, in the order of their table."""
+    names = trace.table(Node)["name"]
+    wanted = [n for n in distinct(names).tolist() if trace.text(n) == ACCUMULATE_GRAD]
+    return np.isin(names, wanted)
 
 
 def leaf(trace: Trace, tensor_id: int) -> Leaf | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gradscope.analysis.columns import Ids, as_written
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.aliases import also
-from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, fill_leaves, leaf
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Optimizer, parameters
 from gradscope.trace.arrays import distinct
@@ -158,10 +158,8 @@ class Training:
 
     def _fills_a_leaf(self, places: Ids) -> NDArray[np.bool_]:
         """Whether the nodes at these places fill `.grad`; no node: no."""
-        names = self.trace.table(Node)["name"]
-        wanted = [n for n in distinct(names).tolist() if self.trace.text(n) == ACCUMULATE_GRAD]
         found = np.zeros(len(places), bool)
-        found[places != NONE] = np.isin(names[places[places != NONE]], wanted)
+        found[places != NONE] = fill_leaves(self.trace)[places[places != NONE]]
         return found
 
     @cached_property

@@ -6,14 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node, NodeBegin
 from gradscope.trace.trace import Trace
 
@@ -55,18 +53,10 @@ def walked_again(trace: Trace) -> Iterator[Found]:
             yield _walked(trace, tasks, max(counts), grows)
 
 
-def _are_leaves(trace: Trace) -> NDArray[np.bool_]:
-    """Which of the nodes gather a leaf's gradient."""
-    names = trace.table(Node)["name"]
-    texts = distinct(names)
-    wanted = [n for n in texts.tolist() if trace.text(n) == ACCUMULATE_GRAD]
-    return np.isin(names, wanted)
-
-
 def _again(trace: Trace) -> Mapping[int, int]:
     """How many nodes of each graph task had run in an earlier one; leaves' are not counted."""
     runs, nodes = trace.table(NodeBegin), trace.table(Node)
-    leaf = np.isin(runs["node"], nodes["id"][_are_leaves(trace)])
+    leaf = np.isin(runs["node"], nodes["id"][fill_leaves(trace)])
     node, task = runs["node"][~leaf], runs["task"][~leaf]
     order = np.lexsort((runs["seq"][~leaf], node))
     node, task = node[order], task[order]
@@ -114,7 +104,7 @@ def _crossing(trace: Trace, task: GraphTask) -> Site:
     times = dict(zip(nodes["id"].tolist(), nodes["t"].tolist(), strict=True))
     new = ran[np.isin(ran, nodes["id"][nodes["t"] >= since])]
     old = set(ran.tolist()) - set(new.tolist())
-    leaves = set(nodes["id"][_are_leaves(trace)].tolist())
+    leaves = set(nodes["id"][fill_leaves(trace)].tolist())
     inside = np.isin(edges["node"], new)
     crossing = [
         source

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
-from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, at, is_installed, own_site, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
@@ -270,8 +270,7 @@ def _leads_on(training: Training, tensors: set[int]) -> bool:
     """Whether backwards through what is computed with these come to others that are trained."""
     trace = training.trace
     nodes, following = trace.table(Node), trace.once(following_nodes)
-    wanted = nodes["name"] == _number_of(trace, ACCUMULATE_GRAD)
-    rows = nodes.take(np.flatnonzero(wanted))
+    rows = nodes.take(np.flatnonzero(fill_leaves(trace)))
     leaves = {row.id: row.inputs[0] for row in rows if row.inputs}
     users = {
         node
@@ -280,11 +279,6 @@ def _leads_on(training: Training, tensors: set[int]) -> bool:
     }
     behind = {leaves[each] for each in reach(users, following, ()) if each in leaves}
     return bool((behind - tensors) & training.held)
-
-
-def _number_of(trace: Trace, text: str) -> int:
-    names = distinct(trace.table(Node)["name"])
-    return next((n for n in names.tolist() if trace.text(n) == text), NONE)
 
 
 def touched(training: Training) -> set[int]:
