@@ -303,12 +303,13 @@ def lines_that_call(line: int, file: str) -> list[int]:
     calls = {
         each.lineno
         for each in ast.walk(tree)
-        if isinstance(each, ast.Call) and _called(each) == inner.name
+        if isinstance(each, ast.Call) and called(each) == inner.name
     }
     return sorted(calls) if len(calls) <= MOST else []
 
 
-def _called(call: ast.Call) -> str:
+def called(call: ast.Call) -> str:
+    """The last name of what is called; "": it has none."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
@@ -327,7 +328,4 @@ def called_at(code: CodeType, offset: int) -> str:
         found = ast.parse(f"({b''.join(lines).decode()})", mode="eval").body
     except (SyntaxError, ValueError):
         return ""
-    function = found.func if isinstance(found, ast.Call) else None
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+    return called(found) if isinstance(found, ast.Call) else ""

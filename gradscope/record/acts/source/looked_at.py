@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from gradscope.record.acts.source.lines import ADDERS, Definition
+from gradscope.record.acts.source.lines import ADDERS, Definition, called
 from gradscope.record.acts.source.statements import functions, own_statements
 
 MOST = 200
-"""Maximum number of lines that are told of a file."""
+"""Maximum number of lines noted for each file."""
 
 FAR = 400
 """Maximum number of places that are followed from one cut."""
@@ -102,7 +102,7 @@ class _Uses:
                 self._defined[each.name].append(each)
         for each in every:
             if isinstance(each, ast.Call):
-                self._calls[_called(each)].append(each)
+                self._calls[called(each)].append(each)
             elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
                 self._reads[self._scope(each, each.id), each.id].append(each)
             elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load):
@@ -170,7 +170,7 @@ class _Uses:
         return [read for target in targets for read in self._reads_of(_part(target, place))]
 
     def _called_with(self, call: ast.AST, given: ast.AST) -> Iterator[ast.AST]:
-        if not isinstance(call, ast.Call) or (name := _called(call)).endswith("backward"):
+        if not isinstance(call, ast.Call) or (name := called(call)).endswith("backward"):
             raise _Loss
         dropped = isinstance(self._parents[call], ast.Expr)
         known = self._defined.get(name, ())
@@ -249,11 +249,6 @@ def _part(target: ast.expr, place: int | None) -> ast.expr:
 
 def _is_memory(target: ast.AST) -> bool:
     return isinstance(target, ast.Attribute) and target.attr in ("data", "grad")
-
-
-def _called(call: ast.Call) -> str:
-    function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _assigned(definition: Definition) -> set[str]:
