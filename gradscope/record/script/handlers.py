@@ -3,9 +3,10 @@
 # Note [When a handler runs]
 Python runs a handler between any two of its steps, so also inside gradscope's own code. What the
 handler raises there, such as a time-out by SIGALRM, would leave a note half taken, and could be
-lost in a guard that holds faults of ours. So each handler is set inside a `Waits`, which sends the
-signal once more while code of ours is innermost: Python asks for signals again a few steps later.
-The program sees its own handler wherever it asks for it.
+lost in a guard that holds faults of ours. So each handler is set inside a `Waits`, which has
+the signal come once more while code of ours is innermost: Python looks again a few steps later.
+Code that takes longer is interrupted, and what the handler raises is kept until that is over. The
+program sees its own handler wherever it asks for it.
 """
 
 from __future__ import annotations
@@ -14,21 +15,23 @@ import _signal  # type: ignore[import-not-found]
 import _thread
 import os
 import signal
+import socket
+import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.notes.sites import PACKAGE
-from gradscope.record.script.arrivals import Arrivals, Wakes
 from gradscope.record.script.tracebacks import is_below
 from gradscope.watch.in_place.standing_in import HERE, Replaced
 
 LONGEST, AT_LAST = 0.4, 60.0
-"""Seconds that a signal waits for our own code at most; and what its handler has raised."""
+"""Seconds that a signal waits for our own code, or for a long step of the program's, at most; and
+what its handler has raised."""
 
 _RECORDER = tuple(
     os.path.join(PACKAGE, room, "")  # noqa: PTH118
@@ -61,6 +64,93 @@ def in_recorder(frame: FrameType | None) -> bool:
                 return False
         frame = frame.f_back
     return False
+
+
+_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
+
+
+class Wakes:
+    """What Python writes to when a signal comes: gradscope's own, unless an event loop has one."""
+
+    another: ClassVar[bool] = False  # then each signal counts, also one that comes again
+    ours: ClassVar[int] = -1
+
+    @classmethod
+    def begin(cls) -> None:
+        """See who has one."""
+        there = own_wakes(-1)
+        cls.another = there not in {-1, cls.ours}
+        own_wakes(there, warn_on_full_buffer=cls.another)
+
+    @classmethod
+    def set(cls, descriptor: int, /, **more: bool) -> int:
+        """`signal.set_wakeup_fd`, as the program finds it."""
+        if descriptor == -1:
+            before = own_wakes(cls.ours, warn_on_full_buffer=False)
+        else:
+            before = own_wakes(descriptor, **more)
+        cls.another = descriptor != -1
+        return -1 if before == cls.ours else before
+
+
+class Arrivals:
+    """Which signals have come to this process, and no handler of Python's was called.
+
+    Python writes their numbers to a socket as they come. A forked child has the same socket, so
+    Linux is asked for the number of the process, too.
+    """
+
+    heard: ClassVar[dict[int, float]] = {}
+    """When a handler was called last, by signals' numbers."""
+
+    def __init__(self) -> None:
+        self._sockets: tuple[socket.socket, ...] = ()
+        self._came: dict[int, float] = {}
+
+    def __enter__(self) -> Self:
+        if hasattr(socket, "SO_PASSCRED"):
+            self._sockets = reads, writes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            reads.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            for each in self._sockets:
+                each.setblocking(False)
+            Wakes.ours = writes.fileno()
+            Wakes.set(-1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._sockets:
+            there = own_wakes(-1)
+            if there != Wakes.ours:
+                own_wakes(there)
+            Wakes.ours = -1
+            for each in self._sockets:
+                each.close()
+            self._sockets = ()
+
+    def overdue(self, numbers: Collection[int]) -> list[int]:
+        """Those of these that came a while ago, and were not handled since; to be asked often."""
+        now = time.monotonic()
+        for number in self._new():
+            self._came.setdefault(number, now)
+        waiting = {each: came for each, came in self._came.items() if each in numbers}
+        self._came = {
+            each: came
+            for each, came in waiting.items()
+            if self.heard.get(each, 0.0) < came - LONGEST  # it came a while before it was seen here
+        }
+        return [each for each, came in self._came.items() if now - came > LONGEST]
+
+    def _new(self) -> list[int]:
+        found: list[int] = []
+        try:
+            while self._sockets:
+                number, more, *_ = self._sockets[0].recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+                process, *_ = _CREDENTIALS.unpack(more[0][2])
+                if process == os.getpid():
+                    found.append(number[0])
+        except OSError:  # there are no more, or this is over
+            pass
+        return found
 
 
 class Instead:
@@ -162,9 +252,9 @@ def silence() -> None:
     """The script is over, so its timers and handlers are: what is left to do is gradscope's."""
     if not _may_set():
         return
-    for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF"):
-        if hasattr(signal, "setitimer"):  # there is none on Windows
-            signal.setitimer(getattr(signal, name), 0)
+    if hasattr(signal, "setitimer"):  # there is none on Windows
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0)
     for number in _signal.valid_signals():
         if isinstance(own_get(number), Waits):
             own_set(number, lambda *_: None)
@@ -184,4 +274,4 @@ def _may_set() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-own_set, own_get = _signal.signal, _signal.getsignal
+own_set, own_get, own_wakes = _signal.signal, _signal.getsignal, _signal.set_wakeup_fd

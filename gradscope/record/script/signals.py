@@ -14,8 +14,15 @@ from types import FrameType
 from typing import Any, ClassVar
 
 from gradscope.errors import ExitCode
-from gradscope.record.script.arrivals import Arrivals
-from gradscope.record.script.handlers import Handler, Instead, in_recorder, own_get, own_set
+from gradscope.record.script.handlers import (
+    LONGEST,
+    Arrivals,
+    Handler,
+    Instead,
+    in_recorder,
+    own_get,
+    own_set,
+)
 from gradscope.record.script.tracebacks import is_below
 from gradscope.record.source import InScripts
 
@@ -26,9 +33,8 @@ from gradscope.record.source import InScripts
 # script, or calls one of its hooks, where the engine can say when; and the signal is sent once more
 # a millisecond later, until it finds the script's own code at work. A backward that takes longer is
 # interrupted between two steps of the function of a node, which the engine knows how to fail.
-AGAIN, SOON, RECORDER, AT_LAST = 0.001, 0.1, 0.4, 2.0
-"""Seconds: between two tries; until a node may be interrupted; until the recorder may; until
-anything of the engine may."""
+AGAIN, SOON, AT_LAST = 0.001, 0.1, 2.0
+"""Seconds: between two tries; until a node may be interrupted; until anything of the engine may."""
 
 TERMINATING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -190,7 +196,7 @@ class Signals:
 def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: float) -> bool:
     """Whether a signal that finds the program here may interrupt it, after so many seconds."""
     if in_recorder(frame):
-        return waited > RECORDER
+        return waited > LONGEST
     at_work = in_node = False
     evaluate, runs = engine.nodes_run_in
     innermost, called = True, ""

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gradscope.record.script import arrivals as arrivals_module
-from gradscope.record.script.arrivals import Arrivals, Wakes
-from gradscope.record.script.handlers import Handlers
+from gradscope.record.script import handlers as handlers_module
+from gradscope.record.script.handlers import Arrivals, Handlers, Wakes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux says who was signalled")
 
@@ -26,7 +25,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(arrivals_module, "time", clock)
+    monkeypatch.setattr(handlers_module, "time", clock)
     return clock
 
 
