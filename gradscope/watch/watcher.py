@@ -14,9 +14,8 @@ from gradscope.watch.hooks.of_saved import OfSavedValues
 from gradscope.watch.hooks.of_tensors import OfTensors
 from gradscope.watch.hooks.watched import Calls
 from gradscope.watch.modules import Modules
-from gradscope.watch.native.processors import why_not
 from gradscope.watch.runs import Runs, calls, runs
-from gradscope.watch.unseen import in_words, unseen
+from gradscope.watch.unseen import in_words, unseen, why_not
 from gradscope.watch.walk import Graph, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:

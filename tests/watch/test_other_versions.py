@@ -61,11 +61,10 @@ def test_where_nodes_do_not_say_what_they_take_the_rest_is_recorded(
     """PyTorch 2.4, for which there is no machine code either."""
     import torch
 
-    from gradscope.watch import walk
-    from gradscope.watch.native import processors
+    from gradscope.watch import unseen, walk
 
     monkeypatch.setattr(walk, "SHOWS_INPUTS", False)
-    monkeypatch.setattr(processors, "LISTED", ())
+    monkeypatch.setattr(unseen, "LISTED", ())
 
     def program() -> None:
         x = torch.ones(4, requires_grad=True)
