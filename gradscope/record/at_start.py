@@ -1,8 +1,8 @@
 """`GRADSCOPE=1 python train.py`: a program with PyTorch is recorded without another command.
 
 Python reads `gradscope.pth` when it starts (tools/gradscope.pth; beside the package, if installed);
-where GRADSCOPE is set, that calls `begin`, unless Python is told to ignore the environment (`-E`,
-`-I`). Nothing else happens before the program has imported PyTorch. It then is recorded to its end,
+where GRADSCOPE is set, that calls `begin`, unless Python ignores the environment (`-E`, `-I`).
+Nothing else happens before the program has imported PyTorch. It then is recorded to its end,
 and its children run without GRADSCOPE.
 """
 

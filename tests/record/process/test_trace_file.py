@@ -1,4 +1,4 @@
-"""What is said of the file that a trace goes to: whom it is taken from, and what was in it."""
+"""What is said of the file that a trace goes to: what it held before, and who writes it now."""
 
 from __future__ import annotations
 

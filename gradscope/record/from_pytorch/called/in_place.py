@@ -85,7 +85,7 @@ class InPlace:
         self._leaves: list[Leaf] = []
         self._settled = np.zeros(0, np.int64)  # of calls asked for last: those whose write is told
         self._told = self._kept  # at level `full`: what was written, and its calls come yet
-        self._waiting = self._kept  # writes that are told when their calls are
+        self._waiting = self._kept  # writes whose rows follow those of their calls
 
     @property
     def _observer(self) -> Writes | None:
@@ -114,7 +114,7 @@ class InPlace:
         assert self._observer is not None
         rows = self._observer.read()
         if len(rows):
-            known = np.full((len(rows), 5), NONE)
+            known = np.full((len(rows), GIVEN + 1 - TARGET), NONE)
             if self._calls.whole:
                 known[:, OP - TARGET] = [self._next_number() for _ in rows]
             self._unread.append(np.concatenate([rows, known], axis=1))
