@@ -15,6 +15,7 @@ from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put
+from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import call_of
 from gradscope.trace import schema
@@ -303,7 +304,7 @@ class Graphs:
                  "stack", "thread", "step", "t")  # fmt: skip
         if len(ops):
             self._seen(ops, saved)
-        self.in_place.settle(ops, saved)
+        self.in_place.settle(ops, saved, over=not UnderWay.now)
         self.not_finite.write()
         if self.walked is not None:
             self.walked.write()

@@ -9,14 +9,11 @@ the next node has another number than when it began. That results are wanted is 
 
 from __future__ import annotations
 
-import ctypes
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.machine_code.language import Address, increase, load, store
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import writes
 from gradscope.watch.called.made_rows import CAPACITY, COLUMNS, STAMP
@@ -44,16 +41,8 @@ _state = np.zeros(2 + writes.THREADS, np.int64)
 ROWS, MASK, ROW = Address(_rows.ctypes.data, "results"), CAPACITY - 1, 8 * len(COLUMNS)
 COUNT = Address(_state.ctypes.data, "state_of_results")
 IS_ON, DEEP, VALUE = COUNT + 8, COUNT + 16, 16
-PEEK = "_ZN2at15sequence_number4peekEv"
 thread: Any = None  # at::RecordFunction::currentThreadId
-
-
-def not_known() -> int:
-    """In place of the number of the next node, where that cannot be asked for."""
-    return -1
-
-
-peek: Any = not_known  # at::sequence_number::peek
+peek: Any = None  # at::sequence_number::peek
 
 
 def result_begins(function: int, inside: int) -> int:
@@ -116,7 +105,7 @@ class Made:
     def start(self) -> None:
         """From here on; what has begun by now is not told."""
         _state[2:] = 0
-        _state[1] = peek is not not_known
+        _state[1] = peek is not writes.not_known
 
     def stop(self) -> None:
         """No longer."""
@@ -125,10 +114,3 @@ class Made:
     def read(self) -> tuple[Ints, int]:
         """What was made since the last reading, and how many rows came that are lost."""
         return self._reader.read()
-
-
-def ready() -> None:
-    """Ask PyTorch itself for the number of the next node, if that is possible."""
-    global peek  # noqa: PLW0603 -- compiled code names it
-    library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-    peek = External(library, PEEK, 0) if hasattr(library, PEEK) else not_known

@@ -286,7 +286,7 @@ _why_no_writes = ["it was not tried"]
 def _calibrate_writes(library: Library) -> str:
     """Why writes that make no node cannot be seen; "": they can."""
     writes.thread = made.thread = library.thread
-    made.ready()
+    made.peek = writes.ask_for_numbers()
     try:
         writes.configure(sequence_offset() + BEHIND_SEQUENCE, *_state[2:4].tolist())
     except (NotObservable, NotFound, NotReadable, OSError) as error:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -64,8 +65,17 @@ UNDERSCORE, OUT = ord("_"), int.from_bytes(b"out", "little")
 FOREACH, BEHIND_PREFIX = int.from_bytes(b"_foreach", "little"), len("aten::")
 FUNCTION = 0  # at::RecordScope
 NOBODY = 1 << 40
+PEEK = "_ZN2at15sequence_number4peekEv"
 pthread_self = External(PROCESS, "pthread_self", 0)
 thread: Any = None  # at::RecordFunction::currentThreadId
+
+
+def not_known() -> int:
+    """In place of the number of the next node, where PyTorch cannot be asked for it."""
+    return -1
+
+
+peek: Any = not_known  # at::sequence_number::peek
 
 
 def is_writing(schema: int) -> int:
@@ -115,19 +125,21 @@ def put_write(function: int, schema: int, tensor: int, here: int) -> int:
     if storage != 0:
         data = load(storage + load(AT_DATA))
     line = place_here()
+    sequence = load(function + load(AT_SEQUENCE))
     count = increase(COUNT, 1)
     row = ROWS + (count & MASK) * ROW
     store(row, 0)
     store(row + 8, load(BEGUN + here))
     store(row + 16, now(here))
     store(row + 24, schema)
-    store(row + 32, load(function + load(AT_SEQUENCE)))
+    store(row + 32, sequence)
     store(row + 40, pthread_self())
     store(row + 48, storage)
     store(row + 56, data)
     store(row + 64, counter)
     store(row + 72, version)
     store(row + 80, line)
+    store(row + 88, 1 if sequence >= 0 and peek() > sequence else 0)
     store(row, count + 1)
     return row
 
@@ -229,6 +241,14 @@ def _word(address: int) -> int:
 
 
 _allowed = memoryview(_state.data)[20 + 2 * THREADS : 20 + 3 * THREADS]  # it is quicker to read
+
+
+def ask_for_numbers() -> Any:
+    """The function that gives the number of the next node, as compiled code calls it."""
+    global peek  # noqa: PLW0603 -- compiled code names it
+    library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    peek = External(library, PEEK, 0) if hasattr(library, PEEK) else not_known
+    return peek
 
 
 def configure(results: int, schema: int, variant: int) -> None:

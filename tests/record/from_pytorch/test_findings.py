@@ -27,7 +27,7 @@ def recorded(script: str, level: str) -> Trace:
     recording = gradscope.record(level=level, on="torch")
     try:
         with recording:
-            exec(code, {"torch": torch, "F": torch.nn.functional})
+            exec(code, {"torch": torch, "F": torch.nn.functional, "recording": recording})
     except Exception:  # as the script means to
         pass
     return recording.trace()
@@ -99,6 +99,22 @@ def test_a_write_that_no_backward_came_to_is_found_at_its_line() -> None:
 
         assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:4")
         assert finding.message.endswith("saved at version 0, now 1")
+
+
+def test_a_write_is_found_once_where_notes_were_handed_on_before_its_node_was_met() -> None:
+    (finding,) = found("""
+        x = torch.ones(3, requires_grad=True)
+        y = x.sigmoid()
+        loss = y.sum()
+        z = y.mul_(2)
+        try:
+            loss.backward()
+        finally:
+            recording.session.flush()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:4")
+    assert "more after it" not in finding.message
 
 
 def test_a_write_by_what_is_no_call_is_said_to_be_one_that_was_not_seen() -> None:

@@ -167,8 +167,12 @@ class InPlace:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def settle(self, ops: Ops, saved: dict[str, Any]) -> None:
-        """Hand on writes to what is known by now, and say in `saved` what was kept at which."""
+    def settle(self, ops: Ops, saved: dict[str, Any], *, over: bool) -> None:
+        """Hand on writes to what is known by now, and say in `saved` what was kept at which.
+
+        A write that made a node is told with it, so it waits until a walk meets that node.
+        `over`: no walk will.
+        """
         memory = {name: saved.pop(name) for name in MEMORY if saved}
         address = memory.pop("address", None)
         if self._observer is None:
@@ -184,10 +188,13 @@ class InPlace:
             kept = _Kept(saved, memory, self._session.start)
             kept.find(seen)
             kept.correct(seen)
-        known = seen[:, TARGET] != NONE
+        met = _made_a_node(ops, seen)
+        later = (seen[:, row.MADE] != 0) & ~met & (not over)
+        later[:-MOST_KEPT] = False
+        known = (seen[:, TARGET] != NONE) & ~later
         if self._calls.whole:
             self._told = np.concatenate([self._told, seen[known]])
-        mine = seen[known & (seen[:, TOLD] == NONE) & ~_made_a_node(ops, seen)]
+        mine = seen[known & (seen[:, TOLD] == NONE) & ~met]
         waits = self._calls.whole & (mine[:, GIVEN] == NONE)
         self._waiting = np.concatenate([self._waiting, mine[waits]])
         self._write(mine[~waits])
