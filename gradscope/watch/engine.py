@@ -20,6 +20,8 @@ import torch
 from torch.autograd.variable import Variable
 
 from gradscope.errors import calls, from_the_line_of, is_the_programs, leave_no_frame
+from gradscope.watch.engine_caller import EngineCaller
+from gradscope.watch.in_place.standing_in import passed_over
 from gradscope.watch.listener import Backward
 from gradscope.watch.unseen import unseen
 from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
@@ -50,6 +52,17 @@ HINT = (
 )
 
 
+class Begun:
+    """A backward that has begun."""
+
+    __slots__ = ("creates", "left_out", "task")
+
+    def __init__(self) -> None:
+        self.task: Any = None  # what the listener calls it; None: it is not told
+        self.creates = False  # whether it makes a graph
+        self.left_out = False  # whether it is told only that there was one
+
+
 class Engine:
     """What `Variable._execution_engine` is while we watch."""
 
@@ -72,12 +85,16 @@ class Engine:
         self.left_out: dict[str, int] = {}
         self.looks = True  # at the backwards that come
         self.own: Any = Variable._execution_engine
+        self._caller = EngineCaller(self)
 
     def start(self) -> None:
         self.own = Variable._execution_engine
+        self.run = self.own.run_backward
         Variable._execution_engine = self
+        self._caller.start()
 
     def stop(self) -> None:
+        self._caller.stop()
         if Variable._execution_engine is self:
             Variable._execution_engine = self.own
         if _HIDDEN in warnings.filters:
@@ -90,66 +107,81 @@ class Engine:
         """Have this called when the backward under way is over; it is told then."""
         self.own.queue_callback(partial(self._called_back, callback))
 
+    @passed_over
     def _called_back(self, callback: Any) -> Any:
         self._faults.guarded("a callback was called", self._listener.called_back, callback)
         return callback()
 
+    @passed_over
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
-        """Run it, told before and after. Whatever goes wrong with the telling, it runs."""
-        task, failed, creates, left_out = None, None, False, False
+        """Run it, for who calls the engine otherwise than PyTorch does; see engine_caller.py."""
         frame = sys._getframe(1)
+        begun = self._begins(tensors, given, more, frame)
+        # A line that is not PyTorch's may be shown the warning.
+        named = frame.f_globals.get("__name__") == CALLS_THE_ENGINE
+        caller = from_the_line_of(frame) if named or self._creation.asked_for else calls
+        try:
+            handed = caller(self.own.run_backward, tensors, *given, **more)
+        except BaseException as error:
+            leave_no_frame(error)  # of the two that are ours: this one,
+            leave_no_frame(error)  # and the one that stands on the program's line
+            self.ends(begun, error)
+            raise
+        return self.ends(begun, None, handed)
+
+    def begins(self, tensors: Sequence[Any], given: tuple[Any, ...], more: dict[str, Any]) -> Begun:
+        """PyTorch's own function is about to call its engine."""
+        return self._begins(tensors, given, more, sys._getframe(1))
+
+    def _begins(
+        self, tensors: Sequence[Any], given: tuple[Any, ...], more: dict[str, Any], frame: FrameType
+    ) -> Begun:
+        """A backward begins. Whatever goes wrong with the telling, it runs."""
+        begun = Begun()
         try:
             since = self._listener.attends() if self.looks else 0
-            left_out = self.looks and not since
+            begun.left_out = self.looks and not since
             asked = _asked(*given, **more)
-            creates = bool(asked[2])
+            begun.creates = bool(asked[2])
             if since:
-                task = self._begin(tensors, asked, frame, since)
+                begun.task = self._begin(tensors, asked, frame, since)
         except Exception as error:
             if is_the_programs(error):
                 raise
             self._faults.noted("a backward began", error)
+        return begun
+
+    def ends(self, begun: Begun, error: BaseException | None, handed: Any = None) -> Any:
+        """It ended, by this exception or with these gradients."""
+        task, guarded = begun.task, self._faults.guarded
         try:
-            # A line that is not PyTorch's may be shown the warning.
-            named = frame.f_globals.get("__name__") == CALLS_THE_ENGINE
-            caller = from_the_line_of(frame) if named or self._creation.asked_for else calls
-            handed = caller(self.own.run_backward, tensors, *given, **more)
-        except BaseException as error:
-            failed = error
-            leave_no_frame(error)  # of the two that are ours: this one,
-            leave_no_frame(error)  # and the one that stands on the program's line
-            if not self._creation.asked_for:
+            if error is not None and not self._creation.asked_for:
                 _without_hint(error)
-            raise
-        else:
             if handed and self._values and task is not None:
-                told = self._listener.handed_over
-                self._faults.guarded("a backward returned", told, task, handed)
-            if creates and task is not None:
-                self._faults.guarded("a graph was made in a backward", self._made_inside, handed)
-            return handed
+                guarded("a backward returned", self._listener.handed_over, task, handed)
+            if begun.creates and task is not None and error is None:
+                guarded("a graph was made in a backward", self._made_inside, handed)
         finally:
             if task is not None:
-                try:
-                    self._end(task, failed)
-                except Exception as error:
-                    if is_the_programs(error):
-                        raise
-                    self._faults.noted("a backward ended", error)
-            elif left_out:
-                told = partial(self._listener.left_out, creates=creates)
-                self._faults.guarded("a backward ended", told)
-            failed = None  # its frames name it: a circle would keep the graph alive
+                self._end(task, error)
+            elif begun.left_out:
+                guarded("a backward ended", partial(self._listener.left_out, creates=begun.creates))
+        return handed
 
     def _made_inside(self, handed: Any) -> None:
         with suppress(TooDeep), unseen():
             self._graph.made_inside(handed or ())
 
     def _end(self, task: Any, failed: BaseException | None) -> None:
-        if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
-            failed = None
-        ran = None if self._runs is None else self._runs.ends(failed=failed is not None)
-        self._listener.backward_ends(task, failed, ran)
+        try:
+            if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
+                failed = None
+            ran = None if self._runs is None else self._runs.ends(failed=failed is not None)
+            self._listener.backward_ends(task, failed, ran)
+        except Exception as error:
+            if is_the_programs(error):
+                raise
+            self._faults.noted("a backward ended", error)
 
     def _begin(self, tensors: Sequence[Any], given: Asked, frame: FrameType, since: int) -> Any:
         if self._creation.asked_for:

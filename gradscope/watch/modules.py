@@ -21,7 +21,7 @@ from torch.optim.optimizer import (
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from gradscope.errors import is_the_programs, leave_no_frame
-from gradscope.watch.in_place.standing_in import HERE, Replaced
+from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Modules:
         begins, ends = self._listener.module_begins, self._listener.module_ends
         noted, is_compiling = self._faults.noted, torch.compiler.is_compiling
 
+        @passed_over
         def __call__(self: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
             if HERE.ours or is_compiling():
                 return own(self, *args, **kwargs)
@@ -106,6 +107,7 @@ class Modules:
     def _watched_next(self, own: Any) -> Any:
         listener, guarded = self._listener, self._faults.guarded
 
+        @passed_over
         def __next__(self: Any) -> Any:  # noqa: N807
             token = guarded("a loader was asked", listener.loading_begins, "DataLoader")
             try:
@@ -124,6 +126,7 @@ class Modules:
         )  # fmt: skip
         is_compiling, method = torch.compiler.is_compiling, own.__name__
 
+        @passed_over
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
             if HERE.ours or is_compiling():
                 return own(self, *args, **kwargs)

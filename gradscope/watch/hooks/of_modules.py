@@ -14,7 +14,7 @@ from torch.optim.optimizer import Optimizer
 
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched
 from gradscope.watch.in_place.by_identity import attributes
-from gradscope.watch.in_place.standing_in import Replaced
+from gradscope.watch.in_place.standing_in import Replaced, passed_over
 from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class OfModules:
     def _registering(self, own: Any, kind: str, *, method: bool) -> Callable[..., Any]:
         guarded, watched = self._calls.faults.guarded, self._watched
 
+        @passed_over
         def register(*given: Any, **more: Any) -> Any:
             place = int(method)  # of the hook
             hook = given[place] if len(given) > place else more.get("hook")

@@ -11,7 +11,7 @@ from torch.autograd import Function
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched, unknown
-from gradscope.watch.in_place.standing_in import Replaced
+from gradscope.watch.in_place.standing_in import Replaced, passed_over
 from gradscope.watch.unseen import stands_for, unseen
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class OfTensor(Watched):
         self._at = at  # its place among those of its kind
         self._nr = nr  # which of its node's inputs the tensor's gradient is
 
+    @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return self.hook(*args, **kwargs)
@@ -88,6 +89,7 @@ class OfTensors:
         self._replaced.take_back()
 
     def _registering(self, own: Any, name: str) -> Any:
+        @passed_over
         def register(self_: Any, hook: Any) -> Any:
             made = self._guarded("a hook was registered", self._watched, self_, hook, name)
             return own(self_, hook if made is None else made)
@@ -95,6 +97,7 @@ class OfTensors:
         return register
 
     def _registering_on_nodes(self, own: Any) -> Any:
+        @passed_over
         def _register_hook(backward_hooks: Any, hook: Any) -> Any:
             made = self._guarded(
                 "a hook was registered", self._watched_on_node, backward_hooks, hook

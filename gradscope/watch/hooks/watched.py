@@ -16,6 +16,7 @@ import torch
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.by_identity import Around, is_a
+from gradscope.watch.in_place.standing_in import passed_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +98,7 @@ class Watched(Around):
         self._calls = calls
         self._site = site
 
+    @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return self.hook(*args, **kwargs)

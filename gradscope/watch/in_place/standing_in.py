@@ -30,16 +30,18 @@ from threading import local
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
+    CodeType,
     FunctionType,
     MethodDescriptorType,
     MethodType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Function = TypeVar("Function")
 METHODS = (MethodDescriptorType, WrapperDescriptorType)
 OF_PYBIND = "instancemethod"
 HIDDEN = "<frozen importlib._bootstrap>"
@@ -84,6 +86,14 @@ def like(original: Any, function: Any) -> Any:
 def hidden(function: Any, name: str) -> Any:
     """The same function, whose frame has this name and is passed over by warnings."""
     function.__code__ = function.__code__.replace(co_name=name, co_filename=HIDDEN)
+    return function
+
+
+def passed_over(function: Function) -> Function:
+    """The same function, whose frame warnings pass over; it is of its file for all else."""
+    code: CodeType = function.__code__  # type: ignore[attr-defined]
+    ours = code.replace(co_filename=f"{code.co_filename} {HIDDEN}")
+    function.__code__ = ours  # type: ignore[attr-defined]
     return function
 
 
