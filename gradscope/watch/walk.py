@@ -328,6 +328,9 @@ def described(given: Any) -> tuple[tuple[int, ...], Any, Any]:
     return shape, given.dtype, given.device
 
 
+PLAIN = torch.Tensor, torch.nn.Parameter
+"""Classes without code of a program's own."""
+
 NO_NUMBER = -1
 """A size that is none: what a nested tensor holds has as many sizes as parts."""
 
@@ -350,8 +353,17 @@ def _leafs_node(leaf: Any) -> Any:
     if not leaf.requires_grad:
         raise NotDifferentiable
     with torch.enable_grad():
-        view = leaf.view_as(leaf).grad_fn
+        view = (leaf.view_as(leaf) if type(leaf) in PLAIN else _view_of(leaf)).grad_fn
     node = None if view is None else view.next_functions[0][0]
     if node is None:  # it says that it requires grad, and has nowhere to put it
         raise NotDifferentiable
     return node
+
+
+def _view_of(leaf: Any) -> Any:
+    """A view of a tensor of another class, by the class's own code only if there is no other."""
+    try:
+        with torch._C._DisableTorchDispatch():
+            return leaf.view_as(leaf)
+    except RuntimeError:
+        return leaf.view_as(leaf)
