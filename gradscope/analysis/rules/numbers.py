@@ -24,8 +24,10 @@ from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Deed, GraphTask, Op, Place, Tensor, Value
+from gradscope.trace.table import Table
 from gradscope.trace.trace import Trace
 
+Ints = NDArray[np.int64]
 FEW = 3
 """So many lines are named where numbers may have come in."""
 
@@ -42,7 +44,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
 
     Gradients that a GradScaler threw away until it had found its scale are none either. What
     reached no loss, no gradient and no parameter that needs one is a note: it was masked away, or
-    is in a metric.
+    is in a metric. So is what reached only gradients by `autograd.grad`, with all finite after it.
 
     What is born out of an Inf belongs to where that was born, as does the backward of a call whose
     own result was not finite; gradients that grew too large in one backward have one cause.
@@ -75,8 +77,11 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     for birth, times in places.grouped(first.values()):
         place = places.described(birth)
         told = _found(places, birth, place, times)
-        if birth.t > last:
-            message = f"{told.message}; it reached no gradient"
+        came_of = "" if birth.t <= last else "it reached no gradient"
+        if not came_of and _led_nowhere(trace, birth.t):
+            came_of = "only gradients by autograd.grad came of it, and later numbers are finite"
+        if came_of:
+            message = f"{told.message}; {came_of}"
             told = replace(told, message=message, severity=Severity.NOTE)
         cause = next((each for each in told_of if each.led_to(birth, place, told)), None)
         if cause is None:
@@ -197,16 +202,43 @@ def _last_harm(trace: Trace) -> int:
 def _a_loss_is_not_finite(trace: Trace) -> bool:
     """Whether a backward began at a number that is none."""
     values = trace.table(Value)
-    wrong = values["nan"] + values["posinf"] + values["neginf"] > 0
-    return bool((wrong & np.isin(values["op"], _losses(trace)) & (values["op"] != NONE)).any())
+    return bool(
+        (_not_finite(values) & np.isin(values["op"], _losses(trace)) & (values["op"] != NONE)).any()
+    )
 
 
-def _losses(trace: Trace) -> NDArray[np.int64]:
-    """The calls whose results backwards began at."""
-    ops = trace.table(Op)
-    roots = trace.table(GraphTask).ragged("roots").values
-    losses: NDArray[np.int64] = ops["id"][np.isin(ops["node"], roots) & (ops["node"] != NONE)]
+def _losses(trace: Trace, tasks: Ints | None = None) -> Ints:
+    """The calls whose results backwards began at, these or all."""
+    ops, all_ = trace.table(Op), trace.table(GraphTask)
+    roots = all_.ragged("roots")
+    if tasks is not None:
+        roots = roots.take(np.flatnonzero(np.isin(all_["id"], tasks)))
+    losses: Ints = ops["id"][np.isin(ops["node"], roots.values) & (ops["node"] != NONE)]
     return losses
+
+
+def _led_nowhere(trace: Trace, t: int) -> bool:
+    """Whether only gradients that `autograd.grad` handed out can have come of a birth.
+
+    That is so if the next backward that fills `.grad` or makes a graph begins at a number that is
+    finite, and all is finite from there on. PyTorch's pipelines run each part so once, on memory
+    that nothing was written to, to learn shapes.
+    """
+    tasks, values = trace.table(GraphTask), trace.table(Value)
+    fills = (tasks["accumulate_grad"] != 0) | (tasks["create_graph"] != 0)
+    later = tasks["begin"][fills & (tasks["begin"] > t)]
+    if not len(later):
+        return False
+    losses = _losses(trace, tasks["id"][fills])
+    begins_there = np.isin(values["op"], losses) & (values["op"] != NONE)
+    counts = begins_there | np.isin(values["task"], tasks["id"][fills])
+    counts = (counts & (values["t"] >= t)) | (values["t"] > later.min())
+    return not (counts & _not_finite(values)).any()
+
+
+def _not_finite(values: Table[Value]) -> NDArray[np.bool_]:
+    wrong: NDArray[np.bool_] = values["nan"] + values["posinf"] + values["neginf"] > 0
+    return wrong
 
 
 def _last_reached(trace: Trace) -> int:
@@ -217,7 +249,7 @@ def _last_reached(trace: Trace) -> int:
     values = trace.table(Value)
     if not len(trace.table(GraphTask)):
         return sys.maxsize
-    wrong = values["nan"] + values["posinf"] + values["neginf"] > 0
+    wrong = _not_finite(values)
     return int(values["t"][wrong & (_matters(trace) | _of_parameters(trace))].max(initial=NONE))
 
 

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 import gradscope
-from gradscope.analysis.findings import Certainty, Finding
+from gradscope.analysis.findings import Certainty, Finding, Severity
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import LEVELS
@@ -115,6 +115,26 @@ def test_a_write_is_found_once_where_notes_were_handed_on_before_its_node_was_me
 
     assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:4")
     assert "more after it" not in finding.message
+
+
+TRIED = """
+    w = torch.ones(3, requires_grad=True)
+    for turn in range(3):
+        if turn == 0:
+            shapes = torch.zeros(3, requires_grad=True)
+            (gradient,) = torch.autograd.grad((w / shapes).sum(), shapes)
+            {then}
+        (w * 2).sum().backward()
+    """
+
+
+@pytest.mark.parametrize(
+    ("then", "severity"), [("pass", Severity.NOTE), ("w.data += gradient", Severity.ERROR)]
+)
+def test_a_birth_that_only_autograd_grad_came_to_is_a_note(then: str, severity: Severity) -> None:
+    births = [each for each in found(TRIED.format(then=then), "values") if each.rule == "GS201"]
+
+    assert (births[0].severity, births[0].site.place) == (severity, "faulty.py:5")
 
 
 def test_a_write_by_what_is_no_call_is_said_to_be_one_that_was_not_seen() -> None:
