@@ -20,7 +20,7 @@ import torch
 from torch.autograd.variable import Variable
 
 from gradscope.errors import calls, from_the_line_of, is_the_programs, leave_no_frame
-from gradscope.watch.engine_caller import EngineCaller
+from gradscope.watch.in_place.engine_caller import EngineCaller
 from gradscope.watch.in_place.standing_in import passed_over
 from gradscope.watch.listener import Backward
 from gradscope.watch.unseen import unseen
@@ -114,7 +114,7 @@ class Engine:
 
     @passed_over
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
-        """Run it, for who calls the engine otherwise than PyTorch does; see engine_caller.py."""
+        """Run it, for who calls the engine as PyTorch does not; see in_place/engine_caller.py."""
         frame = sys._getframe(1)
         begun = self._begins(tensors, given, more, frame)
         # A line that is not PyTorch's may be shown the warning.
