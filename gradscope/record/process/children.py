@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from gradscope.record.notes.sites import caller_of, is_ours, shown, working_directory
+from gradscope.record.process.forks import warn_of_threads, without_warnings
 from gradscope.record.script.tracebacks import is_below
 from gradscope.trace.text import clean
 
@@ -62,12 +63,16 @@ class Children:
         setattr(owner, name, ours)
 
     def _forked(self, fork: Callable[[], Any]) -> Callable[[], Any]:
+        silently = without_warnings(fork)
+
         @wraps(fork)
         def told() -> Any:
-            made = fork()
+            made = silently()
             number = made[0] if isinstance(made, tuple) else made
-            if number and not getattr(self._starting, "now", False):
-                self._add("fork", number, sys._getframe(1))
+            if number:
+                warn_of_threads(fork.__name__)
+                if not getattr(self._starting, "now", False):
+                    self._add("fork", number, sys._getframe(1))
             return made
 
         return told

@@ -68,6 +68,11 @@ class Pulse:
         for pulse in cls._rested:
             pulse.start()
 
+    @classmethod
+    def running(cls) -> int:
+        """How many threads there are."""
+        return sum(pulse._running for pulse in cls._all)
+
     _rested: ClassVar[list[Pulse]] = []
 
 

@@ -15,6 +15,8 @@ from gradscope.errors import RecordingError, is_the_programs
 LONG: Final = 1 << 16
 """So many bytes are worth another thread: the system takes its time to find memory for them."""
 MOMENT: Final = 0.0005
+PEN: Final = "gradscope pen"
+"""Name of its thread."""
 
 
 # Note [Descriptors are everybody's]
@@ -32,7 +34,7 @@ class Pen:
 
     def __init__(self, file: int, path: str | os.PathLike[str] = "") -> None:
         self.failure: OSError | None = None
-        self._file, self._path, self._identity = file, path, _identity(file)
+        self._file, self._path, self._identity = file, path, identity_of(file)
         self._pieces: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -60,7 +62,7 @@ class Pen:
         self._closed = True
         self._pieces.put(None)
         with suppress(OSError):
-            if _identity(self._file) == self._identity:
+            if identity_of(self._file) == self._identity:
                 os.close(self._file)
 
     def cut(self, size: int) -> None:
@@ -70,10 +72,10 @@ class Pen:
     def _open(self) -> int:
         """The file's descriptor. See Note [Descriptors are everybody's]."""
         with suppress(OSError):
-            if _identity(self._file) == self._identity:
+            if identity_of(self._file) == self._identity:
                 return self._file
         again = os.open(self._path, os.O_WRONLY)
-        if _identity(again) != self._identity:
+        if identity_of(again) != self._identity:
             os.close(again)
             raise OSError(errno.EBADF, "the program closed the trace's file, and it is gone")
         self._file = again
@@ -81,7 +83,7 @@ class Pen:
 
     def _has_thread(self) -> bool:
         if self._thread is None:
-            thread = threading.Thread(target=self._work, name="gradscope pen", daemon=True)
+            thread = threading.Thread(target=self._work, name=PEN, daemon=True)
             with suppress(RuntimeError):  # the system has none to give
                 thread.start()
                 self._thread = thread
@@ -123,6 +125,7 @@ def _write_at(file: int, data: memoryview, at: int) -> int:
     return os.write(file, data)
 
 
-def _identity(file: int) -> tuple[int, int]:
+def identity_of(file: int) -> tuple[int, int]:
+    """Which file a descriptor stands for now. See Note [Descriptors are everybody's]."""
     found = os.fstat(file)
     return found.st_dev, found.st_ino

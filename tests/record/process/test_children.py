@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from tests.record.running import House
 
@@ -97,3 +98,32 @@ print([(each["kind"], each["count"]) for each in recording.trace().meta["childre
 """)
 
     assert house.python("script.py").out == "True\nFalse\n[('fork', 1)]\n"
+
+
+FORKS = """
+import os, re, sys, threading, warnings
+warnings.simplefilter("always")
+def fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+fork()
+print("and now with a thread", file=sys.stderr)
+go_on = threading.Event()
+thread = threading.Thread(target=go_on.wait)
+thread.start()
+fork()
+go_on.set()
+thread.join()
+"""
+
+
+def test_python_warns_of_a_fork_among_threads_as_it_does_alone(house: House) -> None:
+    """From Python 3.12 on it does, and it counted the threads of gradscope."""
+    house.write(FORKS)
+
+    said = [ran.err for ran in (house.python("script.py"), house.trace("script.py"))]
+
+    alone, watched = (re.sub(r"pid=\d+", "", text) for text in said)
+    assert watched == alone
