@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import importlib.util
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,9 @@ from gradscope.errors import UsageError
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.script.exits import is_beside
 from gradscope.trace.text import quoted, quoted_path
+
+AS_FILE = 257
+"""`Py_file_input`: read statements to the end of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +88,37 @@ def _is_module(name: str) -> str:
 
 
 def _compiled(source: bytes, place: str) -> CodeType:
+    if not _is_text(source):
+        _refuse(place)
     try:
         return compile(source, place, "exec", dont_inherit=True)
-    except SyntaxError as error:
-        undecodable = _undecodable(source, place)
-        if undecodable is None or not str(error).startswith("(unicode error)"):
-            raise
-        raise undecodable from None
     except ValueError as error:  # a NUL byte, which later Pythons call a SyntaxError
         raise SyntaxError(str(error)) from None
 
 
-def _undecodable(source: bytes, place: str) -> SyntaxError | None:
-    """What Python says of a file whose text is not in the encoding it declares, or in none."""
-    head = b"\n".join(source.split(b"\n", 2)[:2])
-    if re.search(rb"^[ \t\f]*#.*?coding[:=]", head, re.MULTILINE):
-        return None
+def _is_text(source: bytes) -> bool:
     try:
-        source.decode()
-    except UnicodeDecodeError as error:
-        line = source.count(b"\n", 0, error.start) + 1
-        return SyntaxError(
-            f"Non-UTF-8 code starting with '\\x{source[error.start]:02x}' in file {place} on line "
-            f"{line}, but no encoding declared; see https://peps.python.org/pep-0263/ for details"
-        )
-    return None
+        importlib.util.decode_source(source)
+    except (SyntaxError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _refuse(place: str) -> None:
+    """Raise what Python says of a file whose text is not in the encoding it declares, or in none.
+
+    `compile` has other words for it, or takes it. Only Python itself reads a file as Python does;
+    without builtins, nothing in the file could do anything.
+    """
+    if os.name != "posix" or not Path(place).is_file():
+        return
+    opens, reads = ctypes.CDLL(None).fopen, ctypes.pythonapi.PyRun_FileEx
+    opens.restype, reads.restype = ctypes.c_void_p, ctypes.py_object
+    number, space = ctypes.c_int, ctypes.py_object
+    reads.argtypes = [ctypes.c_void_p, ctypes.c_char_p, number, space, space, number]
+    name, close = os.fsencode(place), 1
+    if file := opens(name, b"rb"):
+        reads(file, name, AS_FILE, {"__builtins__": {}}, {}, close)
 
 
 # A module ------------------------------------------------------------------------------------
