@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Self
 from gradscope.errors import leave_no_frame
 from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.script.tracebacks import is_below
+from gradscope.trace.file.background_write import identity_of
 from gradscope.watch.in_place.standing_in import HERE, Replaced
 
 LONGEST, AT_LAST = 0.4, 60.0
@@ -105,6 +106,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._sockets: tuple[socket.socket, ...] = ()
+        self._identities: list[tuple[int, int]] = []
         self._came: dict[int, float] = {}
 
     def __enter__(self) -> Self:
@@ -113,6 +115,7 @@ class Arrivals:
             reads.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             for each in self._sockets:
                 each.setblocking(False)
+            self._identities = [identity_of(each.fileno()) for each in self._sockets]
             Wakes.ours = writes.fileno()
             Wakes.set(-1)
         return self
@@ -123,8 +126,11 @@ class Arrivals:
             if there != Wakes.ours:
                 own_wakes(there)
             Wakes.ours = -1
-            for each in self._sockets:
-                each.close()
+            for each, identity in zip(self._sockets, self._identities, strict=True):
+                if is_still(each, identity):
+                    each.close()
+                else:
+                    each.detach()
             self._sockets = ()
 
     def overdue(self, numbers: Collection[int]) -> list[int]:
@@ -143,7 +149,7 @@ class Arrivals:
     def _new(self) -> list[int]:
         found: list[int] = []
         try:
-            while self._sockets:
+            while self._sockets and is_still(self._sockets[0], self._identities[0]):
                 number, more, *_ = self._sockets[0].recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
                 process, *_ = _CREDENTIALS.unpack(more[0][2])
                 if process == os.getpid():
@@ -151,6 +157,14 @@ class Arrivals:
         except OSError:  # there are no more, or this is over
             pass
         return found
+
+
+def is_still(of_ours: socket.socket, identity: tuple[int, int]) -> bool:
+    """Whether its descriptor is still that socket's. See Note [Descriptors are everybody's]."""
+    try:
+        return identity_of(of_ours.fileno()) == identity
+    except OSError:
+        return False
 
 
 class Instead:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 
@@ -83,3 +84,21 @@ def test_an_event_loop_finds_no_descriptor_but_its_own() -> None:
 
 def _another() -> bool:
     return Wakes.another
+
+
+def test_files_that_the_program_opens_in_place_of_closed_sockets_are_its_own() -> None:
+    """A program may close all descriptors; what is opened then has the numbers of ours."""
+    with Arrivals() as arrivals:
+        numbers = [each.fileno() for each in arrivals._sockets]
+        theirs, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        for number in numbers:
+            os.dup2(theirs.fileno(), number)
+        other.send(b"for the program")
+        arrivals.overdue([signal.SIGUSR1])
+
+    assert [os.fstat(number) for number in numbers] == [os.fstat(theirs.fileno())] * 2
+    assert theirs.recv(99, socket.MSG_DONTWAIT) == b"for the program"
+    for each in (theirs, other):
+        each.close()
+    for number in numbers:
+        os.close(number)
