@@ -101,7 +101,7 @@ class OfPrograms:
 
 
 def _below_warnings(frame: FrameType | None) -> FrameType | None:
-    while frame is not None and frame.f_code.co_filename == warnings.__file__:
+    while frame is not None and frame.f_globals.get("__name__") in ("warnings", "_py_warnings"):
         frame = caller_of(frame)
     return frame
 

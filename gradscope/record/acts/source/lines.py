@@ -112,6 +112,8 @@ def lines_that_return(code: CodeType) -> list[int]:
             for each in _inside(tree)
             if isinstance(each, ast.Return) and each.value is not None
         )[:MOST]
+    if code.co_name == "<lambda>":
+        return [code.co_firstlineno]
     at = _returns(code)
     lines = [line for start, _, line in code.co_lines() if start in at and line]
     return sorted(set(lines))[:MOST]
