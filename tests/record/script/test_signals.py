@@ -59,7 +59,7 @@ for send in (signal.raise_signal, kill):
         send(signal.SIGINT)
         print("went on")
     except KeyboardInterrupt:
-        print("interrupted")
+        print("interrupted", flush=True)
 torch.ones(1, requires_grad=True).sum().backward()
 signal.raise_signal(signal.SIGTERM)
 print("went on")
