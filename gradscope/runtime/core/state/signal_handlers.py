@@ -78,10 +78,23 @@ def called_from(frame: FrameType | None) -> FrameType | None:
     while frame is not None:
         if _is_operation(frame):
             inside = True
-        elif not _is_below(frame):
+        elif not _is_below(frame) and not _is_tracing(frame, frame.f_back):
             return frame if inside else None
         frame = frame.f_back
     return None
+
+
+def _is_tracing(frame: FrameType, traced: FrameType | None) -> bool:
+    """Whether Python runs this because of what it traces: a debugger's or a profiler's function."""
+    functions = (traced and traced.f_trace, sys.gettrace(), sys.getprofile())
+    return any(_code_of(each) is frame.f_code for each in functions if each is not None)
+
+
+def _code_of(function: Any) -> Any:
+    """The code of a function, of a bound method, or of an object that can be called."""
+    if not hasattr(function, "__code__"):
+        function = getattr(type(function), "__call__", None)  # noqa: B004  it is read, not tested
+    return getattr(function, "__code__", None)
 
 
 def _is_operation(frame: FrameType) -> bool:
