@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,15 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def forked() -> Iterator[None]:
+    """Workers are forked, as they are up to Python 3.13: actions of these tests are no text."""
+    before = multiprocessing.get_start_method(allow_none=True)
+    multiprocessing.set_start_method("fork", force=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
 
 
 class Doing:
@@ -257,11 +268,12 @@ class Rows(Dataset):
         x = torch.full((3,), float(i), requires_grad=True)
         (x * 2).sum().backward()
         return x.grad + i
-w = torch.ones(3, requires_grad=True)
-for epoch in range(2):
-    for batch in DataLoader(Rows(), batch_size=2, shuffle=True, num_workers=2):
-        (batch * w).sum().backward()
-print(w.grad.tolist())
+if __name__ == "__main__":
+    w = torch.ones(3, requires_grad=True)
+    for epoch in range(2):
+        for batch in DataLoader(Rows(), batch_size=2, shuffle=True, num_workers=2):
+            (batch * w).sum().backward()
+    print(w.grad.tolist())
 """
 
 
