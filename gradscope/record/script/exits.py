@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
+from gradscope.errors import leave_no_frame
 from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.script.tracebacks import make_the_scripts
 
@@ -73,6 +75,35 @@ class Exits:
                 func(*args, **kwargs)
             except BaseException as error:  # noqa: BLE001  whatever the script raises
                 make_the_scripts(error)
-                of = f" {func!r}:" if sys.version_info >= (3, 13) else f": {func!r}"
-                sys.stderr.write(f"Exception ignored in atexit callback{of}\n")
-                sys.__excepthook__(type(error), error, error.__traceback__)
+                say_ignored(func, error)
+
+
+def say_ignored(func: Any, error: BaseException) -> None:
+    """Say it as Python says what nobody can catch."""
+    text, of = "Exception ignored in atexit callback", func
+    if sys.version_info >= (3, 13):
+        text, of = f"{text} {func!r}", None
+    hook = sys.unraisablehook
+    try:
+        hook(unraisable()((type(error), error, error.__traceback__, text, of)))
+    except BaseException as another:  # noqa: BLE001  whatever the script's hook raises
+        leave_no_frame(another)
+        text, place = "Exception ignored in sys.unraisablehook", another.__traceback__
+        sys.__unraisablehook__(unraisable()((type(another), another, place, text, hook)))
+
+
+@cache
+def unraisable() -> Any:
+    """The type of what `sys.unraisablehook` takes; Python gives it no name."""
+    types: list[type] = []
+
+    class Raises:
+        def __del__(self) -> None:
+            raise ValueError
+
+    before, sys.unraisablehook = sys.unraisablehook, lambda args: types.append(type(args))
+    try:
+        Raises()
+    finally:
+        sys.unraisablehook = before
+    return types[0]

@@ -132,8 +132,8 @@ class Watched(Around):
     def __class__(self) -> Any:
         return type(self.hook)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.hook, name)
+    # No method: its frame would be in tracebacks of what the hook's own raises.
+    __getattr__ = property(lambda self: partial(getattr, self.hook))  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return repr(self.hook)

@@ -90,6 +90,31 @@ layer(x)
     assert watched == house.python("script.py").out
 
 
+def test_what_a_hook_raises_when_it_is_asked_for_something_passes_no_other_frame(
+    house: House,
+) -> None:
+    """Python 3.13 and later show it where PyTorch asks for a name."""
+    text = """
+import torch, traceback
+class Hook:
+    def __call__(self, grad): pass
+    def __getattr__(self, name): raise ValueError(name)
+out = torch.ones(3, requires_grad=True) * 2
+out.register_hook(Hook())
+(hook,) = out._backward_hooks.values()
+try:
+    hook.anything
+except ValueError as error:
+    print(error, [frame.name for frame in traceback.extract_tb(error.__traceback__)])
+"""
+
+    assert (
+        trace(house, text)
+        == house.python("script.py").out
+        == ("anything ['<module>', '__getattr__']\n")
+    )
+
+
 def test_an_exception_without_words_ends_a_program(house: House) -> None:
     text = """
 import torch
