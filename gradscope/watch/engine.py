@@ -109,8 +109,12 @@ class Engine:
 
     @passed_over
     def _called_back(self, callback: Any) -> Any:
-        self._faults.guarded("a callback was called", self._listener.called_back, callback)
-        return callback()
+        try:
+            self._faults.guarded("a callback was called", self._listener.called_back, callback)
+            return callback()
+        except BaseException as error:
+            leave_no_frame(error)
+            raise
 
     @passed_over
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:

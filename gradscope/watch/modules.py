@@ -21,6 +21,7 @@ from torch.optim.optimizer import (
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from gradscope.errors import is_the_programs, leave_no_frame
+from gradscope.watch.in_place.by_identity import is_a
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.unseen import stands_for
 
@@ -83,24 +84,26 @@ class Modules:
         def __call__(self: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
             if HERE.ours or is_compiling():
                 return own(self, *args, **kwargs)
-            HERE.ours = True
+            begun = False
             try:
-                begins(self)
-            except Exception as error:
-                HERE.ours = False
-                if is_the_programs(error):
-                    raise
-                noted("a module was called", error)
-                return own(self, *args, **kwargs)
-            finally:
-                HERE.ours = False
-            try:
+                HERE.ours = True
+                try:
+                    if is_a(self, Module):
+                        begins(self)
+                        begun = True
+                except Exception as error:
+                    if is_the_programs(error):
+                        raise
+                    noted("a module was called", error)
+                finally:
+                    HERE.ours = False
                 return own(self, *args, **kwargs)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
             finally:
-                ends()
+                if begun:
+                    ends()
 
         return __call__
 
@@ -121,29 +124,24 @@ class Modules:
         return __next__
 
     def _watched_span(self, own: Any) -> Any:
-        begins, ends, noted = (
-            self._listener.loading_begins, self._listener.loading_ends, self._faults.noted
-        )  # fmt: skip
+        begins, ends = self._listener.loading_begins, self._listener.loading_ends
+        guarded = self._faults.guarded
         is_compiling, method = torch.compiler.is_compiling, own.__name__
 
         @passed_over
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
             if HERE.ours or is_compiling():
                 return own(self, *args, **kwargs)
-            try:
-                token = begins(f"{type(self).__name__}.{method}")
-            except Exception as error:
-                if is_the_programs(error):
-                    raise
-                noted(f"{method} was called", error)
-                return own(self, *args, **kwargs)
+            name = f"{type(self).__name__}.{method}"
+            token = guarded(f"{method} was called", begins, name)
             try:
                 return own(self, *args, **kwargs)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
             finally:
-                ends(token)
+                if token is not None:
+                    ends(token)
 
         return called
 

@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.acts.source.lines import Stored, line_that_equates, lines_that_store
 from gradscope.record.acts.stand_ins import StandIn
@@ -67,17 +68,21 @@ class OfCopies:
         engines = sites.engines
 
         def add(self_: Any, *given: Any, **more: Any) -> Any:
-            if next(calls) == LOOKED_AT:
-                self._stand_ins.leave(self._torch.Tensor, name)
-            if HERE.ours:
+            try:
+                if next(calls) == LOOKED_AT:
+                    self._stand_ins.leave(self._torch.Tensor, name)
+                if HERE.ours:
+                    return own(self_, *given, **more)
+                frame = getframe(1)
+                if id(frame.f_code) in engines or sites.is_machinery(frame.f_code):
+                    return own(self_, *given, **more)
+                plainly = acts.on and given and type(given[0]) in plain and type(self_) in plain
+                if plainly and not is_compiling() and _is_same(self_, given[0], acts):
+                    acts.guarded(tell, frame, name, given[0], more)
                 return own(self_, *given, **more)
-            frame = getframe(1)
-            if id(frame.f_code) in engines or sites.is_machinery(frame.f_code):
-                return own(self_, *given, **more)
-            plainly = acts.on and given and type(given[0]) in plain and type(self_) in plain
-            if plainly and not is_compiling() and _is_same(self_, given[0], acts):
-                acts.guarded(tell, frame, name, given[0], more)
-            return own(self_, *given, **more)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         return hidden(add, name)
 

@@ -15,6 +15,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradscope.errors import leave_no_frame
 from gradscope.record.acts.kept_arrays import KeptArray, NotKept, keep
 from gradscope.record.acts.rerun import compared
 from gradscope.record.acts.source.lines import (
@@ -82,15 +83,20 @@ class OfFunctions:
         acts, is_compiling = self._acts, self._torch.compiler.is_compiling
 
         def apply(cls: Any, *given: Any, **more: Any) -> Any:
-            is_told = acts.on and not HERE.ours and not more and not is_compiling()
-            if not is_told or len(self._calls.get(cls, ())) >= CALLS:
-                return own(None, cls)(*given, **more)
-            frame, begun = sys._getframe(1), []
-            acts.guarded(lambda: begun.append(self._begun(cls, given, frame)))
-            result = own(None, cls)(*given)
-            if begun and begun[0] is not None:
-                acts.guarded(self._made, begun[0], result)
-            return result
+            try:
+                is_told = acts.on and not HERE.ours and not more and not is_compiling()
+                if not is_told or len(self._calls.get(cls, ())) >= CALLS:
+                    return own(None, cls)(*given, **more)
+                frame, begun = sys._getframe(1), []
+                acts.guarded(lambda: begun.append(self._begun(cls, given, frame)))
+                result = own(None, cls)(*given)
+                if begun and begun[0] is not None:
+                    acts.guarded(self._made, begun[0], result)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
+            else:
+                return result
 
         return hidden(apply, "apply")
 
@@ -142,13 +148,18 @@ class OfFunctions:
         own, acts, under_way = function.backward, self._acts, self._under_way
 
         def backward(ctx: Any, *gradients: Any) -> Any:
-            call = under_way.pop(ctx) if acts.on else None
-            if call is not None:
-                acts.guarded(self._arrived, call, gradients)
-            returned = own(ctx, *gradients)
-            if call is not None:
-                acts.guarded(self._returned, call, returned, gradients)
-            return returned
+            try:
+                call = under_way.pop(ctx) if acts.on else None
+                if call is not None:
+                    acts.guarded(self._arrived, call, gradients)
+                returned = own(ctx, *gradients)
+                if call is not None:
+                    acts.guarded(self._returned, call, returned, gradients)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
+            else:
+                return returned
 
         return hidden(backward, "backward")
 

@@ -6,6 +6,7 @@ import sys
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import FRAMES
 from gradscope.record.acts.of_tensors import behind
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, asked
@@ -135,21 +136,25 @@ class OfModules:
         acts, getframe, kinds = self._acts, sys._getframe, self._kinds()
 
         def __setattr__(self_: Any, name: str, value: Any) -> None:  # noqa: N807
-            if not acts.on or HERE.ours:
+            try:
+                if not acts.on or HERE.ours:
+                    own(self_, name, value)
+                    return
+                if is_a(value, kinds):
+                    calls = getframe(1)
+                    if calls.f_code.co_name == "__setitem__" and calls.f_back is not None:
+                        calls = calls.f_back  # of a container's item
+                    frame = acts.caller(calls)
+                    if frame is not None:
+                        acts.guarded(self._assigned, self_, name, value, frame)
+                elif name in FLAGS:  # of a module, and of none of those in it
+                    frame = acts.caller(getframe(1))
+                    if frame is not None and frame.f_locals.get("self") is not self_:
+                        acts.guarded(_flag_set, acts, frame, self_, name, value)
                 own(self_, name, value)
-                return
-            if is_a(value, kinds):
-                calls = getframe(1)
-                if calls.f_code.co_name == "__setitem__" and calls.f_back is not None:
-                    calls = calls.f_back  # of a container's item
-                frame = acts.caller(calls)
-                if frame is not None:
-                    acts.guarded(self._assigned, self_, name, value, frame)
-            elif name in FLAGS:  # of a module, and of none of those in it
-                frame = acts.caller(getframe(1))
-                if frame is not None and frame.f_locals.get("self") is not self_:
-                    acts.guarded(_flag_set, acts, frame, self_, name, value)
-            own(self_, name, value)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         return hidden(__setattr__, "__setattr__")
 

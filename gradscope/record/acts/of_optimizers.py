@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradscope.errors import leave_no_frame
 from gradscope.record.acts.kept_graphs import is_elsewhere
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import Moved
@@ -94,14 +95,18 @@ class OfOptimizers:
         engines = self._torch.optim.Optimizer.__module__.partition(".")[0]
 
         def __setattr__(self_: Any, name: str, value: Any) -> None:  # noqa: N807
-            groups = vars(self_).get("param_groups")
-            has_any = type(groups) is list and groups
-            if acts.on and not HERE.ours and has_any and name in groups[0] and name != "params":
-                frame = acts.caller(getframe(1))
-                of_engine = type(self_).__module__.partition(".")[0] in (engines, "torch")
-                if frame is not None and of_engine:
-                    acts.guarded(self._set, frame, self_, name, value)
-            own(self_, name, value)
+            try:
+                groups = vars(self_).get("param_groups")
+                has_any = type(groups) is list and groups
+                if acts.on and not HERE.ours and has_any and name in groups[0] and name != "params":
+                    frame = acts.caller(getframe(1))
+                    of_engine = type(self_).__module__.partition(".")[0] in (engines, "torch")
+                    if frame is not None and of_engine:
+                        acts.guarded(self._set, frame, self_, name, value)
+                own(self_, name, value)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         return hidden(__setattr__, "__setattr__")
 

@@ -12,6 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
+from gradscope.errors import leave_no_frame
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema.acts import Deed
@@ -91,11 +92,15 @@ class OfPrograms:
         acts, tensors = self._acts, self._tensors
 
         def show(message: Any) -> Any:
-            if acts.on:
-                acts.guarded(_warned, acts, _below_warnings(sys._getframe(1)), message)
-                if str(message.message).startswith(OF_A_SCALAR):
-                    acts.tried(tensors.warned_of_a_scalar)
-            return own(message)
+            try:
+                if acts.on:
+                    acts.guarded(_warned, acts, _below_warnings(sys._getframe(1)), message)
+                    if str(message.message).startswith(OF_A_SCALAR):
+                        acts.tried(tensors.warned_of_a_scalar)
+                return own(message)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         return show
 

@@ -185,6 +185,8 @@ class OfTensors:
     # -- history --------------------------------------------------------------------------------
 
     def _data_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
+        if not isinstance(value, self._torch.Tensor):
+            return  # PyTorch refuses it
         self._acts.note(Deed.DATA_SET, frame, _leaves([tensor]))
         if value.requires_grad and not is_leaf(value) and self._is_grad_enabled():
             self._cut(frame, "data", [value])

@@ -74,24 +74,27 @@ class StandIns:
         guarded = acts.guarded if stand_in.looks else acts.tried
 
         def call(*given: Any, **more: Any) -> Any:
-            if HERE.ours or not acts.on or is_compiling():
+            if is_compiling():
                 return own(*given, **more)
-            calls = getframe(1)
-            frame = calls if inside else acts.caller(calls)
-            if frame is None or id(calls.f_code) in never:
-                return own(*given, **more)
-            if before:
-                guarded(tell, acts, frame, None, given, more)
-                return own(*given, **more)
-            seen = None if look is None else acts.looked(look, given, more)
             try:
+                if HERE.ours or not acts.on:
+                    return own(*given, **more)
+                calls = getframe(1)
+                frame = calls if inside else acts.caller(calls)
+                if frame is None or id(calls.f_code) in never:
+                    return own(*given, **more)
+                if before:
+                    guarded(tell, acts, frame, None, given, more)
+                    return own(*given, **more)
+                seen = None if look is None else acts.looked(look, given, more)
                 result = own(*given, **more)
+                told = result if look is None else (seen, result)
+                guarded(tell, acts, frame, told, given, more)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
-            told = result if look is None else (seen, result)
-            guarded(tell, acts, frame, told, given, more)
-            return result
+            else:
+                return result
 
         return hidden(call, stand_in.name)
 
@@ -108,26 +111,38 @@ class StandIns:
         engines = acts.session.sites.engines
 
         def fget(_: Any, self_: Any, kind: Any = None) -> Any:
-            frame = None
-            if self_ is not None and acts.on and not HERE.ours:
-                frame = acts.caller(getframe(1))
-            if on_get is not None and frame is not None:
-                acts.guarded(on_get, self_, frame)
-            return own.__get__(self_, kind)
+            try:
+                frame = None
+                if self_ is not None and acts.on and not HERE.ours:
+                    frame = acts.caller(getframe(1))
+                if on_get is not None and frame is not None:
+                    acts.guarded(on_get, self_, frame)
+                return own.__get__(self_, kind)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         def fset(_: Any, self_: Any, value: Any) -> None:
-            calls = getframe(1)
-            if acts.on and not HERE.ours and id(calls.f_code) not in engines:
-                frame = acts.caller(calls)
-                if frame is not None:
-                    acts.guarded(on_set, self_, value, frame)
-            own.__set__(self_, value)
+            try:
+                calls = getframe(1)
+                if acts.on and not HERE.ours and id(calls.f_code) not in engines:
+                    frame = acts.caller(calls)
+                    if frame is not None:
+                        acts.guarded(on_set, self_, value, frame)
+                own.__set__(self_, value)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         def fdel(_: Any, self_: Any) -> None:
-            frame = acts.caller(getframe(1)) if acts.on and not HERE.ours else None
-            if frame is not None:
-                acts.guarded(on_set, self_, None, frame)
-            own.__delete__(self_)
+            try:
+                frame = acts.caller(getframe(1)) if acts.on and not HERE.ours else None
+                if frame is not None:
+                    acts.guarded(on_set, self_, None, frame)
+                own.__delete__(self_)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         get, put, delete = (hidden(each, name) for each in (fget, fset, fdel))
         # A getter that is C costs what it did.

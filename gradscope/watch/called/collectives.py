@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.unseen import stands_for
 
@@ -50,11 +51,13 @@ class Collectives:
             own_call = sys._getframe(1).f_globals.get("__name__") == own.__module__
             if HERE.ours or own_call or torch.compiler.is_compiling():  # then it is the original
                 return own(*given, **more)
-            goes_on = bool(more.get("async_op"))
-            shown = f"{name}, asynchronous" if goes_on else name
+            shown = f"{name}, asynchronous" if more.get("async_op") else name
             token = guarded("a collective began", listener.collective_begins, shown)
             try:
                 return own(*given, **more)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
             finally:
                 guarded("a collective ended", listener.collective_ends, token)
 

@@ -12,6 +12,7 @@ from torch.nn.modules.module import Module
 from torch.optim import optimizer as optimizers
 from torch.optim.optimizer import Optimizer
 
+from gradscope.errors import leave_no_frame
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched
 from gradscope.watch.in_place.by_identity import attributes
 from gradscope.watch.in_place.standing_in import Replaced, passed_over
@@ -104,14 +105,18 @@ class OfModules:
 
         @passed_over
         def register(*given: Any, **more: Any) -> Any:
-            place = int(method)  # of the hook
-            hook = given[place] if len(given) > place else more.get("hook")
-            made = guarded("a hook was registered", watched, hook, kind)
-            if made is None:
-                return own(*given, **more)
-            if len(given) > place:
-                return own(*given[:place], made, *given[place + 1 :], **more)
-            return own(*given, **{**more, "hook": made})
+            try:
+                place = int(method)  # of the hook
+                hook = given[place] if len(given) > place else more.get("hook")
+                made = guarded("a hook was registered", watched, hook, kind)
+                if made is None:
+                    return own(*given, **more)
+                if len(given) > place:
+                    return own(*given[:place], made, *given[place + 1 :], **more)
+                return own(*given, **{**more, "hook": made})
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         return register
 

@@ -91,18 +91,26 @@ class OfTensors:
     def _registering(self, own: Any, name: str) -> Any:
         @passed_over
         def register(self_: Any, hook: Any) -> Any:
-            made = self._guarded("a hook was registered", self._watched, self_, hook, name)
-            return own(self_, hook if made is None else made)
+            try:
+                made = self._guarded("a hook was registered", self._watched, self_, hook, name)
+                return own(self_, hook if made is None else made)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         return register
 
     def _registering_on_nodes(self, own: Any) -> Any:
         @passed_over
         def _register_hook(backward_hooks: Any, hook: Any) -> Any:
-            made = self._guarded(
-                "a hook was registered", self._watched_on_node, backward_hooks, hook
-            )
-            return own(backward_hooks, hook if made is None else made)
+            try:
+                made = self._guarded(
+                    "a hook was registered", self._watched_on_node, backward_hooks, hook
+                )
+                return own(backward_hooks, hook if made is None else made)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
 
         return _register_hook
 
