@@ -29,6 +29,7 @@ from gradscope.record.script.exits import Exits
 from gradscope.record.script.handlers import silence
 from gradscope.record.script.main_thread import main_thread_has_ended
 from gradscope.record.script.program import Program, from_module, from_script, stage
+from gradscope.record.script.recursion import execute
 from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, Stopped, handled
 from gradscope.record.stops.ending import raised_at_next_line, spare_signal, tell_main_thread
@@ -301,7 +302,7 @@ def _executed(
     """Run the program; what it raised."""
     try:
         begin()
-        exec(program.code, namespace)  # noqa: S102  running the script is what this is for
+        execute(program.code, namespace)
     except BaseException as error:  # noqa: BLE001  whatever it is, the script ended with it
         return error
     return None
