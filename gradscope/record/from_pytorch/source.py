@@ -358,11 +358,12 @@ class PyTorchSource:
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
         since = self.tasks.under_way_since  # one that ends from here on is told the next time
+        until = perf_counter_ns()
         handing_on = self.faults.handing_on
         handing_on(self.tasks.flush)
         handing_on(self.graphs.flush)
         handing_on(self.calls.forget, since)
-        handing_on(self.values.flush, self.calls, since)
+        handing_on(self.values.flush, self.calls, since, until)
         if self.calls.whole:
             handing_on(self._put_calls)
         handing_on(self.modules.flush, list)

@@ -140,8 +140,12 @@ class Values:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def flush(self, calls: Calls, since: int) -> None:
-        """Hand new rows to the writer. `since`: when the first backward under way began."""
+    def flush(self, calls: Calls, since: int, until: int) -> None:
+        """Hand new rows to the writer. `since`: when the first backward under way began.
+
+        `until`: when this flush began. Another thread may have begun a backward since then, whose
+        row comes with the next flush; so do the numbers looked at in it.
+        """
         if self.ring is None:
             return
         self._read(self.ring)
@@ -151,7 +155,7 @@ class Values:
             return
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
         facts = _Facts(rows)
-        facts.looked()
+        facts.looked(until)
         facts.leaves(take_all(self._operands))
         facts.results(made)
         facts.taken(ran)
@@ -222,10 +226,12 @@ class _Facts:
         for name, column in columns.items():
             self.columns[self.NAMES.index(name), chosen] = column
 
-    def looked(self) -> None:
+    def looked(self, until: int) -> None:
         """Python has said it at once."""
-        chosen = np.flatnonzero(self._places >= LOOKED)
-        rows = self._rows[chosen]
+        own, rows = self._places >= LOOKED, self._rows
+        names_others = (rows[:, ring_.KEY] != NONE) | (rows[:, ring_.TASK] != NONE)
+        chosen = np.flatnonzero(own & ~(names_others & (rows[:, ring_.TIME] > until)))
+        rows = rows[chosen]
         self._put(
             chosen,
             place=rows[:, ring_.PLACE] - LOOKED,

@@ -244,3 +244,65 @@ except RuntimeError as error:
     trace(house, text, "full")
 
     assert house.violations("full.json") == []
+
+
+def test_a_sudden_end_beside_backwards_of_a_thread_names_no_row_that_is_not_there(
+    house: House,
+) -> None:
+    """While notes are written for the end, the thread begins other backwards."""
+    text = """
+import os, threading, torch
+def work():
+    while True:
+        torch.ones(2, requires_grad=True).sum().backward()
+threading.Thread(target=work, daemon=True).start()
+x = torch.ones(3, requires_grad=True) * 2
+x.register_hook(lambda _: os._exit(9))
+x.sum().backward()
+"""
+    trace(house, text, "full")
+
+    assert house.violations("full.json") == []
+
+
+RECURSION = """
+import sys
+import torch
+from torch import nn
+
+def deeper(n=1):
+    try:
+        return deeper(n + 1)
+    except RecursionError:
+        return n
+
+class Wrapper(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape)
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        calls.append(func)
+        return func(*args)
+
+calls = []
+try:
+    torch.cat([Wrapper(torch.ones(3))])
+except RecursionError:
+    print("dispatched", len(calls))
+print(deeper(), sys.getrecursionlimit())
+sys.setrecursionlimit(500)
+print(deeper(), sys.getrecursionlimit())
+for wrong in (0, "x", 1):
+    try:
+        sys.setrecursionlimit(wrong)
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+def test_a_script_may_call_as_deep_as_alone(house: House) -> None:
+    watched = trace(house, RECURSION)
+
+    assert watched == house.python("script.py").out
+    assert watched.splitlines()[1:3] == ["999 1000", "499 500"]
