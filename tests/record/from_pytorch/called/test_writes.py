@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from gradscope.analysis.identity.sites import site_of
+from gradscope.record.from_pytorch.called import in_place
 from gradscope.trace.schema import NONE, Node, Op, Saved, Tensor, Version
 from gradscope.trace.trace import Trace
+from gradscope.watch.called.writes import Memory
 from tests.record.from_pytorch.called.test_calls import flush
 from tests.record.from_pytorch.watching import watched
 
@@ -268,3 +270,18 @@ def test_what_starts_without_history_is_a_tensor_of_its_own_once_it_is_written()
 
     assert writes(trace) == []
     assert [row.outputs for row in trace.rows(Op) if row.name == "sum"] != []
+
+
+def test_a_leaf_may_die_after_python_has_emptied_the_modules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At exit, where a library holds the model longer than Python keeps the names of modules."""
+    import torch
+
+    tensor = torch.ones(3, requires_grad=True)
+    leaf = in_place.Leaf(tensor, 1, 1, Memory(counter=1, storage=1, data=1))
+    monkeypatch.setattr(in_place, "perf_counter_ns", None)
+
+    del tensor
+
+    assert leaf.died < in_place.ALIVE
