@@ -102,16 +102,17 @@ class Modes:
         """Dropout that is called as a function, by module and line."""
         ops = self.trace.table(Op)
         suspicious = np.isin(ops["stack"], np.array(list(self._lines_with_dropout), np.int64))
-        pairs = zip(
-            ops["module"][suspicious].tolist(), ops["stack"][suspicious].tolist(), strict=True
+        modules, lines = ops["module"][suspicious].tolist(), ops["stack"][suspicious].tolist()
+        stacks = self.trace.table(Stack)
+        frames = dict(zip(stacks["id"].tolist(), stacks["frame"].tolist(), strict=True))
+        types = {id: module.type for id, module in self.modules.items()}
+        calls = [each for each in zip(modules, lines, strict=True) if each[0] in types]
+        of_modules = {frames[stack] for module, stack in calls if "Drop" in types[module]}
+        return tuple(
+            CalledDropout(module, stack, self._lines_with_dropout[stack])
+            for module, stack in dict.fromkeys(calls)
+            if frames[stack] not in of_modules  # there, `dropout` is a module
         )
-        found: dict[tuple[int, int], CalledDropout] = {}
-        for module, stack in pairs:
-            told = self._lines_with_dropout[stack]
-            is_its_own = module in self.modules and "Drop" not in self.modules[module].type
-            if is_its_own and (module, stack) not in found:
-                found[module, stack] = CalledDropout(module, stack, told)
-        return tuple(found.values())
 
     @cached_property
     def _lines_with_dropout(self) -> Mapping[int, str]:

@@ -35,6 +35,27 @@ def test_a_weight_before_one_that_begins_at_zero_has_no_vanishing_gradient(tmp_p
     assert [each.message for each in report.findings] == []
 
 
+SIDE_BRANCH = """
+layers = torch.nn.ModuleList([torch.nn.Linear(4, 4, bias=False) for _ in range(4)])
+side, main, other, last = layers
+optimizer = torch.optim.SGD(layers.parameters(), lr=1e-3)
+x = torch.ones(3, 4)
+for _ in range(3):
+    optimizer.zero_grad()
+    last(1e-9 * side(x) + main(x) + other(x)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_weight_beside_a_strong_one_on_the_same_input_has_no_vanishing_gradient(
+    tmp_path: Path,
+) -> None:
+    report = inspect(recorded(SIDE_BRANCH, tmp_path), rules=["GS801"])
+
+    assert report.checked == ("GS801",)
+    assert [each.message for each in report.findings] == []
+
+
 LARGE = """
 net = torch.nn.Linear(8, 8)
 optimizer = torch.optim.SGD(net.parameters(), lr={lr})

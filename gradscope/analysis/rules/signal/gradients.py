@@ -104,13 +104,27 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
 def _so_are_those_before(
     calls: Calls, least: Series, every: list[Series], weak: list[Series]
 ) -> bool:
-    """Whether weights that were used earlier get little, too: of a side branch it is no sign.
+    """Whether weights used earlier, or on the same input, get little, too.
 
-    Queries and keys, where attention is even at first, have small gradients and learn all the same.
+    Of a side branch it is no sign: queries and keys, where attention is even at first, have small
+    gradients and learn all the same.
     """
     used = {each.tensor: _used(calls, each.tensor)[0] for each in every}
-    before = [each for each in every if used[each.tensor] <= used[least.tensor]]
+    given = _given(calls, least.tensor)
+    before = [
+        each
+        for each in every
+        if used[each.tensor] <= used[least.tensor] or given & _given(calls, each.tensor)
+    ]
     return 2 * len({each.tensor for each in weak} & {each.tensor for each in before}) >= len(before)
+
+
+def _given(calls: Calls, tensor: int) -> set[int]:
+    """What a weight is multiplied by, in its first call."""
+    inputs = {each for at in _products(calls, tensor)[:1] for each in calls.inputs(at)}
+    return {
+        each for each in inputs if calls.origin_leaf(each) != tensor and len(calls.shape(each)) >= 2
+    }
 
 
 def _is_before_zeros(calls: Calls, numbers: Numbers, tensor: int) -> bool:
