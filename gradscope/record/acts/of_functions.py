@@ -146,13 +146,17 @@ class OfFunctions:
 
     def _backward_of(self, function: Any) -> Any:
         own, acts, under_way = function.backward, self._acts, self._under_way
+        found, at = raw(function, "backward"), 0  # where the context is among what it is given
+        if isinstance(found, classmethod):
+            own, at = found.__func__, 1
 
-        def backward(ctx: Any, *gradients: Any) -> Any:
+        def backward(*given: Any) -> Any:
             try:
-                call = under_way.pop(ctx) if acts.on else None
+                call = under_way.pop(given[at]) if acts.on and len(given) > at else None
+                gradients = given[at + 1 :]
                 if call is not None:
                     acts.guarded(self._arrived, call, gradients)
-                returned = own(ctx, *gradients)
+                returned = own(*given)
                 if call is not None:
                     acts.guarded(self._returned, call, returned, gradients)
             except BaseException as error:

@@ -133,3 +133,43 @@ def test_a_backward_is_compared_with_the_derivative_of_its_forward(
     if engine == "torch":
         unwatched = house.python("script.py")
         assert (ran.out, ran.err, ran.code) == (unwatched.out, unwatched.err, unwatched.code)
+
+
+OF_THE_CLASS = """\
+import torch
+
+class Times(torch.autograd.Function):
+    @classmethod
+    def forward(cls, ctx, x):
+        return x * cls.many
+
+    @classmethod
+    def backward(cls, ctx, grad):
+        return grad * cls.many
+
+class Twice(Times):
+    many = 2
+
+class Thrice(Twice):
+    many = 3
+
+for kind in (Twice, Thrice):
+    x = torch.ones(2, requires_grad=True)
+    kind.apply(x).sum().backward()
+    print(x.grad)
+"""
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_backward_may_be_a_method_of_the_class(house: House, engine: str) -> None:
+    """As those of entmax are: it is given the class of the call before the context."""
+    house.write(OF_THE_CLASS)
+
+    ran = house.trace("--on", engine, "script.py")
+
+    assert ran.out == "tensor([2., 2.])\ntensor([3., 3.])\n"
+    told = [json.loads(act.facts) for act in acts(house.recorded(), "function")]
+    assert {facts["type"]: facts["found"] for facts in told} == {
+        "Twice": "agrees",
+        "Thrice": "agrees",
+    }
