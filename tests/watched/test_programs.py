@@ -47,4 +47,5 @@ def write_row(program: Program, level: str, outcome: Outcome) -> None:
 
 def test_there_are_programs_enough() -> None:
     assert len(programs()) >= 60
+    assert len([each for each in programs() if each.words("needs")]) >= 66
     assert len({word for each in programs() for word in each.words("needs")}) >= 20
