@@ -49,6 +49,11 @@ class Modes:
             found[module.parent].append(module.id)
         return found
 
+    @property
+    def outermost(self) -> list[int]:
+        """Modules that were called within no other."""
+        return self._children.get(NONE, [])
+
     def inside(self, module: int) -> frozenset[int]:
         """A module and all below it; of NONE, all there are."""
         found, waiting = {module}, [module]

@@ -65,6 +65,8 @@ def _trained_under(loop: Loop, modes: Modes, act: Done) -> int:
     named = modes.modules.get(act.module)
     if named is not None and not modes.inside(act.module) - {act.module} and act.module != NONE:
         return NONE  # one layer, on purpose
+    if act.module == NONE and len(modes.outermost) > 1:
+        return NONE  # a model whose methods alone are called: any of these may be in it
     such = {
         each
         for each in parts & modes.two_ways
