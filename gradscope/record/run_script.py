@@ -29,7 +29,7 @@ from gradscope.record.script.exits import Exits
 from gradscope.record.script.handlers import silence
 from gradscope.record.script.main_thread import main_thread_has_ended
 from gradscope.record.script.program import Program, from_module, from_script, stage
-from gradscope.record.script.recursion import execute
+from gradscope.record.script.recursion import TRIED, as_deep_as_alone, room
 from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, Stopped, handled
 from gradscope.record.stops.ending import raised_at_next_line, spare_signal, tell_main_thread
@@ -301,8 +301,11 @@ def _executed(
 ) -> BaseException | None:
     """Run the program; what it raised."""
     try:
-        begin()
-        execute(program.code, namespace)
+        scope: dict[str, Any] = {"room": room}
+        exec(TRIED, scope)  # noqa: S102
+        with as_deep_as_alone(scope["found"]):
+            begin()
+            exec(program.code, namespace)  # noqa: S102  running the script is what this is for
     except BaseException as error:  # noqa: BLE001  whatever it is, the script ended with it
         return error
     return None

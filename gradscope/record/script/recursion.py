@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import sys
-from types import CodeType
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.standing_in import Replaced
 
 MOST = 10_000
-"""A limit above this is not tried out: it would take long, and a few calls are nothing to it."""
+"""A higher limit is not tried out: that would take long, and a few calls are nothing to it."""
 
 
-def room(n: int = 1) -> int:
+def room() -> int:
     """How many calls one inside another are possible from here."""
+    limit = sys.getrecursionlimit()
+    return limit - 1 if limit > MOST else _deeper(1)
+
+
+def _deeper(n: int) -> int:
     try:
-        return room(n + 1)
+        return _deeper(n + 1)
     except RecursionError:
-        return n
+        return n + 1
 
 
-_tried = compile("found = room()", "<gradscope: recursion>", "exec")
+TRIED = compile("found = room()", "<gradscope: recursion>", "exec")
 
 
-def execute(code: CodeType, namespace: dict[str, Any]) -> None:
-    """Run the code of a script with as much room for calls as it has alone.
+@contextmanager
+def as_deep_as_alone(found: int) -> Iterator[None]:
+    """Inside, a script has as much room for calls as alone; functions of `sys` show it that limit.
 
-    Functions of `sys` show it the limit that it has alone.
+    `found`: the room that `exec` of other code had in the same place, which is TRIED.
     """
-    limit, own_get, own_set = sys.getrecursionlimit(), sys.getrecursionlimit, sys.setrecursionlimit
-    below = 0
-    if limit <= MOST:
-        scope: dict[str, Any] = {"room": room}
-        exec(_tried, scope)  # noqa: S102  as the script is run below
-        below = limit - 1 - scope["found"]
+    own_get, own_set = sys.getrecursionlimit, sys.setrecursionlimit
+    below = own_get() - 1 - found
 
     def getrecursionlimit() -> int:
         return own_get() - below
@@ -49,9 +51,9 @@ def execute(code: CodeType, namespace: dict[str, Any]) -> None:
     replaced = Replaced()
     replaced.put(sys, "getrecursionlimit", getrecursionlimit)
     replaced.put(sys, "setrecursionlimit", setrecursionlimit)
-    own_set(limit + below)
+    own_set(own_get() + below)
     try:
-        exec(code, namespace)  # noqa: S102  running the script is what this is for
+        yield
     finally:
         replaced.take_back()
         own_set(own_get() - below)
