@@ -24,7 +24,9 @@ LONGEST = 900.0  # seconds: a program that takes longer hangs
 
 EXPLAINED = re.compile(r"(error|warning|note) GS\d+ ")
 
-OF_ONE_RUN = re.compile(r"\btmp[a-z0-9_]{8}\b|^[A-Z]\d{4} [\d:.]+ \d+ ", re.MULTILINE)
+OF_ONE_RUN = re.compile(
+    r"\btmp[a-z0-9_]{8}\b|^[A-Z]\d{4} [\d:.]+ \d+ |^USDT:[\d-]+ [\d:]+ [\d:]+ ", re.MULTILINE
+)
 """Names of temporary files, and when PyTorch's own log was written: no two runs share them."""
 
 SETTINGS = {

@@ -84,12 +84,16 @@ class Modes:
     @cached_property
     def two_ways(self) -> frozenset[int]:
         """Modules that do something else in training: those of such types, or with such calls."""
-        ran = set(distinct(self.trace.table(Op)["module"]).tolist())
+        ops = self.trace.table(Op)
+        names = distinct(ops["name"]).tolist()
+        passes_on = [name for name in names if self.trace.text(name) == "dropout"]
+        works = (ops["node"] != NONE) | ~np.isin(ops["name"], passes_on)
+        ran = set(distinct(ops["module"][works]).tolist())
         of_type = {
             id
             for id, module in self.modules.items()
             if TWO_WAYS.search(module.type)
-            and ("Norm" in module.type or id in ran)  # nothing runs in Dropout(0)
+            and ("Norm" in module.type or id in ran)  # Dropout(0) returns what it is given
         }
         return frozenset(of_type | {call.module for call in self.dropouts})
 

@@ -14,7 +14,7 @@ from gradscope.record.from_pytorch.called.operands import WRITTEN, Operands
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import Writes
-from gradscope.record.from_pytorch.tensors import put
+from gradscope.record.from_pytorch.tensors import put, shape_of
 from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import call_of
@@ -235,7 +235,7 @@ class Graphs:
         elif tensor.requires_grad:
             return self._tensors.number_of(tensor)
         nr = own_result(value.slot)
-        if nr is not None and nr < made.many and [*node.shape(nr)] == [*tensor.shape]:
+        if nr is not None and nr < made.many and [*node.shape(nr)] == [*shape_of(tensor)]:
             return self._complete(_output(made, nr), tensor)
         key, constants = self._tensors.key(tensor), self._tensors.constants
         number = constants.get(key)

@@ -132,8 +132,9 @@ class Watched(Around):
     def __class__(self) -> Any:
         return type(self.hook)
 
-    # No method: its frame would be in tracebacks of what the hook's own raises.
-    __getattr__ = property(lambda self: partial(getattr, self.hook))  # type: ignore[misc]
+    # No method: its frame would be in tracebacks of what the hook's own raises. A compiler may look
+    # at one that has no hook yet.
+    __getattr__ = property(lambda self: partial(getattr, object.__getattribute__(self, "hook")))  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return repr(self.hook)

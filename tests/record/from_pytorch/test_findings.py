@@ -137,6 +137,26 @@ def test_a_birth_that_only_autograd_grad_came_to_is_a_note(then: str, severity: 
     assert (births[0].severity, births[0].site.place) == (severity, "faulty.py:5")
 
 
+@pytest.mark.parametrize(("chance", "rules"), [(0.0, []), (0.5, ["GS512"])])
+def test_dropout_by_chance_nought_is_the_same_in_training(chance: float, rules: list[str]) -> None:
+    """At this level its call is recorded, too, though it returns what it is given."""
+    findings = found(
+        f"""
+        model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Dropout({chance}))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.rand(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            with torch.no_grad():
+                model(torch.rand(3, 2))
+        """,
+        "full",
+    )
+
+    assert [each.rule for each in findings] == rules
+
+
 def test_a_write_by_what_is_no_call_is_said_to_be_one_that_was_not_seen() -> None:
     (finding,) = found("""
         x = torch.ones(3, requires_grad=True)

@@ -306,3 +306,12 @@ def test_a_script_may_call_as_deep_as_alone(house: House) -> None:
 
     assert watched == house.python("script.py").out
     assert watched.splitlines()[1:3] == ["999 1000", "499 500"]
+
+
+def test_a_nested_result_that_a_node_keeps_is_looked_at_at_the_end(house: House) -> None:
+    text = """
+import torch
+parts = [torch.randn(2, 4), torch.randn(3, 4)]
+kept = torch.nested.nested_tensor(parts, requires_grad=True).tanh()
+"""
+    trace(house, text)
