@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.standing_in import Replaced
@@ -41,7 +42,7 @@ def as_deep_as_alone(found: int) -> Iterator[None]:
     def getrecursionlimit() -> int:
         return own_get() - below
 
-    def setrecursionlimit(limit: int, /) -> None:
+    def setrecursionlimit(limit: Any, /) -> None:
         try:
             own_set(limit + below if isinstance(limit, int) and limit > 0 else limit)
         except BaseException as error:
