@@ -134,11 +134,14 @@ def _strangers(trace: Trace) -> Iterator[str]:
 
 
 FIRST, BETWEEN, ROWS = "the first steps", "some steps in between", "all rows"
+COMPILED = "steps of optimizers in regions of torch.compile"
 
 
 def steps_left_out(trace: Trace) -> frozenset[str]:
     """Which parts of what the program did are not there, of those that were recorded in steps."""
     found = {ROWS} if dropped_rows(trace) else set()
+    if COMPILED in trace.meta.get("unseen", ()):
+        found.add(COMPILED)
     if not has_holes(trace):
         return frozenset(found)
     there = distinct(trace.table(GraphTask)["step"])

@@ -47,6 +47,7 @@ class Modules:
         self._handles: list[Any] = []
         self._paused = False
         self.writes: Writes | None = None  # those of a step are told as the step
+        self.compiled_steps = False  # whether some ran in regions of torch.compile, unseen
         self._stepping = 0  # how many steps are left out of them
 
     def start(self) -> None:
@@ -82,7 +83,7 @@ class Modules:
 
         @passed_over
         def __call__(self: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
-            if HERE.ours or is_compiling():
+            if is_compiling() or HERE.ours:
                 return own(self, *args, **kwargs)
             begun = False
             try:
@@ -130,7 +131,7 @@ class Modules:
 
         @passed_over
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if HERE.ours or is_compiling():
+            if is_compiling() or HERE.ours:
                 return own(self, *args, **kwargs)
             name = f"{type(self).__name__}.{method}"
             token = guarded(f"{method} was called", begins, name)
@@ -146,6 +147,9 @@ class Modules:
         return called
 
     def _step_begins(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if torch.compiler.is_compiling():
+            self.compiled_steps = True  # the compiler does this whenever such a step runs
+            return
         if self._paused:
             return
         if self.writes is not None:
@@ -154,6 +158,8 @@ class Modules:
         self._faults.guarded("a step began", self._listener.stepping, optimizer)
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
         guarded = self._faults.guarded
         if not self._paused:
             guarded("a step ended", self._listener.stepped, optimizer, sys._getframe(1))

@@ -11,10 +11,10 @@ from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
 from gradscope.analysis.identity.fingerprints import Fingerprints
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import UnknownNameError
-from gradscope.trace.shortcomings import BETWEEN, FIRST, ROWS, steps_left_out
+from gradscope.trace.shortcomings import BETWEEN, COMPILED, FIRST, ROWS, steps_left_out
 from gradscope.trace.trace import Trace
 
-STEPS = {"": (), "each": (BETWEEN, ROWS), "first": (FIRST, BETWEEN, ROWS)}
+STEPS = {"": (), "each": (BETWEEN, ROWS, COMPILED), "first": (FIRST, BETWEEN, ROWS, COMPILED)}
 """What must not have been left out, for a rule that says so of steps."""
 
 LEVELS = ("graph", "engine", "values", "full")

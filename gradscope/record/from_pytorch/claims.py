@@ -8,6 +8,7 @@ import orjson
 
 from gradscope.record.from_pytorch.tasks import HOOKS
 from gradscope.trace.schema import HookKind, Meta
+from gradscope.trace.shortcomings import COMPILED
 
 if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
@@ -123,6 +124,7 @@ MISSED = {
     "unnamed": "calls that made nodes: their names follow from those of the nodes",
     "former": "nodes from before the recording began: what hooks they have is not known",
     "ends": "ends of nodes, of which more came at once than are kept",
+    "compiled_steps": COMPILED,
     "compiled": "what runs inside regions of torch.compile: each is one node, "
     "CompiledFunctionBackward",
 }

@@ -389,6 +389,7 @@ class PyTorchSource:
             unread=self.values.unread + self._not_looked_at() - self._not_looked_at_before,
             operands=self.graphs.operands.lost,
             compiled=int(self.graphs.compiled),
+            compiled_steps=int(self.watcher is not None and self.watcher.modules.compiled_steps),
             ends=self.graphs.ends_lost,
             former=self.graphs.made_before * self._was_there,  # hooks are watched in pauses, too
         )
