@@ -90,6 +90,7 @@ class Engine:
     def start(self) -> None:
         self.own = Variable._execution_engine
         self.run = self.own.run_backward
+        self.aside = getattr(torch._C._dynamo.eval_frame, "set_eval_frame", _no_compiler)
         Variable._execution_engine = self
         self._caller.start()
 
@@ -155,8 +156,10 @@ class Engine:
             self._faults.noted("a backward began", error)
         return begun
 
-    def ends(self, begun: Begun, error: BaseException | None, handed: Any = None) -> Any:
-        """It ended, by this exception or with these gradients."""
+    def ends(self, begun: Begun | None, error: BaseException | None, handed: Any = None) -> Any:
+        """It ended, by this exception or with these gradients. None: it never began."""
+        if begun is None:
+            return handed
         task, guarded = begun.task, self._faults.guarded
         try:
             if error is not None and not self._creation.asked_for:
@@ -218,6 +221,11 @@ class Engine:
         if task is not None and self._runs is not None:
             self._runs.begins()
         return task
+
+
+def _no_compiler(callback: Any) -> Any:
+    """In place of the function that takes it off, where there is none."""
+    return callback
 
 
 SAID_AFTERWARDS = "The differentiated Tensor at index"

@@ -357,8 +357,7 @@ class PyTorchSource:
 
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
-        since = self.tasks.under_way_since  # one that ends from here on is told the next time
-        until = perf_counter_ns()
+        since, until = self.tasks.under_way_since, perf_counter_ns()
         handing_on = self.faults.handing_on
         handing_on(self.tasks.flush)
         handing_on(self.graphs.flush)

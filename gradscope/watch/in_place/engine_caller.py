@@ -22,13 +22,26 @@ CALLER, CALLS = "_engine_run_backward", "run_backward"
 WATCH = "gradscope's watch"  # a constant in whose place the watch is put
 
 AROUND = f"""
-_begun = {WATCH!r}.begins(_tensors, _given, _more)
+_begun = None
 try:
+    _compiler = {WATCH!r}.aside(None)
+    try:
+        _begun = {WATCH!r}.begins(_tensors, _given, _more)
+    finally:
+        {WATCH!r}.aside(_compiler)
     _handed = {WATCH!r}.run()
 except BaseException as _error:
-    {WATCH!r}.ends(_begun, _error)
+    _compiler = {WATCH!r}.aside(None)
+    try:
+        {WATCH!r}.ends(_begun, _error)
+    finally:
+        {WATCH!r}.aside(_compiler)
     raise
-return {WATCH!r}.ends(_begun, None, _handed)
+_compiler = {WATCH!r}.aside(None)
+try:
+    return {WATCH!r}.ends(_begun, None, _handed)
+finally:
+    {WATCH!r}.aside(_compiler)
 """
 
 
@@ -37,7 +50,8 @@ class EngineCaller:
 
     `watch.begins` is given what the engine is about to be given: tensors, a tuple, a dictionary.
     `watch.run` is the engine's own. `watch.ends` is given what `begins` returned, and an exception,
-    or what the engine returned, which it returns.
+    or what the engine returned, which it returns. `watch.aside` takes a compiler of frames, as of
+    `torch.compile`, off this thread: it would compile what runs in our calls.
     """
 
     def __init__(self, watch: Any) -> None:
