@@ -8,6 +8,7 @@ answers as the hook does that it stands for, and is equal to it; and to a compil
 
 from __future__ import annotations
 
+import operator
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -149,7 +150,7 @@ class Watched(Around):
         _OF_OURS.add(cls)
 
     def __reduce__(self) -> Any:
-        return _same, (self.hook,)
+        return operator.getitem, ((self.hook,), 0)  # a pickle needs nothing of gradscope's
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return deepcopy(self.hook, memo)
@@ -166,7 +167,3 @@ def is_watched(hook: Any) -> bool:
 def unknown() -> int:
     """Which node it is on follows from when it is called."""
     return 0
-
-
-def _same(hook: Any) -> Any:
-    return hook

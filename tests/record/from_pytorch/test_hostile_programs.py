@@ -315,3 +315,20 @@ parts = [torch.randn(2, 4), torch.randn(3, 4)]
 kept = torch.nested.nested_tensor(parts, requires_grad=True).tanh()
 """
     trace(house, text)
+
+
+def test_a_saved_module_with_hooks_can_be_loaded_without_gradscope(house: House) -> None:
+    house.write("def hook(module, given, result):\n    return None\n", "hooks.py")
+    text = """
+import hooks, io, torch
+layer = torch.nn.Linear(2, 2)
+layer.register_forward_hook(hooks.hook)
+layer.weight.register_hook(print)
+file = io.BytesIO()
+torch.save(layer, file)
+print(b"gradscope" in file.getvalue())
+loaded = torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+print([hook is hooks.hook for hook in loaded._forward_hooks.values()])
+"""
+
+    assert trace(house, text) == "False\n[True]\n"
