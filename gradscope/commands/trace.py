@@ -3,6 +3,8 @@
 import gc
 import os
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -208,7 +210,7 @@ def _stopped(waited: "Waited", code: int) -> None:
     """What the script was ended for, and that it was."""
     went_on = "" if code == ExitCode.STOPPED else f"; the script went on, and ended with {code}"
     _say(f"found by --stop-on {waited.words}{went_on}")
-    sys.stderr.writelines(f"{line}\n" for line in waited.lines())
+    _write(f"{line}\n" for line in waited.lines())
 
 
 def _say_of(trace: Path, shown: Path, elsewhere: str) -> None:
@@ -216,15 +218,22 @@ def _say_of(trace: Path, shown: Path, elsewhere: str) -> None:
     from gradscope.render.terminal.cells import PLAIN, UNICODE, can_show
     from gradscope.render.views.recorded import recorded
 
-    sys.stdout.flush()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
     said = recorded(trace, shown, UNICODE if can_show(sys.stderr.encoding) else PLAIN)
-    sys.stderr.writelines(f"{line}\n" for line in said.explanation)
+    _write(f"{line}\n" for line in said.explanation)
     for line in (*said.lines, *filter(None, [elsewhere]), said.following):
         _say(line)
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"gradscope: {safe(text)}\n")
+    _write([f"gradscope: {safe(text)}\n"])
+
+
+def _write(lines: Iterable[str]) -> None:
+    """Say it where there is somewhere to: a script may have closed the standard error."""
+    with suppress(OSError, ValueError):
+        sys.stderr.writelines(lines)
 
 
 def _unsaid(text: str) -> None:

@@ -92,3 +92,9 @@ atexit.register(lambda: print("at exit", main.is_alive(), [each.is_alive() for e
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == "joined False\nat exit False [False, False]\n"
     assert len(house.recorded().table(GraphTask)) == 1
+
+
+def test_a_script_that_closes_the_standard_error_ends_as_alone(house: House) -> None:
+    house.write("import os\nos.close(2)\n")
+
+    assert house.gradscope("trace", "script.py").code == 0
