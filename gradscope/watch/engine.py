@@ -60,7 +60,7 @@ class Begun:
     def __init__(self) -> None:
         self.task: Any = None  # what the listener calls it; None: it is not told
         self.creates = False  # whether it makes a graph
-        self.left_out = False  # whether it is told only that there was one
+        self.left_out = False  # whether the listener only hears that there was one
 
 
 class Engine:

@@ -171,7 +171,7 @@ class InPlace:
     def settle(self, ops: Ops, saved: dict[str, Any], *, over: bool) -> None:
         """Hand on writes to what is known by now, and say in `saved` what was kept at which.
 
-        A write that made a node is told with it, so it waits until a walk meets that node.
+        A write that made a node is written with it, so it waits until a walk meets that node.
         `over`: no walk will.
         """
         memory = {name: saved.pop(name) for name in MEMORY if saved}
