@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradscope.analysis.columns import member
 from gradscope.analysis.nonfinite.causes import Causes, inherited
@@ -21,6 +22,7 @@ from gradscope.analysis.nonfinite.lineage import Finiteness, Lineage, without_op
 from gradscope.analysis.program.calls import SAME_NUMBERS
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Op, Place, Tensor, Value
+from gradscope.trace.table import Table
 from gradscope.trace.trace import Trace
 
 VALUES_LEVELS = ("values", "full")
@@ -68,11 +70,17 @@ class Births:
     propagated: int  # places that were non-finite only because an operand was
 
 
+def not_finite(values: Table[Value]) -> NDArray[np.bool_]:
+    """Which tensors held a NaN or an Inf."""
+    wrong: NDArray[np.bool_] = values["nan"] + values["posinf"] + values["neginf"] > 0
+    return wrong
+
+
 def births(trace: Trace) -> Births:
     """Every birth in the order of time."""
     values = trace.table(Value)
     checked = len(values) > 0 or trace.meta.get("level") in VALUES_LEVELS
-    if not np.any(values["nan"] + values["posinf"] + values["neginf"]):
+    if not not_finite(values).any():
         return Births(checked, (), 0)
     found: list[Birth] = []
     propagated = 0
@@ -223,7 +231,7 @@ def _birth(row: Value, place: Place, operands: list[Finiteness | None]) -> Birth
 def nonfinite_nodes(trace: Trace, tasks: Collection[int] | None = None) -> dict[int, str]:
     """Nodes at which a NaN or an Inf was seen, born or not: "NaN", "Inf" or "NaN, Inf"."""
     values = trace.table(Value)
-    chosen = values["nan"] + values["posinf"] + values["neginf"] > 0
+    chosen = not_finite(values)
     chosen &= values["node"] != NONE
     if tasks is not None:
         chosen &= np.isin(values["task"], list(tasks))

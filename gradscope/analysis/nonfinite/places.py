@@ -12,7 +12,7 @@ import numpy as np
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
-from gradscope.analysis.nonfinite.births import Birth
+from gradscope.analysis.nonfinite.births import Birth, not_finite
 from gradscope.analysis.nonfinite.inner import inner_ops
 from gradscope.analysis.program.acts import BRING_IN, Origin, Origins, brought
 from gradscope.analysis.program.modules import module_names
@@ -209,7 +209,7 @@ def _of_hook(trace: Trace, birth: Birth, node: str) -> PlaceInWords:
 def _first_wrong(trace: Trace, birth: Birth, since: int) -> Op | None:
     """The first call of a hook whose result was not finite, where such are looked at."""
     values, ops = trace.table(Value), trace.table(Op)
-    wrong = values["nan"] + values["posinf"] + values["neginf"] > 0
+    wrong = not_finite(values)
     wrong &= values["place"] == Place.OP_OUTPUT
     wrong &= (values["task"] == birth.task) | np.isin(values["op"], [*inner_ops(trace)])
     wrong &= (values["t"] >= since) & (values["t"] <= birth.t)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.nonfinite.births import Birth, births, may_be_given
+from gradscope.analysis.nonfinite.births import Birth, births, may_be_given, not_finite
 from gradscope.analysis.nonfinite.lineage import without_operands
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
@@ -24,7 +24,6 @@ from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Deed, GraphTask, Op, Place, Tensor, Value
-from gradscope.trace.table import Table
 from gradscope.trace.trace import Trace
 
 Ints = NDArray[np.int64]
@@ -201,20 +200,18 @@ def _last_harm(trace: Trace) -> int:
 
 def _a_loss_is_not_finite(trace: Trace) -> bool:
     """Whether a backward began at a number that is none."""
-    values = trace.table(Value)
-    return bool(
-        (_not_finite(values) & np.isin(values["op"], _losses(trace)) & (values["op"] != NONE)).any()
-    )
+    return bool((not_finite(trace.table(Value)) & _of_losses(trace)).any())
 
 
-def _losses(trace: Trace, tasks: Ints | None = None) -> Ints:
-    """The calls whose results backwards began at, these or all."""
-    ops, all_ = trace.table(Op), trace.table(GraphTask)
+def _of_losses(trace: Trace, tasks: Ints | None = None) -> NDArray[np.bool_]:
+    """Which values are of results that backwards began at, these or all."""
+    values, ops, all_ = trace.table(Value), trace.table(Op), trace.table(GraphTask)
     roots = all_.ragged("roots")
     if tasks is not None:
         roots = roots.take(np.flatnonzero(np.isin(all_["id"], tasks)))
-    losses: Ints = ops["id"][np.isin(ops["node"], roots.values) & (ops["node"] != NONE)]
-    return losses
+    losses = ops["id"][np.isin(ops["node"], roots.values) & (ops["node"] != NONE)]
+    began: NDArray[np.bool_] = np.isin(values["op"], losses) & (values["op"] != NONE)
+    return began
 
 
 def _led_nowhere(trace: Trace, t: int) -> bool:
@@ -229,16 +226,10 @@ def _led_nowhere(trace: Trace, t: int) -> bool:
     later = tasks["begin"][fills & (tasks["begin"] > t)]
     if not len(later):
         return False
-    losses = _losses(trace, tasks["id"][fills])
-    begins_there = np.isin(values["op"], losses) & (values["op"] != NONE)
-    counts = begins_there | np.isin(values["task"], tasks["id"][fills])
+    filling = tasks["id"][fills]
+    counts = _of_losses(trace, filling) | np.isin(values["task"], filling)
     counts = (counts & (values["t"] >= t)) | (values["t"] > later.min())
-    return not (counts & _not_finite(values)).any()
-
-
-def _not_finite(values: Table[Value]) -> NDArray[np.bool_]:
-    wrong: NDArray[np.bool_] = values["nan"] + values["posinf"] + values["neginf"] > 0
-    return wrong
+    return not (counts & not_finite(values)).any()
 
 
 def _last_reached(trace: Trace) -> int:
@@ -249,16 +240,14 @@ def _last_reached(trace: Trace) -> int:
     values = trace.table(Value)
     if not len(trace.table(GraphTask)):
         return sys.maxsize
-    wrong = _not_finite(values)
+    wrong = not_finite(values)
     return int(values["t"][wrong & (_matters(trace) | _of_parameters(trace))].max(initial=NONE))
 
 
 def _matters(trace: Trace) -> NDArray[np.bool_]:
     """Which values are of backwards, or of what one began at."""
-    values, losses = trace.table(Value), _losses(trace)
-    forward = np.isin(values["place"], (Place.LEAF, Place.OP_OUTPUT))
-    matters: NDArray[np.bool_] = ~forward | (np.isin(values["op"], losses) & (values["op"] != NONE))
-    return matters
+    forward = np.isin(trace.table(Value)["place"], (Place.LEAF, Place.OP_OUTPUT))
+    return ~forward | _of_losses(trace)
 
 
 def _of_parameters(trace: Trace) -> NDArray[np.bool_]:
