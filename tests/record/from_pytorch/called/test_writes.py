@@ -12,7 +12,6 @@ from gradscope.analysis.identity.sites import site_of
 from gradscope.record.from_pytorch.called import in_place
 from gradscope.trace.schema import NONE, Node, Op, Saved, Tensor, Version
 from gradscope.trace.trace import Trace
-from gradscope.watch.called.writes import Memory
 from tests.record.from_pytorch.called.test_calls import flush
 from tests.record.from_pytorch.watching import watched
 
@@ -277,6 +276,8 @@ def test_a_leaf_may_die_after_python_has_emptied_the_modules(
 ) -> None:
     """At exit, where a library holds the model longer than Python keeps the names of modules."""
     import torch
+
+    from gradscope.watch.called.writes import Memory
 
     tensor = torch.ones(3, requires_grad=True)
     leaf = in_place.Leaf(tensor, 1, 1, Memory(counter=1, storage=1, data=1))
