@@ -138,6 +138,8 @@ class EmptyTraceError(GradscopeError):
 
 def is_the_programs(error: BaseException) -> bool:
     """Whether a signal handler raised this. See Note [What a guard holds]."""
+    if type(error) is RecursionError:  # there may be no room to look
+        return False
     traceback, before, handlers = error.__traceback__, None, _handlers()
     while traceback is not None:
         frame = traceback.tb_frame

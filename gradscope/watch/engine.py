@@ -20,7 +20,8 @@ import torch
 from torch.autograd.variable import Variable
 
 from gradscope.errors import calls, from_the_line_of, is_the_programs, leave_no_frame
-from gradscope.watch.in_place.engine_caller import EngineCaller
+from gradscope.watch.in_place.calls_within import compiler_aside
+from gradscope.watch.in_place.engine_caller import engine_caller
 from gradscope.watch.in_place.standing_in import passed_over
 from gradscope.watch.listener import Backward
 from gradscope.watch.unseen import unseen
@@ -85,12 +86,12 @@ class Engine:
         self.left_out: dict[str, int] = {}
         self.looks = True  # at the backwards that come
         self.own: Any = Variable._execution_engine
-        self._caller = EngineCaller(self)
+        self._caller = engine_caller(self)
 
     def start(self) -> None:
         self.own = Variable._execution_engine
         self.run = self.own.run_backward
-        self.aside = getattr(torch._C._dynamo.eval_frame, "set_eval_frame", _no_compiler)
+        self.aside = compiler_aside()
         Variable._execution_engine = self
         self._caller.start()
 
@@ -221,11 +222,6 @@ class Engine:
         if task is not None and self._runs is not None:
             self._runs.begins()
         return task
-
-
-def _no_compiler(callback: Any) -> Any:
-    """In place of the function that takes it off, where there is none."""
-    return callback
 
 
 SAID_AFTERWARDS = "The differentiated Tensor at index"

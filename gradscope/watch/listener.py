@@ -324,8 +324,12 @@ class Faults:
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
+        self.without_room = 0  # notes that were not made near the program's limit on recursion
 
     def noted(self, where: str, error: BaseException) -> None:
+        if type(error) is RecursionError:
+            self.without_room += 1
+            return
         text = f"{where}: {type(error).__name__}: {error}"
         self.texts[text] = self.texts.get(text, 0) + 1
 

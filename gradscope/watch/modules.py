@@ -1,9 +1,4 @@
-"""Modules, optimizers and loaders: who calls whom while the program runs.
-
-# Note [Calls of modules]
-Global hooks would take every module off the fast way of its call. So `Module.__call__` itself is
-ours while we watch. It first asks whether a compiler is looking: to that, it is the original.
-"""
+"""Modules, optimizers and loaders: who calls whom while the program runs."""
 
 from __future__ import annotations
 
@@ -22,6 +17,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from gradscope.errors import is_the_programs, leave_no_frame
 from gradscope.watch.in_place.by_identity import is_a
+from gradscope.watch.in_place.calls_within import compiler_aside
+from gradscope.watch.in_place.module_call import module_call
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.unseen import stands_for
 
@@ -44,9 +41,13 @@ class Modules:
         self._listener = listener
         self._faults = faults
         self._replaced = Replaced(stands_for)
+        self._call = module_call(self)
+        self.ends = listener.module_ends
+        self.aside = compiler_aside()
         self._handles: list[Any] = []
         self._paused = False
         self.writes: Writes | None = None  # those of a step are told as the step
+        self.unseen_calls = False  # whether those of modules cannot be
         self.compiled_steps = False  # whether some ran in regions of torch.compile, unseen
         self._stepping = 0  # how many steps are left out of them
 
@@ -60,8 +61,8 @@ class Modules:
     def resume(self) -> None:
         """Tell of forwards and waits."""
         self._paused = False
+        self.unseen_calls = not self._call.start()
         put = self._replaced.put
-        put(Module, "__call__", self._watched_call(Module.__call__))
         loading = self._watched_next(_BaseDataLoaderIter.__next__)
         put(_BaseDataLoaderIter, "__next__", loading)
         for home, name in SPANS:
@@ -70,6 +71,7 @@ class Modules:
     def pause(self) -> None:
         """Tell only of steps, when they end. What else is under way is told when it ends."""
         self._paused = True
+        self._call.stop()
         self._replaced.take_back()
 
     def stop(self) -> None:
@@ -77,36 +79,21 @@ class Modules:
         for handle in self._handles:
             handle.remove()
 
-    def _watched_call(self, own: Any) -> Any:
-        begins, ends = self._listener.module_begins, self._listener.module_ends
-        noted, is_compiling = self._faults.noted, torch.compiler.is_compiling
-
-        @passed_over
-        def __call__(self: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
-            if is_compiling() or HERE.ours:
-                return own(self, *args, **kwargs)
-            begun = False
-            try:
-                HERE.ours = True
-                try:
-                    if is_a(self, Module):
-                        begins(self)
-                        begun = True
-                except Exception as error:
-                    if is_the_programs(error):
-                        raise
-                    noted("a module was called", error)
-                finally:
-                    HERE.ours = False
-                return own(self, *args, **kwargs)
-            except BaseException as error:
-                leave_no_frame(error)
+    def begins(self, module: Any) -> bool:
+        """A module is about to be called; whether `ends` is to be called after it."""
+        if HERE.ours or not is_a(module, Module):
+            return False
+        HERE.ours = True
+        try:
+            self._listener.module_begins(module)
+        except Exception as error:
+            if is_the_programs(error):
                 raise
-            finally:
-                if begun:
-                    ends()
-
-        return __call__
+            self._faults.noted("a module was called", error)
+            return False
+        finally:
+            HERE.ours = False
+        return True
 
     def _watched_next(self, own: Any) -> Any:
         listener, guarded = self._listener, self._faults.guarded

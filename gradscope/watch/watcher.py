@@ -15,7 +15,7 @@ from gradscope.watch.hooks.of_tensors import OfTensors
 from gradscope.watch.hooks.watched import Calls
 from gradscope.watch.modules import Modules
 from gradscope.watch.runs import Runs, calls, runs
-from gradscope.watch.unseen import in_words, unseen, why_not
+from gradscope.watch.unseen import CALLS_UNSEEN, NO_ROOM, in_words, unseen, why_not
 from gradscope.watch.walk import Graph, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:
@@ -130,10 +130,14 @@ class Watcher:
         texts = [f"{', '.join(what)}: {why}" for why, what in whys.items()]
         if self.calls is not None and self.calls.why_no_writes:
             texts.append(f"writes in place that make no node: {self.calls.why_no_writes}")
+        if self.modules.unseen_calls:
+            texts.append(CALLS_UNSEEN)
         parts = self.engine, self.graph, self.before
         left_out = {text: many for part in parts for text, many in part.left_out.items()}
         if self.writes is not None and self.writes.lost:
             left_out[OVERRUN] = self.writes.lost
+        if self.faults.without_room:
+            left_out[NO_ROOM] = self.faults.without_room
         return {**left_out, **dict.fromkeys(texts, 1)}
 
     def reach(self, tensors: Sequence[Any]) -> None:

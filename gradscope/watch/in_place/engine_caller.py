@@ -3,23 +3,20 @@
 # Note [No frame of ours around a backward]
 Hooks run inside a backward, and some warn with a `stacklevel`: that of PyTorch itself for full
 backward hooks names the line that called `backward`. A frame of ours above them would make that
-another line. So PyTorch's function gets other code while we watch: its own, compiled from its
-source, with a call of ours before and after that of the engine, and all of it on the line of that
-call. Where there is no source, or it looks otherwise, `Variable._execution_engine` alone serves.
+another line. So our calls are within PyTorch's function (see `calls_within.py`), all of them on the
+line that calls the engine. Where that cannot be done, `Variable._execution_engine` alone serves.
 """
 
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
-from types import CodeType, FunctionType
 from typing import Any
 
 import torch.autograd.graph as home
 
+from gradscope.watch.in_place.calls_within import WATCH, CallsWithin, statements
+
 CALLER, CALLS = "_engine_run_backward", "run_backward"
-WATCH = "gradscope's watch"  # a constant in whose place the watch is put
 
 AROUND = f"""
 _begun = None
@@ -45,56 +42,21 @@ finally:
 """
 
 
-class EngineCaller:
-    """That function, with calls of `watch` in it from `start` to `stop`.
+def engine_caller(watch: Any) -> CallsWithin:
+    """That function, with calls of `watch` in it.
 
     `watch.begins` is given what the engine is about to be given: tensors, a tuple, a dictionary.
     `watch.run` is the engine's own. `watch.ends` is given what `begins` returned, and an exception,
     or what the engine returned, which it returns. `watch.aside` takes a compiler of frames, as of
     `torch.compile`, off this thread: it would compile what runs in our calls.
     """
-
-    def __init__(self, watch: Any) -> None:
-        self._function: Any = getattr(home, CALLER, None)
-        self._watch = watch
-        self._own: CodeType | None = None
-        self._ours: CodeType | None = None
-
-    def start(self) -> None:
-        if isinstance(self._function, FunctionType):
-            self._own = self._function.__code__
-            self._ours = with_calls(self._function, self._watch)
-            if self._ours is not None:
-                self._function.__code__ = self._ours
-
-    def stop(self) -> None:
-        if self._ours is not None and self._function.__code__ is self._ours:
-            self._function.__code__ = self._own
-        self._ours = None
-
-
-def with_calls(function: FunctionType, watch: Any) -> CodeType | None:
-    """The code of this function, with calls of `watch` around that of the engine; None: no way."""
-    own = function.__code__
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-        ast.increment_lineno(tree, own.co_firstlineno - 1)
-        change = _Change()
-        module = compile(change.visit(tree), own.co_filename, "exec", dont_inherit=True)
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return None
-    found = [each for each in module.co_consts if isinstance(each, CodeType)]
-    made = next((each for each in found if each.co_name == own.co_name), None)
-    if made is None or change.found != 1 or made.co_freevars or own.co_freevars:
-        return None
-    consts = tuple(watch if each == WATCH else each for each in made.co_consts)
-    return made.replace(co_consts=consts, co_qualname=own.co_qualname)
+    return CallsWithin(getattr(home, CALLER, None), _Change, watch)
 
 
 class _Change(ast.NodeTransformer):
     """Puts calls of ours around `return ….run_backward(tensors, *given, **more)`."""
 
-    found = 0
+    changed = 0
 
     def visit_Return(self, node: ast.Return) -> Any:
         match node.value:
@@ -105,25 +67,25 @@ class _Change(ast.NodeTransformer):
                     keywords=[ast.keyword(None, ast.Name(more))],
                 ) as call
             ) if attribute == CALLS:
-                self.found += 1
-                names = {"_tensors": tensors, "_given": given, "_more": more}
-                return [_Put(call, names).visit(each) for each in ast.parse(AROUND).body]
+                self.changed += 1
+                put = _Put(call, {"_tensors": tensors, "_given": given, "_more": more})
+                return [put.visit(each) for each in statements(AROUND, call)]
         return node
 
 
 class _Put(ast.NodeTransformer):
-    """Puts a call of the engine and its variables into statements of ours, on its line."""
+    """Puts the variables of a call of the engine, and what it is given, into statements of ours."""
 
     def __init__(self, call: ast.Call, names: dict[str, str]) -> None:
         self._call = call
         self._names = names
 
-    def visit(self, node: ast.AST) -> Any:
-        super().generic_visit(node)
-        if isinstance(node, ast.Name):
-            node.id = self._names.get(node.id, node.id)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".run"):
+    def visit_Name(self, node: ast.Name) -> Any:
+        node.id = self._names.get(node.id, node.id)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "run":
             node.args, node.keywords = self._call.args, self._call.keywords
-        if isinstance(node, ast.expr | ast.stmt | ast.excepthandler):
-            ast.copy_location(node, self._call)
         return node

@@ -1,0 +1,92 @@
+"""Functions of PyTorch's own, with calls of ours in their code.
+
+# Note [Calls of ours in PyTorch's code]
+A function of ours around one of PyTorch's is a frame more on the stack. Who calls itself deeply
+runs out of room for it, and a warning with a `stacklevel` names another line. So such a function
+gets other code while we watch: its own, compiled from its source, with calls of ours in it. They
+stand on lines of PyTorch's own. The function stays the same object, for compilers and pickles, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from itertools import chain
+from types import CodeType, FunctionType
+from typing import Any, Protocol
+
+import torch
+
+WATCH = "gradscope's watch"
+"""A constant in whose place is put what our calls are methods of."""
+
+
+class Change(Protocol):
+    """Puts statements with calls of ours into the source of a function."""
+
+    changed: int  # how many times: it has to be once
+
+    def visit(self, node: ast.Module) -> Any: ...
+
+
+class CallsWithin:
+    """One such function, with calls of `watch` in it from `start` to `stop`."""
+
+    def __init__(self, function: Any, change: Callable[[], Change], watch: Any) -> None:
+        self._function = function
+        self._change = change
+        self._watch = watch
+        self._own: CodeType | None = None
+        self._ours: CodeType | None = None
+
+    def start(self) -> bool:
+        """Put them in; whether that could be done."""
+        if isinstance(self._function, FunctionType):
+            self._own = self._function.__code__
+            self._ours = with_calls(self._own, self._change(), self._watch)
+            if self._ours is not None:
+                self._function.__code__ = self._ours
+        return self._ours is not None
+
+    def stop(self) -> None:
+        """The function is as it was, unless others have changed it since."""
+        if self._ours is not None and self._function.__code__ is self._ours:
+            self._function.__code__ = self._own
+        self._ours = None
+
+
+def with_calls(own: CodeType, change: Change, watch: Any) -> CodeType | None:
+    """This code with calls of `watch` in it; None: there is no source, or it looks otherwise."""
+    try:
+        source = inspect.getsource(own)
+        nested = source[:1].isspace()  # in a class, where tracebacks name its columns
+        tree = ast.parse(f"if True:\n{source}" if nested else source)
+        ast.increment_lineno(tree, own.co_firstlineno - 1 - nested)
+        module = compile(change.visit(tree), own.co_filename, "exec", dont_inherit=True)
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    found = [each for each in module.co_consts if isinstance(each, CodeType)]
+    made = next((each for each in found if each.co_name == own.co_name), None)
+    if made is None or change.changed != 1 or made.co_freevars or own.co_freevars:
+        return None
+    consts = tuple(watch if each == WATCH else each for each in made.co_consts)
+    return made.replace(co_consts=consts, co_qualname=own.co_qualname)
+
+
+def statements(source: str, at: ast.AST) -> list[ast.stmt]:
+    """Statements of ours, all of them on the line of this one of PyTorch's."""
+    body = ast.parse(source).body
+    for node in chain.from_iterable(map(ast.walk, body)):
+        if isinstance(node, ast.expr | ast.stmt | ast.excepthandler | ast.keyword):
+            ast.copy_location(node, at)
+    return body
+
+
+def compiler_aside() -> Callable[[Any], Any]:
+    """What takes a compiler of frames off this thread, or puts it back; it returns the former."""
+    return getattr(torch._C._dynamo.eval_frame, "set_eval_frame", _no_compiler)
+
+
+def _no_compiler(callback: Any) -> Any:
+    return callback

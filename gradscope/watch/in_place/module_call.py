@@ -1,0 +1,85 @@
+"""PyTorch's own function by which modules are called, with our calls in it.
+
+# Note [Calls of modules]
+Global hooks would take every module off the fast way of its call. So our calls are within
+`Module.__call__` itself (see `calls_within.py`). It first asks whether a compiler is looking: to
+that, it is what it was.
+"""
+
+from __future__ import annotations
+
+import ast
+from copy import deepcopy
+from typing import Any
+
+from torch.nn.modules.module import Module
+
+from gradscope.watch.in_place.calls_within import WATCH, CallsWithin, statements
+
+CALL = "_wrapped_call_impl"
+
+AROUND = f"""
+try:
+    _told = not torch.compiler.is_compiling()
+except RecursionError:
+    _told = False
+if not _told:
+    OWN
+_compiler = {WATCH!r}.aside(None)
+try:
+    _told = {WATCH!r}.begins(self)
+except RecursionError:
+    _told = False
+finally:
+    {WATCH!r}.aside(_compiler)
+try:
+    OWN
+finally:
+    if _told:
+        _compiler = {WATCH!r}.aside(None)
+        try:
+            {WATCH!r}.ends()
+        finally:
+            {WATCH!r}.aside(_compiler)
+"""
+
+
+def module_call(watch: Any) -> CallsWithin:
+    """That function, with calls of `watch` in it.
+
+    `watch.begins` is given the module and returns whether `watch.ends` is to be called, with
+    nothing. Where the program's limit on recursion leaves no room for that, the module is called
+    all the same. `watch.aside` takes a compiler of frames off this thread (`engine_caller.py`).
+    """
+    return CallsWithin(getattr(Module, CALL, None), _Change, watch)
+
+
+class _Change(ast.NodeTransformer):
+    """Puts our statements around those of a function whose every path returns."""
+
+    changed = 0
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        if not _returns(node.body) or not node.args.args or node.args.args[0].arg != "self":
+            return node
+        self.changed += 1
+        around = ast.Module(statements(AROUND, node.body[0]), [])
+        node.body = _Put(node.body).visit(around).body
+        return node
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    last = body[-1]
+    if isinstance(last, ast.If):
+        return _returns(last.body) and bool(last.orelse) and _returns(last.orelse)
+    return isinstance(last, ast.Return)
+
+
+class _Put(ast.NodeTransformer):
+    """Puts the statements of a function in the place of OWN."""
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self._body = body
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        return deepcopy(self._body) if ast.unparse(node) == "OWN" else node
