@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gradscope.record.engines import AUTO, imported
+from gradscope.record.notes.sites import is_ours
 from gradscope.record.process.claim import current
 from gradscope.record.process.trace_file import said_of
 from gradscope.record.recording import Options, Recording
@@ -34,8 +36,16 @@ def record(
         return Recording(MemoryWriter(), options, engine)
     writer = FileWriter(path, max_bytes=options.max_bytes)
     if elsewhere := said_of(writer, Path(path)):
-        warnings.warn(elsewhere, stacklevel=2)
+        warnings.warn(elsewhere, stacklevel=1 + _frames_of_ours())
     return Recording(writer, options, engine)
+
+
+def _frames_of_ours() -> int:
+    """How many there are above the program that called us."""
+    frame, many = sys._getframe(1), 0
+    while frame.f_back is not None and is_ours(frame.f_code):
+        frame, many = frame.f_back, many + 1
+    return many
 
 
 @contextmanager

@@ -19,12 +19,13 @@ from gradscope.errors import RecordingError, UsageError
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
 from gradscope.record.process.claim import (
+    ALREADY,
     Claim,
-    already_recording,
     claimed,
     complain,
     current,
     release,
+    taken_over,
 )
 from gradscope.record.process.looked import looked
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
@@ -106,9 +107,9 @@ class Recording:
 
     def start(self) -> Recording:
         """Watch from here on."""
-        claim = claimed(self)
+        claim = claimed(self) or taken_over(self)
         if claim is None:
-            raise RecordingError(already_recording())
+            raise RecordingError(ALREADY)
         try:
             self._begin()
         except BaseException:
@@ -136,7 +137,7 @@ class Recording:
     def _begin(self) -> None:
         """Watch the engine."""
         if self.engine.is_watched():
-            raise RecordingError(already_recording())
+            raise RecordingError(ALREADY)
         start = time.perf_counter_ns()
         self._meta(start)
         self.session = Session(

@@ -17,6 +17,8 @@ _KEY = "recording"
 _UNDER_WAY: dict[str, Claim] = {}
 """`setdefault` and `pop` need no lock: no thread and no signal handler comes between."""
 
+TAKEN_OVER = "began a recording of its own (gradscope.record), so this trace ends there"
+
 
 def current() -> Recording | None:
     """The recording under way in this process."""
@@ -29,21 +31,29 @@ def claimed(recording: Recording) -> Claim | None:
     return claim if _UNDER_WAY.setdefault(_KEY, claim) is claim else None
 
 
+def taken_over(recording: Recording) -> Claim | None:
+    """The claim of the recording that `gradscope trace` makes of the script that starts this one.
+
+    Alone, the script's own would run; so that of the command ends here.
+    """
+    other = current()
+    if other is None or other.session is None or not other.options.script:
+        return None
+    other.session.acts.checks_functions = False  # this would run them in the midst of the script
+    other.stop(ending={"exit": f"not known: {TAKEN_OVER}"})
+    if not other.trouble:
+        other.trouble = f"{other.options.script} {TAKEN_OVER}"
+        other.complain(other.trouble)
+    return claimed(recording)
+
+
 def release(claim: Claim | None) -> None:
     """Another one may start, if this one was under way."""
     if claim is not None and _UNDER_WAY.get(_KEY) is claim:
         _UNDER_WAY.pop(_KEY, None)
 
 
-def already_recording() -> str:
-    """Why another one cannot start."""
-    other = current()
-    if other is None or not other.options.script:
-        return "another recording is under way in this process; stop it before starting one"
-    return (
-        "`gradscope trace` records this script already; run it with `python`, or take its own "
-        "gradscope.record out (gradscope.span, mark and step may stay)"
-    )
+ALREADY = "another recording is under way in this process; stop it before starting one"
 
 
 def complain(text: str) -> None:

@@ -462,20 +462,34 @@ def test_what_it_names_is_nothing_to_a_script_that_is_not_recorded(house: House)
     assert house.python("script.py") == Ran(0, "", "")
 
 
-def test_a_script_that_records_itself_is_told_so(house: House) -> None:
+def test_a_script_that_records_itself_does_so_and_the_trace_of_the_command_ends(
+    house: House,
+) -> None:
     house.write(
         "import gradscope, torch\nx = torch.ones(2, requires_grad=True)\n(x * 2).sum().backward()\n"
-        "with gradscope.record():\n    print('never')\n"
+        "with gradscope.record('own.json'):\n    (x * 2).sum().backward()\n"
+        "    (x * 2).sum().backward()\n"
+        "from gradscope.trace.schema import GraphTask\n"
+        "print(len(gradscope.load('own.json').table(GraphTask)))\n"
     )
 
     ran = house.trace("script.py")
 
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.splitlines()[-1].startswith(
-        "gradscope.errors.RecordingError: `gradscope trace` records this script already; "
-    )
+    assert (ran.code, ran.out) == (0, "2\n")
+    assert "script.py began a recording of its own (gradscope.record), so this trace" in ran.err
     assert len(house.recorded().table(GraphTask)) == 1
     assert house.violations() == []
+
+
+def test_its_own_trace_of_the_same_name_goes_to_another_file_which_is_said_at_its_line(
+    house: House,
+) -> None:
+    house.write("import gradscope, torch\nwith gradscope.record('trace.json'):\n    pass\n")
+
+    ran = house.trace("script.py")
+
+    assert ran.code == 0
+    assert "script.py:2: UserWarning: 'trace.json' is being written by another" in ran.err
 
 
 # Too little room -----------------------------------------------------------------------------
