@@ -5,7 +5,8 @@ Of the first calls of each class it is kept what they were given and returned. W
 over, the forward runs once more on copies, with history, and the gradients that the engine derives
 of that are compared with those that the program's backward returned. Nothing that the program has
 is touched: what it prints is left out, random numbers go on as they would have. If the forward
-gives other results then (it reads something that has changed), nothing is said.
+gives other results then (it reads something that has changed), nothing is said. Classes and objects
+of the program's are held weakly, and those that are gone by then are not compared.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import inspect
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.kept_arrays import KeptArray, NotKept, keep
@@ -25,7 +27,7 @@ from gradscope.record.acts.source.lines import (
 )
 from gradscope.record.notes.local_names import node_of
 from gradscope.trace.schema.acts import Deed
-from gradscope.watch.in_place.by_identity import ByIdentity
+from gradscope.watch.in_place.by_identity import ByIdentity, held_in
 from gradscope.watch.in_place.standing_in import HERE, hidden, raw
 
 if TYPE_CHECKING:
@@ -42,7 +44,6 @@ CLASSES = 100
 class Call:
     """One call of a Function, as its forward and backward were given and returned what."""
 
-    function: Any
     given: list[Any]
     needs: list[bool]
     stack: int
@@ -63,21 +64,39 @@ class Said(NamedTuple):
     facts: dict[str, Any]
 
 
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+OF_ENGINES = frozenset(("torch", "numpy", "gradscope"))
+"""Packages whose objects hold nobody's, if they cannot be held weakly: dtypes, devices, sizes."""
+
+GONE = ref(set())  # type: ignore[var-annotated]
+"""In place of what cannot be held weakly."""
+
+
+def _is_plain(value: Any, depth: int = 3) -> bool:
+    """Whether it is a number, a text, or some of these: keeping it keeps nothing else alive."""
+    if type(value) in (list, tuple, dict):
+        return depth > 0 and all(_is_plain(each, depth - 1) for each in held_in(value))
+    return type(value) in PLAIN
+
+
 class OfFunctions:
-    """Stands in for `Function.apply`, and for the backwards of classes that are called by it."""
+    """Stands in for `Function.apply`, and for that of nodes, which calls the backward."""
 
     def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
-        self._calls: dict[Any, list[Call]] = {}
+        self._calls: ByIdentity[list[Call]] = ByIdentity()
+        self._classes = 0  # of which calls are kept, or were
         self._under_way: ByIdentity[Call] = ByIdentity()
         self._tensors = (torch.Tensor, torch.nn.Parameter)
 
     def start(self) -> None:
-        function = self._torch.autograd.Function
+        autograd = self._torch.autograd
+        function, node = autograd.Function, autograd.function.BackwardCFunction
         own = raw(function, "apply").__get__
         self._stand_ins.replace(function, "apply", self._applying(own))
+        self._stand_ins.replace(node, "apply", self._applying_node(node.apply))
 
     def _applying(self, own: Any) -> Any:
         acts, is_compiling = self._acts, self._torch.compiler.is_compiling
@@ -85,13 +104,13 @@ class OfFunctions:
         def apply(cls: Any, *given: Any, **more: Any) -> Any:
             try:
                 is_told = acts.on and not HERE.ours and not more and not is_compiling()
-                if not is_told or len(self._calls.get(cls, ())) >= CALLS:
+                if not is_told or len(self._calls.get(cls) or ()) >= CALLS:
                     return own(None, cls)(*given, **more)
                 frame, begun = sys._getframe(1), []
                 acts.guarded(lambda: begun.append(self._begun(cls, given, frame)))
                 result = own(None, cls)(*given)
                 if begun and begun[0] is not None:
-                    acts.guarded(self._made, begun[0], result)
+                    acts.guarded(self._made, cls, begun[0], result)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
@@ -104,7 +123,7 @@ class OfFunctions:
         torch, base = self._torch, self._torch.autograd.Function
         tensors = [each for each in given if isinstance(each, torch.Tensor)]
         needs = [isinstance(each, torch.Tensor) and each.requires_grad for each in given]
-        if not any(needs) or not torch.is_grad_enabled() or len(self._calls) >= CLASSES:
+        if not any(needs) or not torch.is_grad_enabled() or self._classes >= CLASSES:
             return None
         if cls.backward is base.backward or any(type(t) not in self._tensors for t in tensors):
             return None
@@ -115,16 +134,16 @@ class OfFunctions:
         if cls.__module__.partition(".")[0] == "torch":
             return None
         try:
-            kept = [self._keep(each) if isinstance(each, torch.Tensor) else each for each in given]
+            kept = [self._given(each) for each in given]
         except NotKept:
             return None
         stack = self._acts.session.sites.of_several(self._acts.caller(frame) or frame, 1)
         with torch.no_grad():
             random = torch.get_rng_state()
-        return Call(cls, kept, needs, stack, random)
+        return Call(kept, needs, stack, random)
 
-    def _made(self, call: Call, result: Any) -> None:
-        torch, function = self._torch, call.function
+    def _made(self, function: Any, call: Call, result: Any) -> None:
+        torch = self._torch
         outputs = result if isinstance(result, tuple) else (result,)
         nodes = {node_of(each) for each in outputs if getattr(each, "requires_grad", False)}
         nodes.discard(None)
@@ -138,34 +157,31 @@ class OfFunctions:
             call.outputs = [self._keep(e) if isinstance(e, torch.Tensor) else None for e in outputs]
         except NotKept:
             return
-        calls = self._calls.setdefault(function, [])
-        if not calls:
-            self._stand_ins.replace(function, "backward", self._backward_of(function))
+        calls = self._calls.get(function)
+        if calls is None:
+            self._classes += 1
+            self._calls[function] = calls = []
         calls.append(call)
         self._under_way[node] = call
 
-    def _backward_of(self, function: Any) -> Any:
-        own, acts, under_way = function.backward, self._acts, self._under_way
-        found, at = raw(function, "backward"), 0  # where the context is among what it is given
-        if isinstance(found, classmethod):
-            own, at = found.__func__, 1
+    def _applying_node(self, own: Any) -> Any:
+        acts, under_way = self._acts, self._under_way
 
-        def backward(*given: Any) -> Any:
+        def apply(self_: Any, *given: Any) -> Any:
             try:
-                call = under_way.pop(given[at]) if acts.on and len(given) > at else None
-                gradients = given[at + 1 :]
+                call = under_way.pop(self_) if acts.on else None
                 if call is not None:
-                    acts.guarded(self._arrived, call, gradients)
-                returned = own(*given)
+                    acts.guarded(self._arrived, call, given)
+                returned = own(self_, *given)
                 if call is not None:
-                    acts.guarded(self._returned, call, returned, gradients)
+                    acts.guarded(self._returned, call, returned, given)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
             else:
                 return returned
 
-        return hidden(backward, "backward")
+        return hidden(apply, "apply")
 
     def _arrived(self, call: Call, gradients: tuple[Any, ...]) -> None:
         call.versions = [None if each is None else each._version for each in gradients]
@@ -188,6 +204,17 @@ class OfFunctions:
         except NotKept:
             call.returned = None
 
+    def _given(self, value: Any) -> Any:
+        """What is kept of something that a forward is given, without holding the program's own."""
+        if isinstance(value, self._tensors):
+            return self._keep(value)
+        if _is_plain(value):
+            return value
+        try:
+            return ref(value)
+        except TypeError:
+            return value if type(value).__module__.partition(".")[0] in OF_ENGINES else GONE
+
     def _keep(self, tensor: Any) -> KeptArray:
         return keep(tensor, self._acts.look.memory)
 
@@ -195,24 +222,24 @@ class OfFunctions:
 
     def compare(self) -> None:
         """Say of each class what came of its calls: Note [Forwards run again]."""
-        called, self._calls = self._calls, {}
-        for function, calls in called.items():
+        for function in self._calls.alive():
+            calls = self._calls.pop(function) or []
             whole = [each for each in calls if each.gradients and each.returned is not None]
-            said = [said for each in whole for said in self._compared(each)]
+            said = [said for each in whole for said in self._compared(function, each)]
             if said:
                 self._tell(function, max(said, key=lambda each: each.rank), len(whole))
             for call in [each for each in calls if each.wrote][:1]:
                 line = line_that_writes(inspect.unwrap(function.backward))
-                self._tell_line(call, function.backward, line, len(calls), found="writes")
+                self._tell_line(function, "backward", call, line, len(calls), found="writes")
             for call in [each for each in calls if each.on_ctx][:1]:
                 name = call.on_ctx
                 line = line_that_keeps(inspect.unwrap(function.forward), name)
                 facts = {"found": "output-on-ctx", "name": name}
-                self._tell_line(call, function.forward, line, len(calls), **facts)
+                self._tell_line(function, "forward", call, line, len(calls), **facts)
 
-    def _compared(self, call: Call) -> list[Said]:
+    def _compared(self, function: Any, call: Call) -> list[Said]:
         ranks = {"agrees": 1, "straight-through": 2, "deviates": 3}
-        found = compared(self._torch, call)
+        found = compared(self._torch, function, call)
         return [Said(ranks.get(str(each["found"]), 0), call, each) for each in found]
 
     def _tell(self, function: Any, said: Said, calls: int) -> None:
@@ -224,9 +251,12 @@ class OfFunctions:
             Deed.FUNCTION, None, stack=stack, type=function.__name__, calls=calls, **facts
         )
 
-    def _tell_line(self, call: Call, method: Any, line: int, calls: int, **facts: str) -> None:
+    def _tell_line(
+        self, function: Any, name: str, call: Call, line: int, calls: int, **facts: str
+    ) -> None:
         """Of a class, what its own lines do to what the engine gives and keeps."""
-        stack, named = self._stack(method, [line], call.stack), call.function.__name__
+        stack = self._stack(getattr(function, name), [line], call.stack)
+        named = function.__name__
         self._acts.note(Deed.FUNCTION, None, stack=stack, type=named, calls=calls, **facts)  # type: ignore[arg-type]
 
     def _stack(self, method: Any, lines: list[int], stack: int) -> int:

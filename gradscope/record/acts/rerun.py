@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
+from weakref import ref
 
 import numpy as np
 
@@ -42,14 +43,14 @@ class Ctx:
     set_materialize_grads = mark_shared_storage = _takes
 
 
-def compared(torch: Any, call: Call) -> list[dict[str, Any]]:
+def compared(torch: Any, function: Any, call: Call) -> list[dict[str, Any]]:
     """What is to be said of each input that needs a gradient; nothing, if it cannot be told."""
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return [_not_checked("it may wait for other processes")]
     with _aside(torch, call.random):
         try:
-            return _compared(torch, call)
+            return _compared(torch, function, call)
         except Exception as error:  # noqa: BLE001  the program's own forward runs here
             return [_not_checked(f"its forward raised {type(error).__name__} when run again")]
 
@@ -71,11 +72,15 @@ def _aside(torch: Any, random: Any) -> Iterator[None]:
         torch.set_rng_state(after)
 
 
-def _compared(torch: Any, call: Call) -> list[dict[str, Any]]:
-    function, leaves, passed = call.function, [], []
+def _compared(torch: Any, function: Any, call: Call) -> list[dict[str, Any]]:
+    leaves, passed = [], []
+    gone = [each for each in call.given if isinstance(each, ref) and each() is None]
+    if gone:
+        return [_not_checked("an object that it was given is there no more")]
     with torch.enable_grad():
         for value, needs in zip(call.given, call.needs, strict=True):
             tensor = value.tensor(torch) if isinstance(value, KeptArray) else value
+            tensor = tensor() if isinstance(tensor, ref) else tensor
             if needs:
                 leaves.append(tensor.requires_grad_())
                 tensor = tensor * 1  # it may be written to
