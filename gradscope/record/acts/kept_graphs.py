@@ -25,7 +25,7 @@ from gradscope.record.acts.source.lines import (
     lines_that_fill,
     lines_that_store,
 )
-from gradscope.record.notes.local_names import node_of
+from gradscope.record.notes.local_names import node_of, variables_of
 from gradscope.record.notes.sites import caller_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace.schema import NONE
@@ -219,21 +219,13 @@ class Walk:
                 space = frame.f_globals
                 if code.co_flags & CO_OPTIMIZED:
                     spaces.setdefault(id(space), (space, space.get("__file__")))
-                    yield from self._variables(frame)
+                    yield from self._named(variables_of(frame).items(), code.co_filename, code)
                 else:
                     spaces[id(space)] = space, code.co_filename
             frame = caller_of(frame)
         for space, file in spaces.values():
             if isinstance(file, str):
                 yield from self._named(space.items(), file, None)
-
-    def _variables(self, frame: FrameType) -> Iterator[tuple[Name, Any]]:
-        variables: Any = frame.f_locals
-        try:
-            yield from self._named(variables.items(), frame.f_code.co_filename, frame.f_code)
-        finally:  # it would keep what is in it, beyond what the program does
-            if type(variables) is dict and sys.getrefcount(variables) <= 3:
-                variables.clear()
 
     def _named(
         self, pairs: Iterable[tuple[str, Any]], file: str, within: CodeType | None

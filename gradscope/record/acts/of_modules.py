@@ -10,7 +10,7 @@ from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import FRAMES
 from gradscope.record.acts.of_tensors import behind
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, asked
-from gradscope.record.notes.local_names import is_leaf
+from gradscope.record.notes.local_names import is_leaf, variables_of
 from gradscope.record.notes.user_functions import name_of
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -149,7 +149,7 @@ class OfModules:
                         acts.guarded(self._assigned, self_, name, value, frame)
                 elif name in FLAGS:  # of a module, and of none of those in it
                     frame = acts.caller(getframe(1))
-                    if frame is not None and frame.f_locals.get("self") is not self_:
+                    if frame is not None and variables_of(frame).get("self") is not self_:
                         acts.guarded(_flag_set, acts, frame, self_, name, value)
                 own(self_, name, value)
             except BaseException as error:

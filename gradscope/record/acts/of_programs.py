@@ -14,6 +14,7 @@ import numpy as np
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
+from gradscope.record.notes.local_names import variables_of
 from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema.acts import Deed
 from gradscope.watch.in_place.by_identity import attributes, parameters_in
@@ -119,7 +120,7 @@ def _warned(acts: Acts, frame: FrameType | None, message: Any) -> None:
 def _module_clipped(given: tuple[Any, ...], more: dict[str, Any]) -> Any:
     """The module whose parameters a generator gives; it has not begun."""
     frame = getattr(asked(given, more, 0, "parameters"), "gi_frame", None)
-    found = None if frame is None else frame.f_locals.get("self")
+    found = None if frame is None else variables_of(frame).get("self")
     return found if "_parameters" in attributes(found) else None
 
 
@@ -166,7 +167,7 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
             stack = sites.of_line(written.co_filename, line, written.co_qualname, around)
             acts.note(Deed.GRAD_OFF, None, stack=stack, by=name)
         elif f"{os.sep}distributions{os.sep}" in code.co_filename:
-            learned = _was_on(given[0]) and _has_a_path(frame.f_locals.get("self"))
+            learned = _was_on(given[0]) and _has_a_path(variables_of(frame).get("self"))
             acts.note(Deed.GRAD_OFF, frame, by=code.co_name, learned=learned)
         elif not decorated:
             never.add(id(code))  # `caller` has kept it: no other code gets its id()
@@ -176,7 +177,7 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
 
 def _decorated(frame: FrameType) -> CodeType | None:
     """The code of the function that is run with gradients off; its first line is its decorator."""
-    held = frame.f_locals
+    held = variables_of(frame)
     function = held.get("func", held.get("function"))
     return getattr(function, "__code__", None)
 

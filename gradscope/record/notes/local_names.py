@@ -41,7 +41,7 @@ def local_name(tensor: Any, frame: FrameType | None) -> str:
     frame = _of_user(frame)
     if frame is None or not is_leaf(tensor):
         return ""
-    for scope in (_locals_of(frame), frame.f_globals):
+    for scope in (variables_of(frame), frame.f_globals):
         for name, value in list(scope.items()):
             if value is tensor:
                 return name
@@ -53,7 +53,7 @@ def names_in(frame: FrameType | None) -> dict[int, str]:
     frame = _of_user(frame)
     if frame is None:
         return {}
-    scopes = (frame.f_globals, _locals_of(frame))
+    scopes = (frame.f_globals, variables_of(frame))
     return {id(value): name for scope in scopes for name, value in reversed(list(scope.items()))}
 
 
@@ -103,7 +103,7 @@ def _variables(
     while frame is not None and most:
         if not is_machinery(frame.f_code):
             most -= 1
-            yield from list(_locals_of(frame).items())
+            yield from list(variables_of(frame).items())
             if id(frame.f_globals) not in known:
                 known.add(id(frame.f_globals))
                 yield from list(frame.f_globals.items())
@@ -116,7 +116,7 @@ def _of_user(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _locals_of(frame: FrameType) -> dict[str, Any]:
+def variables_of(frame: FrameType) -> dict[str, Any]:
     """A frame's variables, without leaving a copy of them with it.
 
     It would keep alive what the program lets go, until its function returns.

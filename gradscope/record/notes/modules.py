@@ -102,7 +102,7 @@ class Modules:
 
     def _name(self, root: Any) -> int:
         """What the program calls it."""
-        frame = sys._getframe()
+        frame = sys._getframe(1)  # its own would hold itself, and all it has called
         return self._writer.intern(module_name(root, frame, self._is_machinery))
 
     def _named(self, parameter: Any, name: str, root: int) -> int:
