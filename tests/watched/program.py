@@ -5,6 +5,7 @@
 # stdin: 3 4 5                what is written to its standard input
 # arguments: --steps 3        its command line
 # as a module                 run by `python -m`
+# every level                 `make test` runs it at each level, not at one
 # slow                        more than a few seconds: only `make programs` runs it
 # true: GS411 because …       a finding above a note that is right
 """
@@ -18,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOM = Path(__file__).parent / "programs"
-KEYS = "needs|ranks|stdin|arguments|true|slow|as a module"
+KEYS = "needs|ranks|stdin|arguments|true|slow|every level|as a module"
 COMMENT = re.compile(rf"^# ({KEYS})(?:: (.*))?$", re.MULTILINE)
 
 

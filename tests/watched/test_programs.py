@@ -18,7 +18,11 @@ CHOSEN = [each for each in programs() if each.installed and (TABLE or each.small
 
 def levels(program: Program) -> tuple[str, ...]:
     """All of them, or one, another for each program."""
-    return LEVELS if TABLE else (LEVELS[CHOSEN.index(program) % len(LEVELS)],)
+    return (
+        LEVELS
+        if TABLE or "every level" in program.comments
+        else (LEVELS[CHOSEN.index(program) % len(LEVELS)],)
+    )
 
 
 @pytest.mark.torch
