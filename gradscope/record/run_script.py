@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import re
 import signal
@@ -9,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -84,6 +86,7 @@ class TraceOptions:
     native: bool = True
     check_functions: bool = True
     debugger: Debugger | None = None
+    ends: bool = False  # the process ends with the script
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +133,13 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
     rank, ranks = this_process(), wanted(options.ranks)
     engine.facts(settings.level)  # it refuses a level that it does not have
     with ExitStack() as stack:
-        stack.enter_context(as_before())
+        stack.enter_context(as_before(ends=options.ends))
         if options.module:
             folder, argv = working_directory(), ["-m", *options.arguments]
         else:
             folder = os.path.dirname(os.path.realpath(options.script))  # noqa: PTH120
             argv = [options.script, *options.arguments]
-        main = stack.enter_context(stage(folder, argv, known.lent))
+        main = stack.enter_context(stage(folder, argv, known.lent, ends=options.ends))
         exits = Exits(folder)
         stack.enter_context(exits.noting())
         stack.enter_context(known.staged())
@@ -229,6 +232,9 @@ def _recorded(
         ending = _run(program, main.__dict__, exits, begin)
         signals.finishing = True
         silence()
+        if options.ends and gc.isenabled():
+            gc.disable()  # what the script has left is collected when Python takes it down
+            atexit.register(gc.enable)
         if debugger is not None and debugger.ended() and ending.code == 0:
             ending = Ending(int(ExitCode.STOPPED), "ok; then --stop-on found what it waits for")
         finish(ending)
@@ -275,8 +281,7 @@ def _run(
 ) -> Ending:
     """Run the program to its end, the threads it leaves behind to theirs, and its last wishes."""
     threads = set(threading.enumerate())
-    error = _executed(program, namespace, begin)
-    ending = Ending(0) if error is None else _shown(error)
+    ending = _shown(_executed(program, namespace, begin))
     try:
         with main_thread_has_ended():
             _wait_for_threads(threads)
@@ -308,11 +313,23 @@ def _executed(
             exec(program.code, namespace)  # noqa: S102  running the script is what this is for
     except BaseException as error:  # noqa: BLE001  whatever it is, the script ended with it
         return error
+    finally:
+        if namespace.get("__spec__") is None:
+            _flush()
     return None
 
 
-def _shown(error: BaseException) -> Ending:
+def _flush() -> None:
+    """Write out what a script has printed, as Python does at the end of a file."""
+    for stream in (sys.stderr, sys.stdout):
+        with suppress(BaseException):  # a closed stream, a full disk
+            stream.flush()
+
+
+def _shown(error: BaseException | None) -> Ending:
     """How this exception ends a script; said on the standard error, as Python does."""
+    if error is None:
+        return Ending(0)
     if isinstance(error, Stopped):
         return Ending(int(ExitCode.STOPPED), f"stopped {error.by}")
     if isinstance(error, SystemExit):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import ctypes
 import importlib.util
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, TextIO
+from typing import Any
 
 from gradscope.errors import UsageError
 from gradscope.record.notes.sites import working_directory
@@ -160,36 +160,31 @@ def _found(name: str) -> ModuleSpec | None:
 
 
 @contextmanager
-def stage(folder: str | None, argv: list[str], lent: tuple[str, ...]) -> Iterator[ModuleType]:
-    """A fresh `__main__`, with `sys` as its program expects it; afterwards all is as it was.
+def stage(
+    folder: str | None, argv: list[str], lent: tuple[str, ...], *, ends: bool
+) -> Iterator[ModuleType]:
+    """A fresh `__main__`, with `sys` as its program expects it; afterwards its modules are gone.
 
     `folder` comes first in `sys.path`, unless Python was told to be safe from what lies there.
-    `lent`: how modules begin that the program gets under other names.
+    `lent`: how modules begin that the program gets under other names. `ends`: the process ends
+    with the program. See Note [What Python finds at its end].
     """
-    before = sys.argv, list(sys.path), sys.excepthook, sys.stdin, sys.stdout, sys.stderr
     modules = dict(sys.modules)
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     if sys.version_info < (3, 14):
         main.__annotations__ = {}
-    sys.argv = argv
     if folder is not None and not sys.flags.safe_path:
-        sys.path[: _first_is_ours(before[0])] = [folder]
+        sys.path[: _first_is_ours(sys.argv)] = [folder]
+    sys.argv = argv
     sys.modules["__main__"] = main
     try:
-        with warnings.catch_warnings():
-            yield main
+        yield main
     finally:
-        sys.argv, sys.path[:], sys.excepthook = before[:3]
-        sys.stdin, *streams = before[3:]
-        sys.stdout, sys.stderr = map(_open, streams)
-        _forget_modules(modules, folder, lent)
+        own = {"__main__": sys.modules.get("__main__", main), **_forgotten(modules, folder, lent)}
+        if ends:
+            atexit.register(sys.modules.update, own)
         sys.modules["__main__"] = modules["__main__"]
-
-
-def _open(stream: TextIO | None) -> TextIO:
-    """The stream, or nowhere if the program has closed it."""
-    return Path(os.devnull).open("w") if stream is None or stream.closed else stream
 
 
 def _first_is_ours(argv: list[str]) -> int:
@@ -198,16 +193,21 @@ def _first_is_ours(argv: list[str]) -> int:
     return int(bool(sys.path) and sys.path[0] in {started, working_directory(), ""})
 
 
-def _forget_modules(
+def _forgotten(
     before: Mapping[str, ModuleType], folder: str | None, lent: tuple[str, ...]
-) -> None:
-    """Forget the script's own modules, and those that hold what was called torch for a while."""
-    for name, module in list(sys.modules.items()):
+) -> dict[str, ModuleType]:
+    """The script's own modules, and those that hold what was called torch for a while.
+
+    They are no longer in `sys.modules`.
+    """
+    own = {}
+    for name, module in sys.modules.copy().items():
         if name in before or name == "gradscope" or name.startswith("gradscope."):
             continue
         file = getattr(module, "__file__", None)
         if is_beside(file, folder) or _took_from(module, lent):
-            del sys.modules[name]
+            own[name] = sys.modules.pop(name)
+    return own
 
 
 def _took_from(module: ModuleType, lent: tuple[str, ...]) -> bool:

@@ -1,7 +1,15 @@
-"""A process in which a script has run is afterwards what it was: whatever scripts change in it."""
+"""A process in which a script has run is afterwards what it was: whatever scripts change in it.
+
+# Note [What Python finds at its end]
+Python takes down what a script leaves behind: it empties `__main__` and the other modules, which
+calls `__del__` and ends suspended generators, and it writes out `sys.stdout`. Where the process
+ends with the script, gradscope's closing lines are written in a process as it was before, and the
+first thing done at exit is to put all back as the script left it.
+"""
 
 from __future__ import annotations
 
+import atexit
 import gc
 import logging
 import multiprocessing
@@ -10,57 +18,118 @@ import random
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
-
-@contextmanager
-def as_before() -> Iterator[None]:
-    """Inside, a script may change what it likes."""
-    with _signals(), _surroundings(), _randomness(), _logging():
-        yield
+LAST = ("last_exc", "last_type", "last_value", "last_traceback")
+"""Names in `sys` for the exception that ended a script."""
 
 
 @contextmanager
-def _signals() -> Iterator[None]:
+def as_before(*, ends: bool) -> Iterator[None]:
+    """Inside, a script may change what it likes.
+
+    `ends`: the process ends with the script. See Note [What Python finds at its end].
+    """
+    with warnings.catch_warnings():
+        before = [part() for part in PARTS]
+        if ends:
+            gc.enable()  # while gradscope is at work alone, nothing is collected
+        try:
+            yield
+        finally:
+            if ends:
+                atexit.register(_leave, [part() for part in PARTS])
+            _put_back(before)
+            sys.stdout, sys.stderr = _open(sys.stdout), _open(sys.stderr)
+
+
+def _leave(parts: list[Callable[[], None]]) -> None:
+    """Put all back as the script left it; nothing of ours holds the exception that ended it."""
+    _put_back(parts)
+    traceback = getattr(sys, "last_traceback", None)
+    frame = traceback.tb_frame.f_back if traceback is not None else None
+    while frame is not None:
+        with suppress(RuntimeError):  # it is not over
+            frame.clear()
+        frame = frame.f_back
+
+
+def _put_back(parts: list[Callable[[], None]]) -> None:
+    for part in parts:
+        part()
+
+
+def _open(stream: TextIO | None) -> TextIO:
+    """The stream, or nowhere if the program has closed it."""
+    return Path(os.devnull).open("w") if stream is None or stream.closed else stream
+
+
+# What scripts change: each part is looked at, and returns what puts it back ----------------------
+
+
+def _signals() -> Callable[[], None]:
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+        return lambda: None
     before = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    try:
-        yield
-    finally:
+
+    def put_back() -> None:
         for number, handler in before.items():
             if handler is not None and signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
 
+    return put_back
 
-@contextmanager
-def _surroundings() -> Iterator[None]:
+
+def _system() -> Callable[[], None]:
+    """Attributes of `sys`, and how exceptions and warnings are shown."""
+    names = ("argv", "displayhook", "excepthook", "stderr", "stdin", "stdout", *LAST)
+    before = {name: getattr(sys, name) for name in names if hasattr(sys, name)}
+    lists: list[tuple[list[Any], list[Any]]] = [
+        (each, list(each)) for each in (sys.path, sys.meta_path, sys.path_hooks)
+    ]
+    limit, of_threads = sys.getrecursionlimit(), threading.excepthook
+    filters, show = list(warnings.filters), warnings.showwarning
+
+    def put_back() -> None:
+        for name in LAST:
+            vars(sys).pop(name, None)
+        vars(sys).update(before)
+        for each, contents in lists:
+            each[:] = contents
+        sys.setrecursionlimit(limit)
+        threading.excepthook = of_threads
+        warnings.resetwarnings()
+        warnings.filters[:] = filters  # type: ignore[index]
+        warnings.showwarning = show
+
+    return put_back
+
+
+def _surroundings() -> Callable[[], None]:
     """The folder, the environment, and switches of Python's own modules."""
     folder, environment = _folder(), dict(os.environ)
-    finders, hooks, display = list(sys.meta_path), list(sys.path_hooks), sys.displayhook
-    limit, collecting, thresholds = sys.getrecursionlimit(), gc.isenabled(), gc.get_threshold()
+    collecting, thresholds = gc.isenabled(), gc.get_threshold()
     started: Any = multiprocessing.context._default_context
     method = started._actual_context
-    try:
-        yield
-    finally:
+
+    def put_back() -> None:
         if folder is not None and folder != _folder():
             with suppress(OSError):
                 os.chdir(folder)
         if environment != dict(os.environ):
             os.environ.clear()
             os.environ.update(environment)
-        sys.meta_path[:], sys.path_hooks[:], sys.displayhook = finders, hooks, display
-        sys.setrecursionlimit(limit)
         gc.set_threshold(*thresholds)
         (gc.enable if collecting else gc.disable)()
         started._actual_context = method
+
+    return put_back
 
 
 def _folder() -> Path | None:
@@ -70,28 +139,31 @@ def _folder() -> Path | None:
         return None  # it is gone
 
 
-@contextmanager
-def _randomness() -> Iterator[None]:
+def _randomness() -> Callable[[], None]:
     """Where Python's and NumPy's own generators stand, and how NumPy prints and warns."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  scripts draw from it
     errors, printing = np.geterr(), dict(np.get_printoptions())
     printing.pop("override_repr", None)
-    try:
-        yield
-    finally:
+
+    def put_back() -> None:
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002
         np.seterr(**errors)
         np.set_printoptions(**printing)  # type: ignore[arg-type]
 
+    return put_back
 
-@contextmanager
-def _logging() -> Iterator[None]:
+
+def _logging() -> Callable[[], None]:
     root = logging.getLogger()
     handlers, level, disabled = list(root.handlers), root.level, root.manager.disable
-    try:
-        yield
-    finally:
+
+    def put_back() -> None:
         root.handlers[:] = handlers
         root.setLevel(level)
         logging.disable(disabled)
+
+    return put_back
+
+
+PARTS = (_signals, _system, _surroundings, _randomness, _logging)

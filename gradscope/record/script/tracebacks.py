@@ -46,6 +46,9 @@ def explained_by(explain: Callable[[BaseException], None]) -> Iterator[None]:
 def show(error: BaseException) -> None:
     """Show an exception nobody caught, as Python does, through the script's own excepthook."""
     make_the_scripts(error)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except Exception as another:  # noqa: BLE001  the script's hook may raise anything
@@ -137,4 +140,5 @@ def thread_tracebacks() -> Iterator[None]:
     try:
         yield
     finally:
-        threading.excepthook = before
+        if threading.excepthook is shown:
+            threading.excepthook = before
