@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import logging
 import multiprocessing
 import os
@@ -26,6 +27,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from gradscope.trace.file.background_write import identity_of
+
 LAST = ("last_exc", "last_type", "last_value", "last_traceback")
 """Names in `sys` for the exception that ended a script."""
 
@@ -37,7 +40,7 @@ def as_before(*, ends: bool) -> Iterator[None]:
     `ends`: the process ends with the script. See Note [What Python finds at its end].
     """
     with warnings.catch_warnings():
-        before = [part() for part in PARTS]
+        before, errors = [part() for part in PARTS], _file_of(sys.stderr)
         if ends:
             gc.enable()  # while gradscope is at work alone, nothing is collected
         try:
@@ -46,7 +49,10 @@ def as_before(*, ends: bool) -> Iterator[None]:
             if ends:
                 atexit.register(_leave, [part() for part in PARTS])
             _put_back(before)
-            sys.stdout, sys.stderr = _open(sys.stdout), _open(sys.stderr)
+            if sys.stdout is None or sys.stdout.closed:
+                sys.stdout = _nowhere()
+            if sys.stderr is None or sys.stderr.closed or _file_of(sys.stderr) != errors:
+                sys.stderr = _nowhere()  # its descriptor may be that of a file of the script's
 
 
 def _leave(parts: list[Callable[[], None]]) -> None:
@@ -65,9 +71,16 @@ def _put_back(parts: list[Callable[[], None]]) -> None:
         part()
 
 
-def _open(stream: TextIO | None) -> TextIO:
-    """The stream, or nowhere if the program has closed it."""
-    return Path(os.devnull).open("w") if stream is None or stream.closed else stream
+def _file_of(stream: TextIO | None) -> tuple[int, int] | None:
+    """Which file a stream's descriptor stands for. See Note [Descriptors are everybody's]."""
+    try:
+        return identity_of(stream.fileno()) if stream is not None else None
+    except (OSError, ValueError):  # it has none, or is closed
+        return None
+
+
+def _nowhere() -> TextIO:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
 
 
 # What scripts change: each part is looked at, and returns what puts it back ----------------------

@@ -77,3 +77,22 @@ def test_losses_that_become_nan_do_not_end_in_nothing_found(house: House, engine
         r"^(\d+) errors?, (\d+) warnings?", report_of_values, re.MULTILINE
     )[0]
     assert int(found) == int(errors) + int(warnings)
+
+
+def test_nothing_is_said_into_a_file_of_the_program(house: House) -> None:
+    house.write("""
+import os
+for number in range(3):
+    os.close(number)
+files = [open(f"{number}.txt", "w") for number in range(3)]
+for file in files:
+    file.write(f"of the program, {file.fileno()}")
+raise SystemExit(3)
+""")
+
+    traced = house.gradscope("trace", "script.py")
+
+    assert (traced.code, traced.out, traced.err) == (3, "", "")
+    for number in range(3):
+        assert (house.folder / f"{number}.txt").read_text() == f"of the program, {number}"
+    assert house.recorded().meta["exit_code"] == 3
