@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 from enum import IntEnum
 from types import CodeType, FrameType, FunctionType
@@ -133,11 +134,12 @@ class EmptyTraceError(GradscopeError):
 # A guard keeps faults of ours from the program. A signal handler of the program may raise inside a
 # guard, too, where the signal waited no longer (record/script/handlers.py): the guard lets that
 # through. Python gives a handler the frame that it interrupts, so a traceback with a frame that has
-# the frame before it among its variables has gone through a handler.
+# the frame before it among its variables has gone through a handler. So may another thread
+# (record/script/posted.py), with a class of the program's that nothing in our own frame raises.
 
 
 def is_the_programs(error: BaseException) -> bool:
-    """Whether a signal handler raised this. See Note [What a guard holds]."""
+    """Whether a signal handler or another thread raised this. See Note [What a guard holds]."""
     if type(error) is RecursionError:  # there may be no room to look
         return False
     traceback, before, handlers = error.__traceback__, None, _handlers()
@@ -146,7 +148,22 @@ def is_the_programs(error: BaseException) -> bool:
         if before is not None and (frame.f_code in handlers or _was_given(frame, before)):
             return True
         traceback, before = traceback.tb_next, frame
-    return False
+    of_ours = before is not None and str(before.f_globals.get("__name__")).startswith("gradscope.")
+    return of_ours and type(error).__module__.partition(".")[0] not in _OURS
+
+
+_RAISE_WITHIN = {
+    *sys.stdlib_module_names,
+    "gradscope",
+    "llvmlite",
+    "numba",
+    "numpy",
+    "orjson",
+    "torch",
+}
+
+
+_OURS = {"gradscope", "llvmlite", "numba", "numpy", "orjson", "torch"} | sys.stdlib_module_names
 
 
 def _was_given(frame: FrameType, interrupted: FrameType) -> bool:

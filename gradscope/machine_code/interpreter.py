@@ -8,7 +8,7 @@ import sys
 from gradscope.machine_code.language import External, load
 from gradscope.machine_code.loaded import PROCESS
 
-PYTHON = ctypes.pythonapi
+PYTHON = ctypes.PyDLL(None, handle=ctypes.pythonapi._handle)  # noqa: SLF001 -- where nothing stands in
 
 as_int = External(PYTHON, "PyLong_AsUnsignedLongLongMask", 1)
 from_int = External(PYTHON, "PyLong_FromLongLong", 1)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import _thread
+import ctypes
 import os
 import signal
 import socket
@@ -25,46 +26,15 @@ from types import FrameType
 from typing import Any, ClassVar, Self
 
 from gradscope.errors import leave_no_frame
-from gradscope.record.notes.sites import PACKAGE
-from gradscope.record.script.tracebacks import is_below
+from gradscope.record.script.our_code import LONGEST, in_recorder
+from gradscope.record.script.posted import NAME, posting
 from gradscope.trace.file.background_write import identity_of
-from gradscope.watch.in_place.standing_in import HERE, Replaced
+from gradscope.watch.in_place.standing_in import Replaced
 
-LONGEST, AT_LAST = 0.4, 60.0
-"""Seconds that a signal waits for our own code, or for a long step of the program's, at most; and
-what its handler has raised."""
-
-_RECORDER = tuple(
-    os.path.join(PACKAGE, room, "")  # noqa: PTH118
-    for room in ("machine_code", "record", "trace", "watch")
-)
-
-_PASSES_ON = tuple(
-    os.path.join(PACKAGE, "record", *place)  # noqa: PTH118
-    for place in (("script", ""), ("run_script.py",), ("process", "sudden_ends.py"))
-)
-"""These take no notes: they run the script, and what the script asks of `os` and `signal`."""
-
-_GENERATED = ("gradscope.", "namedtuple_")
-"""Methods of dataclasses and named tuples are of no file, and of these modules."""
+AT_LAST = 60.0
+"""Seconds that waits at most what a handler has raised."""
 
 Handler = Callable[[int, "FrameType | None"], object]
-
-
-def in_recorder(frame: FrameType | None) -> bool:
-    """Whether our own code runs here, or the standard library or NumPy for it."""
-    if HERE.ours:
-        return True
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_PASSES_ON):
-            name = str(frame.f_globals.get("__name__"))
-            if file.startswith(_RECORDER) or (file == "<string>" and name.startswith(_GENERATED)):
-                return True
-            if not is_below(frame.f_code):
-                return False
-        frame = frame.f_back
-    return False
 
 
 _CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
@@ -227,8 +197,11 @@ class Handlers:
         self._ours: dict[int, Instead] = {}  # what gradscope handles itself
 
     def watch(self) -> None:
-        """From now on; nothing happens in a thread that may not set handlers."""
-        if not _may_set() or self._replaced.there:
+        """From now on; of signals only in the thread that may set handlers."""
+        if self._replaced.there:
+            return
+        self._replaced.put(ctypes.pythonapi, NAME, posting())
+        if not _may_set():
             return
         for number in _signal.valid_signals():
             handler = own_get(number)

@@ -14,15 +14,8 @@ from types import FrameType
 from typing import Any, ClassVar
 
 from gradscope.errors import ExitCode
-from gradscope.record.script.handlers import (
-    LONGEST,
-    Arrivals,
-    Handler,
-    Instead,
-    in_recorder,
-    own_get,
-    own_set,
-)
+from gradscope.record.script.handlers import Arrivals, Handler, Instead, own_get, own_set
+from gradscope.record.script.our_code import LONGEST, in_recorder
 from gradscope.record.script.tracebacks import is_below
 from gradscope.record.source import InScripts
 

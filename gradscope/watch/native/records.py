@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,13 @@ def stays(thing: Any) -> Any:
     return thing
 
 
-_state: NDArray[np.int64] = stays(np.zeros(9, np.int64))
+_state: NDArray[np.int64] = stays(np.zeros(10, np.int64))
 stays(ends.keep())
 LOCK = Address(_state.ctypes.data, "records")
-UNUSED, MORE, ERROR, RAISES, EXCEPTION, FAILED = (LOCK + 8 * place for place in (1, 2, 3, 6, 7, 8))
-_state[7] = id(Exception)
+(UNUSED, MORE, ERROR, RAISES, NO_ROOM, FAILED, MAIN) = (
+    LOCK + 8 * place for place in (1, 2, 3, 6, 7, 8, 9)
+)
+_state[7] = id(stays((RecursionError, MemoryError)))
 
 ensured = External(PYTHON, "PyGILState_Ensure", 0, half=True)
 released = External(PYTHON, "PyGILState_Release", 1, nothing=True)
@@ -59,6 +62,8 @@ restore = External(PYTHON, "PyErr_Restore", 3, nothing=True)
 is_raised = External(PYTHON, "PyErr_ExceptionMatches", 1, half=True)
 clear = External(PYTHON, "PyErr_Clear", 0, nothing=True)
 pending = External(PYTHON, "Py_AddPendingCall", 2, half=True)
+post = External(PYTHON, "PyThreadState_SetAsyncExc", 2, half=True)
+this_thread = External(PYTHON, "PyThread_get_thread_ident", 0)
 is_there = External(PYTHON, "Py_IsInitialized", 0, half=True)
 new_dict = External(PYTHON, "PyDict_New", 0)
 items = External(PYTHON, "PyDict_Size", 1)
@@ -68,7 +73,7 @@ others_first = External(PROCESS, "sched_yield", 0, half=True)
 def answered(function: int) -> int:
     """The number that a function of Python's says; 0: it raised.
 
-    What is no fault of ours (Ctrl-C) goes on in the program.
+    What is no want of room (Ctrl-C, what another thread has raised in this) goes on in the program.
     """
     gil = ensured()
     answer = call_nothing(function)
@@ -76,12 +81,18 @@ def answered(function: int) -> int:
     if answer != 0:
         number = as_int(answer)
         drop(answer)
-    elif is_raised(load(EXCEPTION)) or load(ERROR) != 0:
+    elif is_raised(load(NO_ROOM)) or load(ERROR) != 0:
         clear()
         increase(FAILED, 1)
     else:
         fetch(ERROR, ERROR + 8, ERROR + 16)
-        pending(load(RAISES), 0)
+        if this_thread() == load(MAIN):
+            pending(load(RAISES), 0)
+        else:
+            post(this_thread(), load(ERROR))
+            restore(load(ERROR), load(ERROR + 8), load(ERROR + 16))
+            store(ERROR, 0)
+            clear()
     released(gil)
     return number
 
@@ -171,6 +182,7 @@ class Records:
         self._all: list[NDArray[np.int64]] = []
         self._more = self.more  # the state has its address
         _state[2], _state[6] = id(stays(self._more)), raises
+        _state[9] = threading.main_thread().ident or 0
 
     def more(self) -> int:
         """The address of one, that says which others are there besides."""

@@ -20,6 +20,7 @@ from gradscope.record.script import signals
 from gradscope.record.script.handlers import Handlers, Instead, Waits, own_get, own_set
 from gradscope.record.source import InScripts
 from gradscope.watch.listener import Faults
+from tests.record.running import House
 
 
 class TimeOutError(OSError):
@@ -192,3 +193,46 @@ def test_the_recorder_keeps_a_signal_waiting_for_half_a_second_at_most() -> None
 
 def _nothing(*_: object) -> Any:
     return None
+
+
+POSTED = """
+import ctypes, threading, time, torch
+
+class Late(Exception):
+    pass
+
+def post(thread):
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Late))
+
+def work():
+    model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(6)])
+    arrived = 0
+    for number in range(25):
+        posts = threading.Timer(0.002 + 0.0007 * (number % 13), post, (threading.get_ident(),))
+        end = time.monotonic() + 10
+        try:
+            posts.start()
+            while time.monotonic() < end:
+                model(torch.ones(2, 4)).sum().backward()
+        except Late:
+            arrived += 1
+        posts.join()
+    print(arrived, hasattr(ctypes.pythonapi.PyThreadState_SetAsyncExc, "argtypes"))
+
+work()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("level", ["graph", "engine", "full"])
+def test_what_one_thread_raises_in_another_arrives(level: str, house: House) -> None:
+    house.write(POSTED)
+
+    ran = house.trace("--level", level, "script.py")
+
+    assert (ran.code, ran.out) == (0, "25 True\n25 True\n")
+    assert not [text for text in house.recorded().meta.get("unseen", ()) if "fault" in text]
+    assert house.violations() == []

@@ -1,0 +1,43 @@
+"""Whether a thread runs gradscope's own code, in the midst of which nothing is to be raised."""
+
+from __future__ import annotations
+
+import os
+from types import FrameType
+
+from gradscope.record.notes.sites import PACKAGE
+from gradscope.record.script.tracebacks import is_below
+from gradscope.watch.in_place.standing_in import HERE
+
+LONGEST = 0.4
+"""Seconds that something waits for our own code, or for a long step of the program's, at most."""
+
+_RECORDER = tuple(
+    os.path.join(PACKAGE, room, "")  # noqa: PTH118
+    for room in ("machine_code", "record", "trace", "watch")
+)
+
+_PASSES_ON = tuple(
+    os.path.join(PACKAGE, "record", *place)  # noqa: PTH118
+    for place in (("script", ""), ("run_script.py",), ("process", "sudden_ends.py"))
+)
+"""These take no notes: they run the script, and what the script asks of `os` and `signal`."""
+
+_GENERATED = ("gradscope.", "namedtuple_")
+"""Methods of dataclasses and named tuples are of no file, and of these modules."""
+
+
+def in_recorder(frame: FrameType | None) -> bool:
+    """Whether our own code runs here, or the standard library or NumPy for it."""
+    if HERE.ours:
+        return True
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PASSES_ON):
+            name = str(frame.f_globals.get("__name__"))
+            if file.startswith(_RECORDER) or (file == "<string>" and name.startswith(_GENERATED)):
+                return True
+            if not is_below(frame.f_code):
+                return False
+        frame = frame.f_back
+    return False
