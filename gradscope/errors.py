@@ -57,6 +57,13 @@ class UsageError(GradscopeError):
     slug = "usage"
 
 
+class NotRunnableError(UsageError):
+    """A script or module that `python` does not run either; it ends with 1, too."""
+
+    slug = "not-runnable"
+    exit_code = ExitCode.FOUND
+
+
 class UnreadableTraceError(GradscopeError):
     """A file that is no trace, or is damaged beyond its first whole line."""
 

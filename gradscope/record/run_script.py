@@ -30,7 +30,7 @@ from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits
 from gradscope.record.script.handlers import silence
 from gradscope.record.script.main_thread import main_thread_has_ended
-from gradscope.record.script.program import Program, from_module, from_script, stage
+from gradscope.record.script.program import Program, folder_of, from_module, from_script, stage
 from gradscope.record.script.recursion import TRIED, as_deep_as_alone, room
 from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, Stopped, handled
@@ -137,8 +137,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         if options.module:
             folder, argv = working_directory(), ["-m", *options.arguments]
         else:
-            folder = os.path.dirname(os.path.realpath(options.script))  # noqa: PTH120
-            argv = [options.script, *options.arguments]
+            folder, argv = folder_of(options.script), [options.script, *options.arguments]
         main = stack.enter_context(stage(folder, argv, known.lent, ends=options.ends))
         exits = Exits(folder)
         stack.enter_context(exits.noting())

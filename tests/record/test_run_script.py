@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import re
 import signal
 import stat
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
+from zipfile import ZipFile
 
 import pytest
 
@@ -78,6 +80,11 @@ if not child:
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 with multiprocessing.get_context("fork").Pool(2) as pool:
     print(pool.map(double, [1, 2, 3]))
+"""
+
+LOOKS_AROUND = """
+import helper, sys
+print(sorted(globals()), __file__, __spec__.name, repr(__package__), sys.argv, sys.path[0])
 """
 
 ENDS = {
@@ -206,6 +213,25 @@ def test_a_module_is_run_as_by_python(house: House) -> None:
         assert house.trace("-m", name, "-x") == house.python("-m", name, "-x")
 
 
+@pytest.mark.parametrize("name", ["app", "./app/", "app.zip", "compiled.pyc", "broken.pyc"])
+@pytest.mark.parametrize("safe", ["", "1"])
+def test_what_is_no_text_is_run_as_by_python(house: House, name: str, safe: str) -> None:
+    house.write("print('found')", "app/helper.py")
+    house.write(LOOKS_AROUND, "app/__main__.py")
+    with ZipFile(house.folder / "app.zip", "w") as archive:
+        for each in ("helper.py", "__main__.py"):
+            archive.write(house.folder / "app" / each, each)
+    py_compile.compile(str(house.write("print(__loader__.path)")), house.folder / "compiled.pyc")
+    house.write("no magic", "broken.pyc")
+
+    alone, traced = (
+        run(name, "-x", env={"PYTHONSAFEPATH": safe}) for run in (house.python, house.trace)
+    )
+
+    assert traced == alone
+    assert alone.code == (name == "broken.pyc")
+
+
 def test_a_script_is_found_through_a_link_and_from_elsewhere(house: House) -> None:
     house.write(NEIGHBOUR, "deep/neighbour.py")
     house.write("import neighbour; print(neighbour.VALUE, __file__)", "deep/script.py")
@@ -301,7 +327,7 @@ def test_the_last_line_comes_after_all_the_script_said(house: House) -> None:
 
 
 class Refused(Protocol):
-    def __call__(self, *arguments: str) -> str: ...
+    def __call__(self, *arguments: str, code: int = 2) -> str: ...
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -316,12 +342,12 @@ def refused(
     """The one line with which `gradscope trace` refuses before anything has run."""
     monkeypatch.chdir(house.folder)
 
-    def told(*arguments: str) -> str:
+    def told(*arguments: str, code: int = 2) -> str:
         before = files_in(house.folder)
         with pytest.raises(SystemExit) as left:
             cli.main(["trace", *arguments])
         captured = capsys.readouterr()
-        assert (left.value.code, captured.out, captured.err.count("\n")) == (2, "", 1)
+        assert (left.value.code, captured.out, captured.err.count("\n")) == (code, "", 1)
         assert files_in(house.folder) == before
         return captured.err.removeprefix("gradscope: error: ").rstrip("\n")
 
@@ -336,14 +362,11 @@ def test_a_script_that_is_not_there(house: House, refused: Refused) -> None:
     )
 
 
-def test_a_directory(house: House, refused: Refused) -> None:
-    house.write("", "package/__main__.py")
+def test_a_directory_without_a_program(house: House, refused: Refused) -> None:
     (house.folder / "folder").mkdir()
 
-    assert refused("folder") == "'folder' is a directory, not a script"
-    assert refused("package") == (
-        "'package' is a directory, not a script; did you mean 'package/__main__.py'?"
-    )
+    assert refused("folder", code=1) == "'folder' has no __main__.py in it, so it cannot be run"
+    assert house.python("folder").code == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -353,22 +376,25 @@ def test_a_script_nobody_may_read(house: House, refused: Refused) -> None:
     assert refused("script.py") == "cannot read the script 'script.py': Permission denied"
 
 
-def test_a_module_that_is_not_there(house: House, refused: Refused) -> None:
-    house.write("print('never')")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nowhere", "there is no module named 'nowhere'"),
+        ("nowhere.at.all", "there is no module named 'nowhere.at.all'"),
+        (".script", "-m takes no relative name: '.script'"),
+        ("script.py", "-m takes the name of a module: gradscope trace -m script"),
+        ("sys", "the module 'sys' is not written in Python, so it cannot be run"),
+        ("package", "'package' is a package without a __main__, so it cannot be run"),
+    ],
+)
+def test_a_module_that_python_does_not_run(
+    house: House, refused: Refused, name: str, why: str
+) -> None:
+    house.write("", "script.py")
     house.write("", "package/__init__.py")
 
-    assert refused("-m", "nowhere") == "there is no module named 'nowhere'"
-    assert refused("-m", "nowhere.at.all") == "there is no module named 'nowhere.at.all'"
-    assert refused("-m", ".script") == "-m takes no relative name: '.script'"
-    assert refused("-m", "script.py") == (
-        "-m takes the name of a module: gradscope trace -m script"
-    )
-    assert refused("-m", "sys") == (
-        "the module 'sys' is not written in Python, so it cannot be run"
-    )
-    assert refused("-m", "package") == (
-        "'package' is a package without a __main__, so it cannot be run"
-    )
+    assert refused("-m", name, code=1) == why
+    assert house.python("-m", name).code == 1
 
 
 def test_a_module_whose_package_raises(house: House) -> None:

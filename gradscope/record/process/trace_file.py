@@ -27,7 +27,7 @@ def trace_file(
     path = Path(os.path.abspath(output))  # noqa: PTH100
     shown = quoted_path(output)
     try:
-        if source is not None and path.exists() and path.samefile(source):
+        if source and path.exists() and os.path.exists(source) and path.samefile(source):  # noqa: PTH110
             raise UsageError(f"{shown} is the script itself; name the trace otherwise, with -o")
         if path.is_file() and not is_trace(path):
             raise UsageError(

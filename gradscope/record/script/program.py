@@ -7,16 +7,17 @@ import builtins
 import ctypes
 import importlib.util
 import os
+import pkgutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from gradscope.errors import UsageError
+from gradscope.errors import NotRunnableError, UsageError
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.script.exits import is_beside
 from gradscope.trace.text import quoted, quoted_path
@@ -34,13 +35,29 @@ class Program:
     attributes: Mapping[str, Any]  # of the module `__main__`
 
 
+def folder_of(script: str) -> str:
+    """The folder or archive that is run, or the folder that a script is in."""
+    place = _place(script)
+    if _importer(place) is not None:
+        return place
+    return os.path.dirname(os.path.realpath(script))  # noqa: PTH120
+
+
 def from_script(script: str) -> Program:
-    """The program in a file. Raises SyntaxError for what is no Python."""
-    path = Path(script)
-    place = os.path.join(working_directory(), script)  # noqa: PTH118  Path would make it shorter
-    loader = SourceFileLoader("__main__", place)
+    """The program in a file, a folder or an archive. Raises SyntaxError for what is no Python."""
+    place = _place(script)
+    importer = _importer(place)
+    if importer is not None:
+        return _from_folder(script, place, importer)
+    source = _source(Path(script))
+    loader: Any = SourceFileLoader("__main__", place)
+    if place.endswith(".pyc") or source.startswith(importlib.util.MAGIC_NUMBER):
+        loader = SourcelessFileLoader("__main__", place)
+        code = _unpacked(loader, source)
+    else:
+        code = _compiled(source, place)
     attributes = {"__file__": place, "__cached__": None, "__loader__": loader}
-    return Program(_compiled(_source(path), place), script, attributes)
+    return Program(code, script, attributes)
 
 
 def from_module(name: str) -> Program:
@@ -49,15 +66,48 @@ def from_module(name: str) -> Program:
     loader: Any = spec.loader
     code = loader.get_code(spec.name) if hasattr(loader, "get_code") else None
     if code is None:
-        raise UsageError(f"the module {quoted(name)} is not written in Python, so it cannot be run")
-    attributes = {
+        raise NotRunnableError(
+            f"the module {quoted(name)} is not written in Python, so it cannot be run"
+        )
+    return Program(code, spec.origin or name, _attributes(spec))
+
+
+def _attributes(spec: ModuleSpec) -> dict[str, Any]:
+    return {
         "__file__": spec.origin,
         "__cached__": spec.cached,
-        "__loader__": loader,
+        "__loader__": spec.loader,
         "__package__": spec.parent,
         "__spec__": spec,
     }
-    return Program(code, spec.origin or name, attributes)
+
+
+# A folder or an archive ----------------------------------------------------------------------
+
+
+def _place(script: str) -> str:
+    """The whole path; not made shorter, as `Path` would."""
+    return working_directory() if script == "." else os.path.join(working_directory(), script)  # noqa: PTH118
+
+
+def _importer(place: str) -> Any:
+    """What imports from a folder or a zip archive; None: it is neither."""
+    try:
+        return pkgutil.get_importer(place)
+    except ValueError:  # a path with a NUL in it
+        return None
+
+
+def _from_folder(script: str, place: str, importer: Any) -> Program:
+    spec = importer.find_spec("__main__")
+    code = spec.loader.get_code("__main__") if spec is not None else None
+    if code is None:
+        raise NotRunnableError(
+            f"{quoted_path(Path(script))} has no __main__.py in it, so it cannot be run"
+        )
+    if sys.path[:1] != [place]:  # Python is told to be safe, but this is what it runs
+        sys.path.insert(0, place)
+    return Program(code, script, _attributes(spec))
 
 
 # A script ------------------------------------------------------------------------------------
@@ -66,10 +116,6 @@ def from_module(name: str) -> Program:
 def _source(path: Path) -> bytes:
     shown = quoted_path(path)
     try:
-        if path.is_dir():
-            inside = path / "__main__.py"
-            hint = f"; did you mean {quoted_path(inside)}?" if inside.exists() else ""
-            raise UsageError(f"{shown} is a directory, not a script{hint}")
         return path.read_bytes()
     except FileNotFoundError:
         hint = _is_module(str(path))
@@ -94,6 +140,15 @@ def _compiled(source: bytes, place: str) -> CodeType:
         return compile(source, place, "exec", dont_inherit=True)
     except ValueError as error:  # a NUL byte, which later Pythons call a SyntaxError
         raise SyntaxError(str(error)) from None
+
+
+def _unpacked(loader: SourcelessFileLoader, source: bytes) -> CodeType:
+    """The program in a file that is compiled already."""
+    if not source.startswith(importlib.util.MAGIC_NUMBER):
+        raise RuntimeError("Bad magic number in .pyc file")
+    code = loader.get_code("__main__")
+    assert code is not None
+    return code
 
 
 def _is_text(source: bytes) -> bool:
@@ -127,17 +182,19 @@ def _refuse(place: str) -> None:
 def _spec(name: str) -> ModuleSpec:
     if name.endswith(".py"):
         module = name.removesuffix(".py")
-        raise UsageError(f"-m takes the name of a module: gradscope trace -m {module}")
+        raise NotRunnableError(f"-m takes the name of a module: gradscope trace -m {module}")
     if name.startswith("."):
-        raise UsageError(f"-m takes no relative name: {quoted(name)}")
+        raise NotRunnableError(f"-m takes no relative name: {quoted(name)}")
     spec = _found(name)
     if spec is None:
-        raise UsageError(f"there is no module named {quoted(name)}")
+        raise NotRunnableError(f"there is no module named {quoted(name)}")
     if spec.submodule_search_locations is None:
         return spec
     inside = _found(f"{name}.__main__")
     if inside is None:
-        raise UsageError(f"{quoted(name)} is a package without a __main__, so it cannot be run")
+        raise NotRunnableError(
+            f"{quoted(name)} is a package without a __main__, so it cannot be run"
+        )
     return inside
 
 
