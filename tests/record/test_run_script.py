@@ -19,10 +19,12 @@ from tests.record.running import GRADSCOPE, House, Ran
 
 LIVES = """# -*- coding: latin-1 -*-
 '''what I am'''
-import __main__, ascii_neighbour, asyncio, inspect, io, neighbour, os, pickle, sys, warnings
+import __main__, ascii_neighbour, asyncio, gc, inspect, io, neighbour, os, pickle, sys
+import threading, warnings
 print("what it knows", sorted(globals()), __name__, __file__, __cached__, __doc__)
 print(bool(__spec__), __package__, type(__builtins__), sys.path[0], sys.path.count(sys.path[0]))
 print("arguments", sys.argv)
+print("nobody's hook", threading.excepthook is threading.__excepthook__, gc.get_freeze_count())
 print("reads", input(), sys.stdin.read())
 print("encodings", ascii("caf\xe9"), ascii_neighbour.WORD)
 print("imports", neighbour.__name__, neighbour.VALUE)

@@ -28,6 +28,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from gradscope.trace.file.background_write import identity_of
+from gradscope.watch.in_place.standing_in import Replaced
 
 LAST = ("last_exc", "last_type", "last_value", "last_traceback")
 """Names in `sys` for the exception that ended a script."""
@@ -41,11 +42,15 @@ def as_before(*, ends: bool) -> Iterator[None]:
     """
     with warnings.catch_warnings():
         before, errors = [part() for part in PARTS], _file_of(sys.stderr)
+        replaced = Replaced()
         if ends:
             gc.enable()  # while gradscope is at work alone, nothing is collected
+            frozen, count = gc.get_freeze_count(), gc.get_freeze_count
+            replaced.put(gc, "get_freeze_count", lambda: max(count() - frozen, 0))
         try:
             yield
         finally:
+            replaced.take_back()
             if ends:
                 atexit.register(_leave, [part() for part in PARTS])
             _put_back(before)

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from gradscope.record.notes.sites import PACKAGE, is_ours
+from gradscope.watch.in_place.standing_in import Replaced, stand_in
 
 PACKAGES = Path(np.__file__).parents[1]
 FOUNDATIONS = (
@@ -136,9 +137,11 @@ def thread_tracebacks() -> Iterator[None]:
             args = threading.ExceptHookArgs((type(error), error, error.__traceback__, args.thread))
         before(args)
 
-    threading.excepthook = shown
+    replaced, ours = Replaced(), stand_in(threading, before, shown)
+    replaced.put_as_it_is(threading, "excepthook", ours)
+    if before is threading.__excepthook__:  # scripts ask whether it is that
+        replaced.put_as_it_is(threading, "__excepthook__", ours)
     try:
         yield
     finally:
-        if threading.excepthook is shown:
-            threading.excepthook = before
+        replaced.take_back()
