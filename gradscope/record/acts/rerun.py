@@ -79,8 +79,8 @@ def _compared(torch: Any, function: Any, call: Call) -> list[dict[str, Any]]:
         return [_not_checked("an object that it was given is there no more")]
     with torch.enable_grad():
         for value, needs in zip(call.given, call.needs, strict=True):
-            tensor = value.tensor(torch) if isinstance(value, KeptArray) else value
-            tensor = tensor() if isinstance(tensor, ref) else tensor
+            held: Any = value() if isinstance(value, ref) else value
+            tensor = held.tensor(torch) if isinstance(held, KeptArray) else held
             if needs:
                 leaves.append(tensor.requires_grad_())
                 tensor = tensor * 1  # it may be written to
