@@ -34,6 +34,7 @@ from gradscope.record.script.program import Program, folder_of, from_module, fro
 from gradscope.record.script.recursion import TRIED, as_deep_as_alone, room
 from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, Stopped, handled
+from gradscope.record.script.unimported import unimported
 from gradscope.record.stops.ending import raised_at_next_line, spare_signal, tell_main_thread
 from gradscope.record.stops.places import Places
 from gradscope.trace.shortcomings import ran_elsewhere
@@ -309,7 +310,8 @@ def _executed(
         exec(TRIED, scope)  # noqa: S102
         with as_deep_as_alone(scope["found"]):
             begin()
-            exec(program.code, namespace)  # noqa: S102  running the script is what this is for
+            with unimported():
+                exec(program.code, namespace)  # noqa: S102  running the script is what this is for
     except BaseException as error:  # noqa: BLE001  whatever it is, the script ended with it
         return error
     finally:
