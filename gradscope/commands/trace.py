@@ -115,9 +115,6 @@ def trace(
     """Run a script and record its trace."""
     from gradscope.record.run_script import TraceOptions
 
-    ends = not gc.isenabled()  # the process is ours, and ends with the script
-    if ends:
-        gc.freeze()  # what is there before the script need not be looked through again and again
     name, *arguments = script
     say = _unsaid if quiet else _say
     waited, level = _waited(stop_on, level, say)
@@ -138,7 +135,7 @@ def trace(
         native=native,
         check_functions=check_functions,
         debugger=live,
-        ends=ends,
+        ends=not gc.isenabled(),  # the process is ours
     )
     outcome = _outcome(options, say)
     if live is not None:
@@ -149,7 +146,7 @@ def trace(
         _say(outcome.trouble)
     if outcome.trace is not None and not quiet:
         _say_of(outcome.trace, output.with_name(outcome.trace.name), outcome.elsewhere)
-    if ends:
+    if options.ends:
         gc.enable()  # what the script has left is not to be frozen
     raise typer.Exit(ExitCode.INTERRUPTED if outcome.interrupted else outcome.code)
 

@@ -29,6 +29,7 @@ from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits
 from gradscope.record.script.handlers import silence
+from gradscope.record.script.lowest_frame import ending_above
 from gradscope.record.script.main_thread import main_thread_has_ended
 from gradscope.record.script.program import Program, folder_of, from_module, from_script, stage
 from gradscope.record.script.recursion import TRIED, as_deep_as_alone, room
@@ -145,6 +146,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         stack.enter_context(known.staged())
         stack.enter_context(tracebacks.explained_by(known.explain))
         stack.enter_context(tracebacks.thread_tracebacks())
+        stack.enter_context(ending_above([_executed, Exits.fulfil, tracebacks.show]))
         program = _program(options)
         if not isinstance(program, Program):
             return Outcome(_shown(program).code)
