@@ -242,10 +242,10 @@ class Graphs:
         if number is None:
             number = constants[key] = self.next_number()
             self._tensors.describe(number, tensor, NONE)
-            if self._values.on and nr is None:
+            if self._values.on and nr is None and value.made_by is None:
                 at = max(node.made.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
-        if nr is None:  # what a node keeps and no node made was an operand
+        if nr is None and value.made_by is None:  # what no node made was an operand
             self._kept.append(np.array([[node.made.number], [NONE], [number]], np.int64))
         return number
 

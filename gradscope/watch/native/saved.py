@@ -35,6 +35,7 @@ from gradscope.watch.native.words import (
     LEAVES,
     LOW_HALF,
     NO_TENSOR,
+    OF_UNMET,
     PACKED,
     PART_OF_DTYPE,
     PART_OF_NEEDS,
@@ -175,7 +176,7 @@ def settle(graph: int) -> int:
         if load(row + 16) == LATER:
             made = load(row + 24)
             store(row + 16, PLAIN_VALUE)
-            store(row + 24, NO_TENSOR)
+            store(row + 24, OF_UNMET)
             if looked_at(made):
                 store(row + 24, source_of(made, load(row + 104)))
         row += SAVED_ROW

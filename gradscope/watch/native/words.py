@@ -53,7 +53,7 @@ the walk has not looked at yet; a walk leaves none behind.
 
 NODE_ROW, EDGE_ROW = 8 * len(NODE_COLUMNS), 8 * len(EDGE_COLUMNS)
 SAVED_ROW, FORM_ROW = 8 * len(SAVED_COLUMNS), 8 * (2 + 2 * INLINE)  # dtype, dims, sizes, strides
-NO_TENSOR = -1
+NO_TENSOR, OF_UNMET = -1, -3  # no node made it; one did that no walk has met
 
 IS_LEAF, HAS_SAVED, IS_CUSTOM, HAS_ARGUMENTS, KIND = 1, 2, 4, 8, 16
 """What a kind says of a node; and KIND times the number of its name. Above it, in the upper half:

@@ -128,6 +128,21 @@ def test_of_random_programs(program: Program) -> None:
     assert differing(lambda: outcome(torch, program), "engine") == []
 
 
+def test_what_a_node_made_that_no_walk_meets_is_no_leaf() -> None:
+    """PyTorch clones what is multiplied with itself in place: the product is written there."""
+    import torch
+
+    def program() -> None:
+        y = torch.ones(3, requires_grad=True) * 2
+        y.mul_(y)
+        y.sum().backward()
+
+    assert differing(program, "engine") == []
+    trace = recorded(program, native=True, level="engine")
+    kept = {row.tensor for row in trace.rows(Saved)}
+    assert [row.requires_grad for row in trace.rows(Tensor) if row.id in kept] == [True, True]
+
+
 def models(torch: Any) -> dict[str, Callable[[], Any]]:
     """Nodes with many inputs and edges, of all kinds of numbers and shapes; hooks, kept graphs."""
     nn = torch.nn

@@ -18,13 +18,14 @@ from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.saved_layout import saved_layout
-from gradscope.watch.native.words import FORM_ROW, PACKED, PLAIN_VALUE, SAVED_COLUMNS
+from gradscope.watch.native.words import FORM_ROW, OF_UNMET, PACKED, PLAIN_VALUE, SAVED_COLUMNS
 
 if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.native.graph import NativeGraph
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 class Saved:
@@ -81,7 +82,9 @@ class Saved:
             place = each["data"][constant] + each["offset"][constant] * forms.width[its]
             place[forms.bytes[its] == 0] = 0
             keys = np.stack([each["walk"][constant], place, its], 1)
-            tensor[constant] = self._constants(keys, storage[constant], version[constant])
+            made = tensor[constant] == OF_UNMET
+            more = storage[constant], version[constant], made
+            tensor[constant] = self._constants(keys, *more)
         whole = np.zeros(len(tensor), np.int64)
         whole[~packed] = forms.whole[form[~packed]]
         operands = each["operand"] != 0
@@ -118,10 +121,10 @@ class Saved:
             steps = self._forms.strides.take(form[places])
             self._tensors.completed(Completed(tensor[places], steps, *columns))
 
-    def _constants(self, keys: Ints, storage: Ints, version: Ints) -> Ints:
+    def _constants(self, keys: Ints, storage: Ints, version: Ints, made: Bools) -> Ints:
         """The numbers of tensors without history: the same in a walk for the same memory.
 
-        Keys: walk, address, form.
+        Keys: walk, address, form. Made: by a node that no walk has met.
         """
         first, which = _first_of_each(keys)
         keys = keys[first]
@@ -135,8 +138,8 @@ class Saved:
             "id": number[new], "shape": forms.shape.take(form),
             "strides": forms.strides.take(form), "dtype": forms.text[form],
             "device": nothing + self._device, "storage": storage[first][new],
-            "bytes": forms.bytes[form], "version": version[first][new], "leaf": nothing == 0,
-            "requires_grad": nothing != 0, "op": nothing + NONE,
+            "bytes": forms.bytes[form], "version": version[first][new], "leaf": ~made[first][new],
+            "requires_grad": made[first][new], "op": nothing + NONE,
         })  # fmt: skip
         return number[which]
 
