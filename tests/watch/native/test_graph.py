@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -133,9 +134,11 @@ def test_what_a_node_made_that_no_walk_meets_is_no_leaf() -> None:
     import torch
 
     def program() -> None:
-        y = torch.ones(3, requires_grad=True) * 2
+        x = torch.ones(3, requires_grad=True)
+        y = x + x
         y.mul_(y)
-        y.sum().backward()
+        with suppress(RuntimeError):  # it is saved as the other factor, too, and written to
+            y.sum().backward()
 
     assert differing(program, "engine") == []
     trace = recorded(program, native=True, level="engine")
