@@ -27,7 +27,7 @@ from gradscope.record.process.ranks import this_process, wanted
 from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
-from gradscope.record.script.exits import Exits
+from gradscope.record.script.exits import Exits, say_why
 from gradscope.record.script.handlers import silence
 from gradscope.record.script.lowest_frame import ending_above
 from gradscope.record.script.main_thread import main_thread_has_ended
@@ -354,8 +354,7 @@ def _exited(code: object) -> Ending:
         return Ending(0)
     if isinstance(code, int):
         return Ending(int(code), f"exit code {int(code)}")
-    sys.stderr.write(f"{code}\n")
-    return Ending(1, f"exit code 1: {code}")
+    return Ending(1, f"exit code 1: {say_why(code)}")
 
 
 def _wait_for_threads(before: Collection[threading.Thread]) -> None:

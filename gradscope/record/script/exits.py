@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -76,6 +76,23 @@ class Exits:
             except BaseException as error:  # noqa: BLE001  whatever the script raises
                 make_the_scripts(error)
                 say_ignored(func, error)
+
+
+def say_why(code: object) -> str:
+    """Write what `sys.exit` was given to the standard error, as Python does; its text."""
+    text, stream = "", sys.stderr
+    with suppress(BaseException):  # whatever its `__str__` raises, or the script's stream
+        text = str(code)
+        if stream is None:
+            os.write(2, text.encode(errors="backslashreplace"))
+        else:
+            stream.write(text)
+    try:
+        stream.write("\n")
+    except BaseException:  # noqa: BLE001  as above
+        with suppress(OSError):
+            os.write(2, b"\n")
+    return text
 
 
 def say_ignored(func: Any, error: BaseException) -> None:
