@@ -20,7 +20,7 @@ import torch
 from torch.autograd.variable import Variable
 
 from gradscope.errors import calls, from_the_line_of, is_the_programs, leave_no_frame
-from gradscope.watch.in_place.calls_within import compiler_aside
+from gradscope.watch.in_place.compilers import compiler_aside
 from gradscope.watch.in_place.engine_caller import engine_caller
 from gradscope.watch.in_place.standing_in import passed_over
 from gradscope.watch.listener import Backward

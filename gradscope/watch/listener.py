@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.errors import GradscopeError, is_the_programs
+from gradscope.watch.in_place.compilers import compiler_aside, uncompiled
 from gradscope.watch.in_place.standing_in import HERE
 
 if TYPE_CHECKING:
@@ -324,6 +325,7 @@ class Faults:
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
+        self._aside = compiler_aside()
         self.without_room = 0  # notes that were not made near the program's limit on recursion
 
     def noted(self, where: str, error: BaseException) -> None:
@@ -332,6 +334,11 @@ class Faults:
             return
         text = f"{where}: {type(error).__name__}: {error}"
         self.texts[text] = self.texts.get(text, 0) + 1
+
+    def meet_compilers(self) -> None:
+        """PyTorch is imported: its compiler of frames is to leave ours alone."""
+        self._aside = compiler_aside()
+        uncompiled(Faults.guarded)
 
     def handing_on(self, function: Callable[..., object], *given: Any) -> None:
         """The same of what hands notes to the writer; that it cannot write is no fault of ours."""
@@ -349,6 +356,7 @@ class Faults:
     ) -> Result | None:
         """What the function returns; None, and a fault noted, if it raises."""
         before, HERE.ours = HERE.ours, True
+        compiler = self._aside(None)
         try:
             return function(*given, **more)
         except Exception as error:
@@ -357,4 +365,5 @@ class Faults:
             self.noted(where, error)
             return None
         finally:
+            self._aside(compiler)
             HERE.ours = before

@@ -17,7 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from gradscope.errors import is_the_programs, leave_no_frame
 from gradscope.watch.in_place.by_identity import is_a
-from gradscope.watch.in_place.calls_within import compiler_aside
+from gradscope.watch.in_place.compilers import compiler_aside
 from gradscope.watch.in_place.module_call import module_call
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.unseen import stands_for

@@ -44,6 +44,7 @@ class Watcher:
         self, listener: Listener, faults: Faults, *, level: str, native: bool = True
     ) -> None:
         self.faults = faults
+        faults.meet_compilers()
         self._listener = listener
         self.runs: Runs | None = None
         self.why_hooks = self.why_no_calls = self.why_no_values = ""

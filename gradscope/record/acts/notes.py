@@ -18,9 +18,12 @@ import orjson
 from gradscope.errors import is_the_programs
 from gradscope.record.notes.local_names import node_of
 from gradscope.record.notes.log import Log
+from gradscope.record.notes.sites import Sites, is_ours
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, Act
 from gradscope.trace.schema.acts import Deed
+from gradscope.watch.in_place.by_identity import ByIdentity
+from gradscope.watch.in_place.compilers import compiler_aside, uncompiled
 from gradscope.watch.in_place.standing_in import HERE
 
 if TYPE_CHECKING:
@@ -116,6 +119,7 @@ class Acts:
         self.session = session
         self.on = False
         self.look = NOBODY
+        self._aside = compiler_aside()
         self.next_id = count().__next__
         self._lock = Lock()
         self._log = Log(len(NAMES))
@@ -311,9 +315,19 @@ class Acts:
         there = self.look.memory(state)
         return {} if there is None else {"random": crc32(there)}
 
+    def meet_compilers(self) -> None:
+        """PyTorch is imported: its compiler of frames is to leave ours alone."""
+        self._aside = compiler_aside()
+        for each in (
+            Acts.guarded, Acts.tried, Acts.looked, Acts.caller, Sites.is_machinery, is_ours,
+            ByIdentity.get,
+        ):  # fmt: skip
+            uncompiled(each)
+
     def guarded(self, what: Callable[..., object], *given: Any) -> None:
         """Do it, and count it if it cannot be done."""
         before, HERE.ours = HERE.ours, True
+        compiler = self._aside(None)
         try:
             with self.look.unseen():
                 what(*given)
@@ -322,11 +336,13 @@ class Acts:
                 raise
             self._fault(error)
         finally:
+            self._aside(compiler)
             HERE.ours = before
 
     def tried(self, what: Callable[..., object], *given: Any) -> None:
         """The same of what looks at no tensor."""
         before, HERE.ours = HERE.ours, True
+        compiler = self._aside(None)
         try:
             what(*given)
         except Exception as error:
@@ -334,6 +350,7 @@ class Acts:
                 raise
             self._fault(error)
         finally:
+            self._aside(compiler)
             HERE.ours = before
 
     def looked(self, what: Callable[..., Any], *given: Any) -> Any:

@@ -67,6 +67,7 @@ class WatchedActs:
             return
         acts = self.acts
         acts.look = look
+        acts.meet_compilers()
         self._stand_ins = stand_ins = StandIns(acts, torch.compiler.is_compiling)
         self._not_finite = not_finite = NotFinite(acts)
         tensors = OfTensors(torch, acts, stand_ins, not_finite)

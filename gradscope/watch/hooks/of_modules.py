@@ -63,8 +63,7 @@ class OfModule(Watched):
 
     __slots__ = ()
 
-    def _attended(self, args: tuple[Any, ...]) -> Any:
-        return args[0] if args else None
+    _is_of_first = True
 
     def _index(self, attended: Any) -> int:
         place = 0

@@ -17,6 +17,7 @@ import torch
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.by_identity import Around, is_a
+from gradscope.watch.in_place.compilers import aside
 from gradscope.watch.in_place.standing_in import passed_over
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Calls:
         """No longer: hooks that are registered stay so, and are nobody's but the program's."""
         self._on = False
 
+    @aside
     def begins(
         self,
         kind: str,
@@ -66,6 +68,7 @@ class Calls:
             lambda: self.listener.hook_begins(kind, node(), index(), hook, site, attended),
         )
 
+    @aside
     def ends(self, token: Any, *, replaced: bool) -> None:
         """It returned."""
         if self.writes is not None:
@@ -75,11 +78,13 @@ class Calls:
                 "a hook returned", lambda: self.listener.hook_ends(token, replaced=replaced)
             )
 
+    @aside
     def is_given(self, token: Any, grad: Any, nr: int) -> None:
         """What it is about to be told of."""
         if token is not None:
             self.faults.guarded("a hook was called", self.listener.hook_given, token, grad, nr)
 
+    @aside
     def looks_at(self, token: Any, leaf: Any, result: Any = None, nr: int = 0) -> None:
         """What it returned; or what is there after it."""
         if token is not None:
@@ -104,7 +109,7 @@ class Watched(Around):
         if torch.compiler.is_compiling():
             return self.hook(*args, **kwargs)
         calls = self._calls
-        attended = self._attended(args)
+        attended = args[0] if args and self._is_of_first else None
         token = calls.begins(
             self._kind, unknown, lambda: self._index(attended), self.hook, self._site, attended
         )
@@ -121,9 +126,8 @@ class Watched(Around):
     _replaces = True
     """Whether what it returns takes the place of something."""
 
-    def _attended(self, args: tuple[Any, ...]) -> Any:  # noqa: ARG002 -- for those that have one
-        """The module or optimizer whose hook it is."""
-        return None
+    _is_of_first = False
+    """Whether what it is called with first is the module or optimizer whose hook it is."""
 
     def _index(self, attended: Any) -> int:  # noqa: ARG002 -- likewise
         """Its place among those of its kind."""

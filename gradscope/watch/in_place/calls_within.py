@@ -16,8 +16,6 @@ from itertools import chain
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-import torch
-
 WATCH = "gradscope's watch"
 """A constant in whose place is put what our calls are methods of."""
 
@@ -81,12 +79,3 @@ def statements(source: str, at: ast.AST) -> list[ast.stmt]:
         if isinstance(node, ast.expr | ast.stmt | ast.excepthandler | ast.keyword):
             ast.copy_location(node, at)
     return body
-
-
-def compiler_aside() -> Callable[[Any], Any]:
-    """What takes a compiler of frames off this thread, or puts it back; it returns the former."""
-    return getattr(torch._C._dynamo.eval_frame, "set_eval_frame", _no_compiler)
-
-
-def _no_compiler(callback: Any) -> Any:
-    return callback

@@ -38,10 +38,12 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from gradscope.watch.in_place.compilers import uncompiled
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Function = TypeVar("Function")
+Function = TypeVar("Function", bound="Callable[..., Any]")
 METHODS = (MethodDescriptorType, WrapperDescriptorType)
 OF_PYBIND = "instancemethod"
 HIDDEN = "<frozen importlib._bootstrap>"
@@ -80,21 +82,21 @@ def like(original: Any, function: Any) -> Any:
     if isinstance(original, FunctionType):
         function.__signature__ = inspect.signature(original)
     function.stands_for = original
-    return function
+    return uncompiled(function)
 
 
 def hidden(function: Any, name: str) -> Any:
     """The same function, whose frame has this name and is passed over by warnings."""
     function.__code__ = function.__code__.replace(co_name=name, co_filename=HIDDEN)
-    return function
+    return uncompiled(function)
 
 
 def passed_over(function: Function) -> Function:
     """The same function, whose frame warnings pass over; it is of its file for all else."""
-    code: CodeType = function.__code__  # type: ignore[attr-defined]
+    code: CodeType = function.__code__
     ours = code.replace(co_filename=f"{code.co_filename} {HIDDEN}")
-    function.__code__ = ours  # type: ignore[attr-defined]
-    return function
+    function.__code__ = ours
+    return uncompiled(function)
 
 
 def stand_in(home: Any, original: Any, function: Any) -> Any:
@@ -126,7 +128,7 @@ def _method(original: Any, function: Any) -> Any:
     def __get__(_: Any, owner: Any, kind: Any = None) -> Any:  # noqa: ARG001, N807
         return first if owner is None else MethodType(function, owner)
 
-    return _object_like(first, {"__get__": __get__}, function)
+    return _object_like(first, {"__get__": uncompiled(__get__)}, function)
 
 
 def attribute(

@@ -39,6 +39,7 @@ from gradscope.machine_code.language import (
     load,
     store,
 )
+from gradscope.watch.in_place.compilers import aside
 from gradscope.watch.native.ends import Ends
 from gradscope.watch.native.frames import frame_layout
 from gradscope.watch.native.records import (
@@ -275,9 +276,10 @@ class Maker:
         """Whether the program wants tracebacks."""
         _state[1] = asked_for
 
+    @aside
     def _asked(self) -> int:
         """Where a node is made; machine code calls this, and counts what is raised."""
-        found = self._making.asks(sys._getframe().f_back)  # None: a thread of PyTorch's own
+        found = self._making.asks(sys._getframe(1).f_back)  # None: a thread of PyTorch's own
         if found is None:
             return 0
         state, place, line = found

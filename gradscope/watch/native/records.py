@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from gradscope.machine_code.interpreter import PYTHON, as_int, call_nothing, drop
 from gradscope.machine_code.language import Address, External, increase, load, store
 from gradscope.machine_code.loaded import PROCESS
+from gradscope.watch.in_place.compilers import aside
 from gradscope.watch.native import ends
 from gradscope.watch.native.ends import RECORDING as ENDS_OF, ended
 
@@ -184,6 +185,7 @@ class Records:
         _state[2], _state[6] = id(stays(self._more)), raises
         _state[9] = threading.main_thread().ident or 0
 
+    @aside
     def more(self) -> int:
         """The address of one, that says which others are there besides."""
         rows = stays(np.zeros((CHUNK, RECORD // 8), np.int64))

@@ -20,6 +20,7 @@ import pytest
 import gradscope
 from gradscope.record.acts.notes import NOBODY
 from gradscope.record.acts.stand_ins import StandIns
+from gradscope.record.script.posted import NAME as POSTS
 from gradscope.watch.in_place.standing_in import Replaced
 
 
@@ -76,8 +77,12 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 """What programs ask a function or an attribute."""
 
 
-KNOWN = {("pickled", "__call__"), ("pickled", "_register_hook"), ("predicates", "seed")}
-"""Methods that are found by another name than they say; a function of Cython's, which binds."""
+KNOWN = {
+    ("pickled", "_register_hook"), ("predicates", "seed"),
+    ("signature", POSTS), ("arguments", POSTS),
+}  # fmt: skip
+"""A method that is found by another name than it says; a function of Cython's, which binds; one of
+C's, of which Python knows no signature."""
 
 
 def answers(thing: Any) -> dict[str, Any]:

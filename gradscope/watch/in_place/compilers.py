@@ -1,0 +1,56 @@
+"""Compilers of frames, as of `torch.compile`: they are to compile nothing of ours.
+
+# Note [A frame of ours between two of a program's]
+Where a compiled function cannot be compiled as a whole, PyTorch's compiler looks at each frame that
+is called from there, and compiles it by itself. Ours it leaves alone: a frame that is `uncompiled`
+runs as it is, and what that calls is looked at. What we do before and after is done with the
+compiler aside. Inside a function that is compiled as a whole our frames are part of it, and ask
+`torch.compiler.is_compiling()`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+HOME = "torch._C._dynamo.eval_frame"
+
+
+def compiler_aside() -> Callable[[Any], Any]:
+    """What takes a compiler of frames off this thread, or puts it back; it returns the former."""
+    return getattr(sys.modules.get(HOME), "set_eval_frame", _no_compiler)
+
+
+def _no_compiler(callback: Any) -> Any:
+    return callback
+
+
+def uncompiled(function: Function) -> Function:
+    """The same function, whose frame a compiler leaves alone, if PyTorch is imported by now."""
+    home: Any = sys.modules.get(HOME)
+    code = function.__code__
+    if hasattr(home, "skip_code"):  # before PyTorch 2.7
+        home.skip_code(code)
+    elif hasattr(home, "set_code_exec_strategy"):
+        action = home._FrameAction
+        home.set_code_exec_strategy(code, home._FrameExecStrategy(action.SKIP, action.DEFAULT))
+    return function
+
+
+def aside(function: Function) -> Function:
+    """The same function, in which a compiler is aside."""
+    take_off = compiler_aside()
+
+    @uncompiled
+    @wraps(function)
+    def called(*given: Any, **more: Any) -> Any:
+        compiler = take_off(None)
+        try:
+            return function(*given, **more)
+        finally:
+            take_off(compiler)
+
+    return cast("Function", called)
