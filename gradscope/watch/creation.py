@@ -20,6 +20,7 @@ import torch
 import torch.fx.traceback as tracebacks
 
 from gradscope.errors import is_the_programs
+from gradscope.watch.in_place.compilers import compiler_aside, uncompiled
 from gradscope.watch.in_place.standing_in import Replaced, stand_in
 from gradscope.watch.listener import Made, MadeWithTraceback
 from gradscope.watch.unseen import stands_for
@@ -44,6 +45,7 @@ class Creation:
         self._maker = maker
         self._ours = self._format_stack if maker is None else self._lines
         self._own_stack: Any = None
+        self._aside = compiler_aside()
         self._own: dict[str, Any] = {}
         self._replaced = Replaced(stands_for)
         self.asked_for = False  # by the program
@@ -94,16 +96,20 @@ class Creation:
 
     # -- what a node's constructor calls ----------------------------------------------------------
 
+    @uncompiled
     def _format_stack(self) -> Any:
-        if tracebacks.should_preserve_node_meta or self.asked_for:
-            return self._with_traceback()
+        compiler = self._aside(None)
         try:
+            if tracebacks.should_preserve_node_meta or self.asked_for:
+                return self._with_traceback()
             return self._listener.made(sys._getframe(1))
         except Exception as error:
             if is_the_programs(error):
                 raise
             self._faults.noted("a node was made", error)
             return []
+        finally:
+            self._aside(compiler)
 
     def _lines(self) -> Any:
         lines = self._own_stack()

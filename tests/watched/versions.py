@@ -27,7 +27,8 @@ NAMES = (
     "autograd/checkpointing", "autograd/custom_function", "autograd/double_backward",
     "autograd/functional", "autograd/hooks", "autograd/in_place_errors", "autograd/saved_tensors",
     "distributed/fake_group", "tensors/subclasses", "training/autocast", "training/compiled",
-    "training/copied_models", "training/data_workers", "training/optimizers",
+    "training/compiled_hooks", "training/copied_models", "training/data_workers",
+    "training/optimizers",
 )  # fmt: skip
 
 BEGINS = "-- program "

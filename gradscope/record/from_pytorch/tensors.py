@@ -218,6 +218,7 @@ class Tensors:
         memory = tensor.untyped_storage()
         device = self.device(tensor.device)
         first, size = self.address(tensor), memory.nbytes()  # of what has none, it is 0
+        size = size if type(size) is int else 0  # a compiler's, of a shape that it does not know
         address = first - tensor.storage_offset() * tensor.element_size() if first else 0
         if size >= self.large_from and address:
             return self.followed(memory._cdata, device, size)

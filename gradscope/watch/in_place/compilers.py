@@ -16,12 +16,17 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-HOME = "torch._C._dynamo.eval_frame"
+
+
+def _home() -> Any:
+    """Where PyTorch has its functions for them; None: it is not imported yet."""
+    parts = getattr(sys.modules.get("torch._C"), "_dynamo", None)
+    return getattr(parts, "eval_frame", None)
 
 
 def compiler_aside() -> Callable[[Any], Any]:
     """What takes a compiler of frames off this thread, or puts it back; it returns the former."""
-    return getattr(sys.modules.get(HOME), "set_eval_frame", _no_compiler)
+    return getattr(_home(), "set_eval_frame", _no_compiler)
 
 
 def _no_compiler(callback: Any) -> Any:
@@ -30,7 +35,7 @@ def _no_compiler(callback: Any) -> Any:
 
 def uncompiled(function: Function) -> Function:
     """The same function, whose frame a compiler leaves alone, if PyTorch is imported by now."""
-    home: Any = sys.modules.get(HOME)
+    home = _home()
     code = function.__code__
     if hasattr(home, "skip_code"):  # before PyTorch 2.7
         home.skip_code(code)
