@@ -4,7 +4,6 @@
 import os
 import sys
 import threading
-import time
 
 import torch
 from torch import nn
@@ -42,5 +41,6 @@ def ends():
 torch.manual_seed(0)
 left = Left()
 left.step()
-threading.Thread(target=lambda: (time.sleep(0.1), print("a thread ends"))).start()
+main = threading.main_thread()
+threading.Thread(target=lambda: (main.join(), print("a thread ends"))).start()
 ends()

@@ -13,7 +13,7 @@ from ignite.metrics import ConfusionMatrix, Precision, Recall
 torch.manual_seed(0)
 x = torch.randn(30, 5)
 y = (x[:, 0] * x[:, 1] > 0).long()
-loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=6)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=5)  # an even number of batches
 model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Hardswish(), torch.nn.Linear(8, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.5)
 trainer = create_supervised_trainer(model, optimizer, torch.nn.CrossEntropyLoss(), gradient_accumulation_steps=2)
