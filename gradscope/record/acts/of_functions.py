@@ -252,10 +252,10 @@ class OfFunctions:
         )
 
     def _tell_line(
-        self, function: Any, name: str, call: Call, line: int, calls: int, **facts: str
+        self, function: Any, method: str, call: Call, line: int, calls: int, **facts: str
     ) -> None:
         """Of a class, what its own lines do to what the engine gives and keeps."""
-        stack = self._stack(getattr(function, name), [line], call.stack)
+        stack = self._stack(getattr(function, method), [line], call.stack)
         named = function.__name__
         self._acts.note(Deed.FUNCTION, None, stack=stack, type=named, calls=calls, **facts)  # type: ignore[arg-type]
 
