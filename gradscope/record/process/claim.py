@@ -39,7 +39,7 @@ def taken_over(recording: Recording) -> Claim | None:
     other = current()
     if other is None or other.session is None or not other.options.script:
         return None
-    other.session.acts.checks_functions = False  # this would run them in the midst of the script
+    other.session.acts.checks_functions = False  # that would run them while the script runs
     other.stop(ending={"exit": f"not known: {TAKEN_OVER}"})
     if not other.trouble:
         other.trouble = f"{other.options.script} {TAKEN_OVER}"

@@ -32,7 +32,7 @@ from gradscope.trace.file.background_write import identity_of
 from gradscope.watch.in_place.standing_in import Replaced
 
 AT_LAST = 60.0
-"""Seconds that waits at most what a handler has raised."""
+"""Seconds that an exception of a handler waits at most."""
 
 Handler = Callable[[int, "FrameType | None"], object]
 

@@ -1,4 +1,4 @@
-"""Whether a thread runs gradscope's own code, in the midst of which nothing is to be raised."""
+"""Whether a thread runs gradscope's own code, in which no other code may raise anything."""
 
 from __future__ import annotations
 

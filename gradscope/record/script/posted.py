@@ -1,10 +1,10 @@
-"""Exceptions that one thread raises in another: they find it in the program's own code.
+"""Exceptions that one thread raises in another are raised in the program's own code.
 
-`PyThreadState_SetAsyncExc`, by which libraries end a function that takes too long, raises between
-any two of Python's steps, so also inside gradscope's own code: it would leave a note half taken.
-So a thread that asks for one waits while the other is in code of ours, as signals wait
-(handlers.py). Where it comes to our code all the same, out of a long step of PyTorch's, guards let
-it through (errors.py).
+Libraries end a function that takes too long by `PyThreadState_SetAsyncExc`. It raises an exception
+between any two steps of Python, so also inside gradscope's own code, where a note would be left
+half taken. So the thread that calls it waits while the other thread is in code of ours, as signals
+wait (handlers.py). If the exception is raised there all the same, after a long step of PyTorch's,
+guards let it through (errors.py).
 """
 
 from __future__ import annotations

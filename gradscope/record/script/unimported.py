@@ -1,4 +1,4 @@
-"""NumPy looks as if it was not imported yet, until the script imports it: gradscope has before.
+"""Hide that gradscope has imported NumPy, until the script imports it.
 
 Alone, NumPy puts its filters of warnings before those that a script has set by then, as with
 `warnings.simplefilter("error")` in its first line; and `"numpy" in sys.modules` is false.
@@ -19,7 +19,7 @@ NAME = "numpy"
 
 @contextmanager
 def unimported() -> Iterator[None]:
-    """Inside, NumPy is hidden, until somebody imports it."""
+    """Inside, NumPy is not in `sys.modules`, until somebody imports it."""
     hidden = Hidden()
     sys.meta_path.insert(0, hidden)
     try:
@@ -29,7 +29,7 @@ def unimported() -> Iterator[None]:
 
 
 class Hidden:
-    """Finds NumPy for who imports it: the one that is there."""
+    """A finder of modules that gives whoever imports NumPy the one that is loaded already."""
 
     def __init__(self) -> None:
         found = [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]
@@ -47,17 +47,17 @@ class Hidden:
         return found
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The one that is there; Python asks for it when it is imported."""
+        """The loaded one; Python calls this when it imports NumPy."""
         module = self._modules[spec.name]
         self.show()
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has run before."""
+        """Nothing is executed: it was, before."""
         module.__spec__ = self._spec
 
     def show(self) -> None:
-        """NumPy is imported."""
+        """Put NumPy back, and its filters of warnings first."""
         modules, self._modules = self._modules, {}
         if not modules:
             return

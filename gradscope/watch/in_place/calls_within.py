@@ -1,10 +1,11 @@
 """Functions of PyTorch's own, with calls of ours in their code.
 
 # Note [Calls of ours in PyTorch's code]
-A function of ours around one of PyTorch's is a frame more on the stack. Who calls itself deeply
-runs out of room for it, and a warning with a `stacklevel` names another line. So such a function
-gets other code while we watch: its own, compiled from its source, with calls of ours in it. They
-stand on lines of PyTorch's own. The function stays the same object, for compilers and pickles, too.
+A function of ours around one of PyTorch's adds a frame to the stack. A program that calls itself
+deeply then reaches the limit on recursion earlier, and a warning with a `stacklevel` names another
+line. So such a function gets other code while we watch: its own, compiled from its source, with
+calls of ours in it, on lines of PyTorch's own. The function stays the same object, also for
+compilers and pickles.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 WATCH = "gradscope's watch"
-"""A constant in whose place is put what our calls are methods of."""
+"""A constant in our statements, which is replaced by the object whose methods they call."""
 
 
 class Change(Protocol):
@@ -39,7 +40,7 @@ class CallsWithin:
         self._ours: CodeType | None = None
 
     def start(self) -> bool:
-        """Put them in; whether that could be done."""
+        """Put them in; return whether that could be done."""
         if isinstance(self._function, FunctionType):
             self._own = self._function.__code__
             self._ours = with_calls(self._own, self._change(), self._watch)

@@ -1,4 +1,4 @@
-"""Compilers of frames, as of `torch.compile`: they are to compile nothing of ours.
+"""Keep compilers of frames, such as that of `torch.compile`, off our own frames.
 
 # Note [A frame of ours between two of a program's]
 Where a compiled function cannot be compiled as a whole, PyTorch's compiler looks at each frame that

@@ -74,7 +74,8 @@ others_first = External(PROCESS, "sched_yield", 0, half=True)
 def answered(function: int) -> int:
     """The number that a function of Python's says; 0: it raised.
 
-    What is no want of room (Ctrl-C, what another thread has raised in this) goes on in the program.
+    A RecursionError or MemoryError is counted. Others (Ctrl-C, or what another thread raised in
+    this one) go on in the program.
     """
     gil = ensured()
     answer = call_nothing(function)
