@@ -35,8 +35,9 @@ def _no_compiler(callback: Any) -> Any:
 
 def uncompiled(function: Function) -> Function:
     """The same function, whose frame a compiler leaves alone, if PyTorch is imported by now."""
-    home = _home()
-    code = function.__code__
+    home, code = _home(), getattr(function, "__code__", None)  # None: it is not Python's
+    if code is None:
+        return function
     if hasattr(home, "skip_code"):  # before PyTorch 2.7
         home.skip_code(code)
     elif hasattr(home, "set_code_exec_strategy"):
