@@ -143,6 +143,20 @@ def seen(body: str, *, captured: bool, returned: str = "loss.detach()") -> tuple
     return found, run
 
 
+def test_a_change_is_noticed_where_modes_may_take_over_what_is_asked() -> None:
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        torch.ones(1)._version  # noqa: B018 -- functions have gates from here on
+    body = "k = 1.0 + x._version"
+
+    assert seen(body, captured=True)[0] == seen(body, captured=False)[0]
+
+
 @pytest.mark.parametrize("part", range(3))
 def test_a_change_that_no_name_shows_is_noticed(
     part: int, capsys: pytest.CaptureFixture[str]

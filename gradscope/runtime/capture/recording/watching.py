@@ -41,6 +41,7 @@ STAND_INS = "<frozen importlib._bootstrap>"
 """Their file: Note [A frame that is not there] in record/acts/stand_ins.py."""
 OURS, FOREIGN, SHUFFLES, LOOKS, DRAWS = range(5)
 OPTIMIZERS = "gradscope.runtime.optim."
+GATES = "gradscope.runtime.core.dispatch.overrides.gates"
 RUNS_PROGRAMS = ("gradscope.runtime", "gradscope.callbacks")
 
 
@@ -251,6 +252,8 @@ class Watching:
             self.recording.stop(reviewed.why_not(name))
         elif found is reviewed.ANSWER:
             above = frame.f_back
+            while above is not None and _is_gate(above):
+                above = above.f_back
             if above is not None and above.f_code in self.program.codes:
                 self.recording.stop(f"{reviewed.in_words(name)} is asked for, which may change")
         elif found is not reviewed.HARMLESS:
@@ -266,6 +269,11 @@ class Watching:
             self.recording.constant(result._array)
         elif reason is reviewed.DRAWN and result is not None:
             reviewed.drawn(self.recording, frame, given, result)
+
+
+def _is_gate(frame: FrameType) -> bool:
+    """Whether it is of the gate of a function, which a mode of the program's may take over."""
+    return frame.f_code.co_filename.startswith(WRITTEN) or frame.f_globals.get("__name__") == GATES
 
 
 @cache
