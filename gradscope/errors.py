@@ -159,17 +159,6 @@ def is_the_programs(error: BaseException) -> bool:
     return of_ours and type(error).__module__.partition(".")[0] not in _OURS
 
 
-_RAISE_WITHIN = {
-    *sys.stdlib_module_names,
-    "gradscope",
-    "llvmlite",
-    "numba",
-    "numpy",
-    "orjson",
-    "torch",
-}
-
-
 _OURS = {"gradscope", "llvmlite", "numba", "numpy", "orjson", "torch"} | sys.stdlib_module_names
 
 

@@ -1,4 +1,4 @@
-"""Modules, optimizers and loaders: who calls whom while the program runs."""
+"""Calls of modules, steps of optimizers, and waits of loaders while the program runs."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _from_folder(script: str, place: str, importer: Any) -> Program:
         raise NotRunnableError(
             f"{quoted_path(Path(script))} has no __main__.py in it, so it cannot be run"
         )
-    if sys.path[:1] != [place]:  # Python is told to be safe, but this is what it runs
+    if sys.path[:1] != [place]:  # Python leaves it out with -P, but this is what it runs
         sys.path.insert(0, place)
     return Program(code, script, _attributes(spec))
 

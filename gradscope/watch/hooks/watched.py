@@ -17,7 +17,7 @@ import torch
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.by_identity import Around, is_a
-from gradscope.watch.in_place.compilers import aside
+from gradscope.watch.in_place.compilers import aside, uncompiled
 from gradscope.watch.in_place.standing_in import passed_over
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ class Calls:
                 "a hook returned", lambda: self.listener.hook_ends(token, replaced=replaced)
             )
 
-    @aside
+    @uncompiled
     def is_given(self, token: Any, grad: Any, nr: int) -> None:
         """What it is about to be told of."""
         if token is not None:
             self.faults.guarded("a hook was called", self.listener.hook_given, token, grad, nr)
 
-    @aside
+    @uncompiled
     def looks_at(self, token: Any, leaf: Any, result: Any = None, nr: int = 0) -> None:
         """What it returned; or what is there after it."""
         if token is not None:

@@ -278,7 +278,7 @@ class Maker:
 
     @aside
     def _asked(self) -> int:
-        """Where a node is made; machine code calls this, and counts what is raised."""
+        """Where a node is made; machine code calls this (see `answered` in records.py)."""
         found = self._making.asks(sys._getframe(1).f_back)  # None: a thread of PyTorch's own
         if found is None:
             return 0
