@@ -77,13 +77,6 @@ class FutureTraceError(UnreadableTraceError):
     slug = "future-trace"
 
 
-class TraceSpecError(GradscopeError):
-    """A trace that breaks a rule every trace keeps."""
-
-    slug = "trace-spec"
-    exit_code = ExitCode.FOUND
-
-
 class UnknownNameError(GradscopeError):
     """Something looked up by a name or id that is not there."""
 

@@ -57,7 +57,7 @@ assert yawned.task == next(read.rows(schema.GraphTask)).id
 assert check(read) == [], check(read)
 assert "yawned" in read.meta["observed"]
 
-assert "### `yawned`\\n\\nA node yawned.\\n" in trace_page()
+assert "### `event.yawned`\\n\\nA node yawned.\\n" in trace_page()
 assert "| `times` | integer | in a row |" in trace_page()
 
 [violation] = [one for one in check(trace_of(Yawned(node=77))) if "77" in one.message]

@@ -18,7 +18,7 @@ Rows = dict[str, Any]
 IN_PLACE, UNDEFINED = 2, 4
 
 MODULE = 32
-"""The kind of a hook of a module stands with so many times the module's id, counted from 1."""
+"""In short, the kind of a module's hook has this many times (the module's id + 1) added."""
 
 
 class Runs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradscope.trace.schema.declare import NONE, Ints, Row, Text, declared
 
 SHORT: dict[str, type[Row]] = {}
-"""Every short table, by name. They are not part of a trace: reading a file writes them out."""
+"""Every short table, by name. Reading a file turns their rows into rows of the other tables."""
 
 
 def short(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 -- a decorator of classes
@@ -22,28 +22,28 @@ def short(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 -- a decor
 
 @short("operator")
 class Operator(Row):
-    """An operation: its names, and which input each gradient of its node is for."""
+    """What the calls of one operation have in common."""
 
-    number: int
-    name: Text = ""
-    node_name: Text = ""
-    reason: int = 0  # Why a call of it has no node, when grad mode is on
-    sources: Ints = ()  # for each edge: 0 or 1 for an input, else ABSENT
+    number: int  # from 0
+    name: Text = ""  # op.name
+    node_name: Text = ""  # of the node that a call makes
+    reason: int = 0  # op.why of a call without a node, in grad mode
+    sources: Ints = ()  # for each edge of the node, the input it leads to: 0, 1, or -9 for no edge
 
 
 @short("slot")
 class Slot(Row):
-    """One thing the node of an operation keeps."""
+    """A tensor that the node of an operation saves: one row of `saved` for each call."""
 
     operator: int
-    name: Text = ""
-    source: int = 0  # an input, RESULT, or ABSENT
-    wanted: int = 0  # a bit for each edge that asks for it; 0: always kept
+    name: Text = ""  # saved.slot
+    source: int = 0  # which tensor: 0 or 1 an input, -2 the result, -9 none
+    wanted: int = 0  # bit i: it is saved if edge i leads somewhere; 0: it is always saved
 
 
 @short("layout")
 class Layout(Row):
-    """A shape and dtype that results have."""
+    """A shape and dtype that results of calls have."""
 
     id: int
     shape: Ints = ()
@@ -53,55 +53,61 @@ class Layout(Row):
 
 @short("context")
 class Context(Row):
-    """Where a thread was."""
+    """Where a call was made: five columns of `op`, which many calls share."""
 
     id: int
     thread: int = 0
     module: int = 0
     task: int = 0
     step: int = 0
-    phase: int = 0
+    phase: int = 0  # op.phase
 
 
 @short("call")
 class Call(Row):
-    """A forward call with one or two tensors and one result, all under one id."""
+    """A call of an operation with at most two tensors and one result.
+
+    It stands for a row of `op`, of `tensor` (the result), of `storage` (unless `short.view` names
+    an older one) and of `node`, all with the id `number`, and for the rows of `edge` and `saved`
+    that follow from `short.operator` and `short.slot`.
+    """
 
     number: int
-    begin: int = 0
-    end: int = 0
-    context: int = 0
-    op: int = 0
-    sequence: int = (
-        0  # of its node; -1: no node; -2: no node, as grad mode was off; -3: in inference mode
-    )
-    topological: int = 0
-    first: int = 0
-    second: int = 0
-    site: int = 0
-    layout: int = 0
+    begin: int = 0  # time
+    end: int = 0  # time
+    context: int = 0  # id of `short.context`
+    op: int = 0  # number of `short.operator`
+    sequence: int = 0  # node.sequence_nr; no node: -1, -2 (grad mode off), -3 (inference mode)
+    topological: int = 0  # node.topological_nr; negative: the call made no node
+    first: int = 0  # first input: twice its tensor id, and 1 more if the node of that id made it
+    second: int = 0  # second input, in the same form; negative: there is none
+    site: int = 0  # id of `stack`
+    layout: int = 0  # id of `short.layout`
 
 
 @short("origin")
 class Origin(Row):
-    """From the call `since` on, the gradient of a tensor goes here."""
+    """Where the gradient of a tensor goes, for calls from `since` on.
+
+    It is for inputs of calls that are not marked as made by the node of the same id.
+    """
 
     tensor: int
-    since: int = 0
-    node: int = 0
-    output: int = 0
+    since: int = 0  # number of the first such call
+    node: int = 0  # edge.next
+    output: int = 0  # edge.input_nr
 
 
 @short("explicit")
 class Explicit(Row):
-    """The edges and saved tensors of this call's node are written in full."""
+    """A call whose edges and saved tensors are rows of `edge` and `short.saved`."""
 
     number: int
 
 
 @short("view")
 class View(Row):
-    """The result of this call looks at an older storage."""
+    """A call whose result is a view: its tensor has an older storage."""
 
     number: int
     storage: int = 0
@@ -109,7 +115,7 @@ class View(Row):
 
 @short("saved")
 class Saved(Row):
-    """A saved tensor; its id and its size follow."""
+    """A row of `saved`. Saved tensors are numbered by their time, those of calls included."""
 
     node: int
     slot: Text = ""
@@ -121,40 +127,45 @@ class Saved(Row):
 
 @short("run")
 class Run(Row):
-    """The run of a node. told: 1 it let go of what it saved, 0 not, -1 its events come singly."""
+    """The run of a node in a backward: events in the order given here.
 
-    begin: int
-    ended: int = 0
+    `told` 0 or 1: `pop` and `node_begin` at `begin`, `node_end` at `ended`, and for 1
+    `saved_released` at `ended`. `told` -1: these stand in `short.event`. The events of its rows in
+    `short.move` follow. The thread is that of the graph task; the queue has the thread's number.
+    """
+
+    begin: int  # time
+    ended: int = 0  # time
     task: int = 0
     node: int = 0
-    popped: int = 0  # length of the queue after it was taken
-    told: int = 0
+    popped: int = 0  # pop.length
+    told: int = 0  # see above
 
 
 @short("ran")
 class Ran(Row):
-    """The run of a node that was seen from outside: when, and what the node said its number was.
+    """The run of a node of PyTorch's, whose engine is watched from outside. In order of time.
 
-    The rows of a task are in order. See Note [Foretold] in foretold.py.
+    Which node ran, and what the engine counted, pushed and popped around it, follows from a replay
+    of the graph (gradscope/trace/shorthand/replay.py). A task whose nodes ran in another order than
+    the replay's gets no events, and graph_task.order says so.
     """
 
     task: int
-    begin: int = 0
-    ended: int = 0
-    sequence: int = 0  # -1: an AccumulateGrad
+    begin: int = 0  # time
+    ended: int = 0  # time
+    sequence: int = 0  # sequence_nr of the node that ran; -1: an AccumulateGrad
 
 
 @short("inside")
 class Inside(Row):
-    """What an engine that was seen from outside did with gradients in the run of a node.
-
-    what: an Accumulation; or ADDED, ADDED_IN_PLACE: after the run a gradient was added to one that
-    is kept. run: the how-manieth of the task; NONE, with SEEN: all such of the task is told.
-    """
+    """What PyTorch's engine did with a gradient in or after a run of `short.ran`."""
 
     task: int
-    run: int = 0
-    what: int = 0
+    run: int = 0  # position of the run in its task, from 0; -1: see `what`
+    what: int = (
+        0  # Accumulation; 4, 5: after it a sum, 5 in place; -1: the task's rows are all here
+    )
 
 
 SEEN, ADDED, ADDED_IN_PLACE = -1, 4, 5
@@ -162,27 +173,27 @@ SEEN, ADDED, ADDED_IN_PLACE = -1, 4, 5
 
 @short("look")
 class Look(Row):
-    """What a tensor held, where and when, seen from outside. See Note [Looks] in looks.py.
+    """What a tensor of PyTorch's held: a row of `value`, or several.
 
-    place: a Place; or ARRIVED, OPERAND. The last four are bits of floating-point numbers.
+    A sum of gradients is one look, and stands for a value at every place that the replay names.
     """
 
-    t: int
-    place: int = 0
+    t: int  # time
+    place: int = 0  # Place; 16: a gradient that arrived in .grad; 17: an operand of a sum
     index: int = 0
     op: int = NONE
-    node: int = NONE  # NONE, with a run: that which ran then
+    node: int = NONE  # -1, with a run: the node of that run
     tensor: int = NONE
     task: int = NONE
     step: int = NONE
-    run: int = NONE  # the how-manieth of the task
-    sum: int = NONE  # the how-manieth addition after that run
+    run: int = NONE  # position of the run in its task, from 0
+    sum: int = NONE  # position of the sum after that run, from 0
     count: int = 0
     nan: int = 0
     posinf: int = 0
     neginf: int = 0
     zero: int = 0
-    wide: int = 0  # 1: of double precision; 0: of single
+    wide: int = 0  # 1: the next four are the bits of 64-bit floats; 0: of 32-bit floats
     min: int = 0
     max: int = 0
     mean: int = 0
@@ -198,34 +209,38 @@ UNDER_WAY = 2
 
 @short("asked")
 class Asked(Row):
-    """What a graph task with such rows was asked, where its own row does not say."""
+    """What a backward of PyTorch's was asked for: where the replay of its runs begins."""
 
     task: int
     root: int = 0  # the node that is pushed first
-    failed: int = 0  # an exception ended it; UNDER_WAY: nothing has
-    inputs: Ints = ()  # nodes whose gradients were asked for
+    failed: int = 0  # 1: an exception ended it; 2: it is still running
+    inputs: Ints = ()  # nodes of `inputs=`
     input_nrs: Ints = ()  # and which of their inputs
 
 
 @short("move")
 class Move(Row):
-    """A gradient handed on by the run that began at `begin`."""
+    """A gradient that a run handed on: events at the end of the run.
 
-    begin: int
-    target: int = 0
-    index: int = 0
-    nr: int = 0
-    how: int = 0  # 0 kept, 1 added, 2 added in place; and 4 if None arrived
-    left: int = 0
-    length: int = 0
+    They are `decrement`, then `buffer_made` or `buffer_added`, then `push` if `left` is 0. Rows of
+    a run that is not there (`begin`) stand for nothing.
+    """
+
+    begin: int  # short.run.begin of that run
+    target: int = 0  # the node it is for
+    index: int = 0  # decrement.index
+    nr: int = 0  # input_nr
+    how: int = 0  # 0 buffer_made, 1 buffer_added, 2 buffer_added in place; plus 4 if it is None
+    left: int = 0  # decrement.remaining
+    length: int = 0  # push.length
 
 
 @short("event")
 class Single(Row):
-    """One event by itself: a code (of those in `schema.events`) and up to four numbers."""
+    """One event. The code says which kind it is and which columns `a` to `d` are."""
 
-    t: int
-    code: int = 0
+    t: int  # time
+    code: int = 0  # see the table below
     thread: int = 0
     task: int = 0
     node: int = 0
@@ -237,9 +252,9 @@ class Single(Row):
 
 @short("dependency")
 class Counted(Row):
-    """How many gradients a node will receive, counted when a task began."""
+    """An event `dependency`, on the thread of its graph task."""
 
-    t: int
+    t: int  # time
     task: int = 0
     node: int = 0
     count: int = 0
