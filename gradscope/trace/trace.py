@@ -17,10 +17,8 @@ from gradscope.trace.schema import (
     SINCE,
     VERSION,
     Frame,
-    GraphTask,
     Meta,
     Stack,
-    Step,
     String,
 )  # fmt: skip
 from gradscope.trace.schema.declare import EVENTS, NONE, Event, Row
@@ -203,32 +201,12 @@ class Trace:
             found.update(zip(of_kind.tolist(), rows, strict=True))
         return [found[place] for place in range(len(places))]
 
-    def event_at(self, place: int) -> Event:
-        """The event at this place of `order()`."""
-        if not 0 <= place < self.event_count:
-            raise UnknownNameError(f"the trace has {self.event_count} events, so none at {place}")
-        return self._events_at(np.array([place]))[0]
-
     def place_of(self, seq: int) -> int:
         """Where in `order()` the event with this `seq` is."""
         place = int(np.searchsorted(self.order().seq, seq))
         if place == self.event_count or self.order().seq[place] != seq:
             raise UnknownNameError(f"there is no event {seq} in this trace")
         return place
-
-    # Steps -----------------------------------------------------------------------------------
-
-    def step_of_time(self, t: int) -> int:
-        """The id of the step that was running at this time; NONE between steps."""
-        steps = self.table(Step)
-        begin, end = steps.array("begin"), steps.array("end")
-        running = np.flatnonzero((begin <= t) & ((t <= end) | (end == NONE)))
-        return int(steps["id"][running[-1]]) if len(running) else NONE
-
-    def step_of_task(self, task: int) -> int:
-        """The id of the step a graph task ran in; NONE when it ran in none."""
-        tasks = self.table(GraphTask)
-        return int(tasks["step"][tasks.index(task)]) if tasks.has(task) else NONE
 
     # Comparison ------------------------------------------------------------------------------
 

@@ -17,10 +17,10 @@ from gradscope import cli, commands
 from gradscope.commands import info
 from gradscope.commands.app import app
 from gradscope.render import from_svg
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import save
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, Push, Stack
 from tests.render.hostile import NAMES, named
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 
 

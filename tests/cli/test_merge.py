@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gradscope import cli
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import load, save
 from gradscope.trace.schema import Node
+from tests.shared.by_hand import trace_of
 
 
 @pytest.fixture

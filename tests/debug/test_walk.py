@@ -9,10 +9,10 @@ import gradscope.runtime as torch
 from gradscope.debug.walk import Walk
 from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.record.recorder import record
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Node, NodeBegin, NodeEnd, TaskBegin, TaskEnd
 from gradscope.trace.trace import Trace
 from tests.programs import Program, outcome, programs
+from tests.shared.by_hand import trace_of
 from tests.shared.searching import searching
 
 

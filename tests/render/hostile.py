@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Accumulate,
     Device,
@@ -27,6 +26,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.text import clean
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 NAMES = (
     '"><script>alert(1)</script>',

@@ -27,9 +27,9 @@ from gradscope.scene.tables import info_facts, info_tables
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 from gradscope.trace import schema
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.trace import Trace
 from tests.render.views.test_timeline import text_of
+from tests.shared.by_hand import trace_of
 from tests.shared.searching import searching
 from tests.shared.strategies import tables, traces
 

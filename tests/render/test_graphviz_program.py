@@ -14,8 +14,8 @@ from gradscope.render.pictures import render
 from gradscope.render.theme import THEMES
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Node
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Frame, GraphTask, Node, NodeBegin, NodeEnd, Row, Stack
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def chain(**took: int) -> Trace:

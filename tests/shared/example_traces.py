@@ -10,7 +10,6 @@ import heapq
 from collections import Counter
 from dataclasses import dataclass, field
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -44,6 +43,7 @@ from gradscope.trace.schema import (
     Value,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 @dataclass

@@ -6,10 +6,10 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Meta, String
 from gradscope.trace.schema.declare import NONE, TABLES, Row, columns
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def renumbered(trace: Trace, seed: int) -> Trace:

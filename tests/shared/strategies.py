@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Column, Row, String, columns
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 INTEGERS = st.one_of(
     st.integers(-3, 40), st.sampled_from([-(2**63), 2**63 - 1, 10**12]), st.integers(0, 10**6)

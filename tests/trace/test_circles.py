@@ -7,7 +7,6 @@ from gradscope.analysis.program.acts import stacks_of
 from gradscope.analysis.report import inspect
 from gradscope.debug.dap.stack import levels
 from gradscope.debug.walk import Walk
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Act,
     CapturedStep,
@@ -21,6 +20,7 @@ from gradscope.trace.schema import (
     Tensor,
     Thread,
 )
+from tests.shared.by_hand import trace_of
 
 
 def test_a_chain_ends_where_it_closes_and_where_a_row_is_missing() -> None:

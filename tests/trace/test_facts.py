@@ -10,10 +10,10 @@ import pytest
 
 from gradscope.cli import main
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import decode, encode, load, save
 from gradscope.trace.schema import TABLES, Node, Row, columns
 from gradscope.trace.schema.facts import RunFacts
+from tests.shared.by_hand import trace_of
 
 WHOLE: dict[str, Any] = {
     "producer": "pytorch", "producer_version": "0.1.0", "level": "engine", "script": "train.py",

@@ -36,7 +36,7 @@ from gradscope.record.recorder import record
 from gradscope.runtime.core.state.thread import local
 from gradscope.scene.tables import info_tables
 from gradscope.trace import schema
-from gradscope.trace.by_hand import trace_of
+from tests.shared.by_hand import trace_of
 from gradscope.trace.load_save import load
 from gradscope.trace.spec import check
 

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gradscope.errors import UnknownNameError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.ragged import Ragged, concatenate, take
 from gradscope.trace.schema import (
     NONE,
     Event,
     Frame,
-    GraphTask,
     Meta,
     Node,
     NodeBegin,
@@ -32,6 +30,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.table import CHUNK
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.strategies import traces
 
 
@@ -105,12 +104,9 @@ def test_events_of_all_kinds_come_in_one_order() -> None:
     assert list(trace.events(Push, task=7)) == [rows[3]]
     assert list(trace.events(node=1, thread=5)) == [rows[2]]
     assert list(trace.events(TaskBegin)) == []
-    assert [trace.event_at(place) for place in range(5)] == in_order
     assert [trace.place_of(seq) for seq in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(UnknownNameError, match="there is no event 5"):
         trace.place_of(5)
-    with pytest.raises(UnknownNameError, match="has 5 events, so none at -1"):
-        trace.event_at(-1)
 
 
 def test_columns_of_all_events_stand_in_order() -> None:
@@ -160,15 +156,6 @@ def test_a_stack_in_a_circle_or_with_a_lost_frame_ends() -> None:
 
     assert trace.frames(1) == (Frame(0, "a.py", 1),)
     assert trace.site(1) == ""
-
-
-def test_a_time_and_a_graph_task_have_a_step() -> None:
-    trace = trace_of(
-        Step(7, 0, begin=10, end=20), Step(8, 1, begin=30), GraphTask(0, step=7), GraphTask(1)
-    )
-
-    assert [trace.step_of_time(t) for t in (9, 10, 20, 25, 30, 10**9)] == [NONE, 7, 7, NONE, 8, 8]
-    assert [trace.step_of_task(task) for task in (0, 1, 2)] == [7, NONE, NONE]
 
 
 def test_rows_with_nan_compare_equal() -> None:

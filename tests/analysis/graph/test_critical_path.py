@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from gradscope.analysis.graph.critical_path import critical_path
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Node
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def diamond() -> Trace:

@@ -4,8 +4,8 @@ import pytest
 
 from gradscope.analysis.graph.selection import Selected, Selection, select
 from gradscope.errors import UnknownNameError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, GraphTask, Node, Step
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, shared_weight, two_layers
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from gradscope.analysis.graph.took_part import Parts, took_part, written_by
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Capture, Edge, GraphTask, Node, NodeBegin, Row
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def a_write_through_a_view(*rows: Row) -> Trace:

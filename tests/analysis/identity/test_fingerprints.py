@@ -6,9 +6,9 @@ import gradscope
 import gradscope.runtime
 from gradscope.analysis.identity.fingerprints import shortened
 from gradscope.analysis.report import inspect
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Frame, Op, Place, Stack, Tensor, Value
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 LINE = "y = x.log()"
 

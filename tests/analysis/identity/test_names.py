@@ -5,9 +5,9 @@ import pytest
 from gradscope.analysis.identity.leaves import variable_of
 from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.errors import UnknownNameError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Frame, Module, Node, Op, Stack, Tensor
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, shared_weight, two_layers
 
 

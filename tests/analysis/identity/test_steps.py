@@ -9,9 +9,9 @@ from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Node, NodeBegin, Op, Phase, Row, Span, Step
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def training(*more: Row, iterations: int = 2) -> Trace:

@@ -8,9 +8,9 @@ import numpy as np
 
 from gradscope.analysis.likeness.calls import same_calls
 from gradscope.analysis.likeness.compare import compare
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, Frame, Op, Stack
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.chains import chain
 
 

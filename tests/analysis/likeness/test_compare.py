@@ -10,10 +10,10 @@ import pytest
 from gradscope.analysis.likeness import Comparison, Tolerance, compare
 from gradscope.analysis.likeness.differences import Difference, Kind
 from gradscope.errors import EmptyTraceError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, NodeBegin, Value
 from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import on_gradscope
+from tests.shared.by_hand import trace_of
 
 
 def training(

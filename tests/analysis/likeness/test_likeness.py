@@ -8,7 +8,6 @@ from hypothesis import given
 
 from gradscope.analysis.likeness import compare, likeness, not_seen
 from gradscope.errors import EmptyTraceError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Accumulate,
     Edge,
@@ -29,6 +28,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import on_gradscope
 from tests.render.test_any_trace import PATIENT, together
+from tests.shared.by_hand import trace_of
 from tests.shared.strategies import traces
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import count
 
 from gradscope.analysis.nonfinite.births import Birth, Births, births, nonfinite_nodes
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -30,6 +29,7 @@ from gradscope.trace.schema import (
     Version,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward
 
 FINITE, NAN, INF = (0, 0), (1, 0), (0, 1)

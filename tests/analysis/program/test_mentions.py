@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 
 from gradscope.analysis.program.mentions import Mention, events_about, mentions
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, Op, Push, Saved, Value
 from gradscope.trace.schema.declare import EVENTS, TABLES, columns
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.strategies import traces
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.raised import Explained, explained
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Act, Frame, Module, Op, Stack, Tensor
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 NO_GRAD_FN = "element 0 of tensors does not require grad and does not have a grad_fn"
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."

@@ -4,7 +4,6 @@ from gradscope.analysis.identity.leaves import Leaf
 from gradscope.analysis.memory import Peak, saved_peak
 from gradscope.analysis.program.modules import ModuleFacts, module_names, modules, parts_of
 from gradscope.analysis.program.summary import Summary, leaves, summary
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     GraphTask,
     Module,
@@ -16,6 +15,7 @@ from gradscope.trace.schema import (
     Storage,
     Tensor,
 )
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares
 
 

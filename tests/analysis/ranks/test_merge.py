@@ -13,7 +13,6 @@ from gradscope.analysis.ranks.merge import merged
 from gradscope.analysis.ranks.one_rank import only
 from gradscope.errors import UsageError
 from gradscope.record.recorder import mark, record
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import decode, encode
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import (
@@ -30,6 +29,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def trained(rank: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> Trace:

@@ -7,7 +7,6 @@ from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.report import Unchecked, inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.errors import UnknownNameError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -33,6 +32,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.schema.declare import Row
 from gradscope.trace.schema.tables import Order
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward
 
 VALUES = {"level": "values"}

@@ -3,9 +3,9 @@ from __future__ import annotations
 from gradscope.analysis.timing.by_step import StepFacts, step_facts
 from gradscope.analysis.timing.durations import ns_of_ops
 from gradscope.analysis.timing.phases import Part
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, GraphTask, Node, Op, Phase, Span, Step, Thread
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def two_steps() -> Trace:

@@ -9,8 +9,8 @@ from gradscope.analysis.timing.durations import (
     timing_by_op,
 )
 from gradscope.analysis.timing.phases import Part
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op, Phase
+from tests.shared.by_hand import trace_of
 
 
 def test_the_time_of_a_node_leaves_out_what_ran_inside_it() -> None:

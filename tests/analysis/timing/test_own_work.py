@@ -12,7 +12,6 @@ from gradscope.analysis.timing.durations import (
 from gradscope.analysis.timing.own_work import OwnWork, own_work
 from gradscope.analysis.timing.phases import Part
 from gradscope.analysis.timing.schedule import schedule
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     GraphTask,
     Module,
@@ -28,6 +27,7 @@ from gradscope.trace.schema import (
     Thread,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 OWN = Phase.OWN_WORK
 

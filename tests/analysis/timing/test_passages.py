@@ -16,7 +16,7 @@ from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_la
 def told(trace: Trace, place: int) -> list[State]:
     """Walk through the events, one by one, as slowly as can be."""
     ids = trace.table(Node)["id"].tolist()
-    events = [trace.event_at(each) for each in range(trace.event_count)]
+    events = [*trace.events()]
     passing = {event.node for event in events if isinstance(event, Push | NodeBegin)}
     found = {id: State.WAITING if id in passing else State.NOT_RUN for id in ids}
     for event in events[: place + 1]:

@@ -13,7 +13,6 @@ from gradscope.analysis.timing.schedule import (
     schedule,
 )
 from gradscope.errors import UnknownNameError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -34,6 +33,7 @@ from gradscope.trace.schema import (
     Stack,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def schedule_of(trace: Trace, task: int) -> Schedule:

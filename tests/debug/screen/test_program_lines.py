@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gradscope.debug.screen.program_lines import LARGEST, ProgramLines
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Frame, Stack
+from tests.shared.by_hand import trace_of
 
 TEXT = "import torch\n\nx = torch.ones(3)\ny = x * 2\ny.sum()\n"
 

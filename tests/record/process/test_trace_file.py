@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gradscope.record.process.trace_file import trace_file
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import encode, save
 from gradscope.trace.writer import FileWriter
 from tests.record.running import House
+from tests.shared.by_hand import trace_of
 
 HOLDS = """
 import sys

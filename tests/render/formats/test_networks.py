@@ -15,9 +15,9 @@ from gradscope.render.formats import format_called
 from gradscope.render.pictures import render
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.network import network, to_networkx
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Node, Op, Thread
 from tests.render.hostile import NAMES, named
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, two_layers
 
 

@@ -12,7 +12,6 @@ from gradscope.errors import EmptyTraceError, UsageError
 from gradscope.render.formats import format_called
 from gradscope.render.pictures import render
 from gradscope.scene.timeline.tracks.tracks import tracks
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     GraphTask,
     HookBegin,
@@ -29,6 +28,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import two_layers
 
 

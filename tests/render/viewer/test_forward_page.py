@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Edge,
     Frame,
@@ -29,6 +28,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 from tests.render.viewer.settled import settle
 from tests.render.viewer.test_in_browser import AXE, OVERLAPS
+from tests.shared.by_hand import trace_of
 
 pytestmark = pytest.mark.browser
 

@@ -15,12 +15,12 @@ import pytest
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.timing.passages import passages
 from gradscope.render.notebook import show
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Edge, Frame, GraphTask, Module, Node, Stack
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named
 from tests.render.viewer.settled import settle
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 
 pytestmark = pytest.mark.browser

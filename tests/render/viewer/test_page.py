@@ -25,10 +25,10 @@ from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.viewer.columns import TextColumn, ViewerScene
 from gradscope.scene.viewer.scene import viewer_scene
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Node, Op
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named, names
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import (
     mean_of_squares,
     nan_in_backward,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Frame, GraphTask, Module, Node, Stack, Tensor
 from gradscope.trace.trace import Trace
 from tests.render.viewer.settled import settle
+from tests.shared.by_hand import trace_of
 
 pytestmark = pytest.mark.browser
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, NodeEnd, Row, Step
 from tests.render.viewer.settled import settle
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import shared_weight, two_layers
 
 pytestmark = pytest.mark.browser

@@ -12,11 +12,11 @@ from gradscope.analysis.likeness import compare
 from gradscope.render.terminal.cells import PLAIN, UNICODE, Charset
 from gradscope.render.views.differences import differences_lines
 from gradscope.scene.differences import differences_scene, told_apart
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Act, GraphTask, Node
 from gradscope.trace.trace import Trace
 from tests.render.hostile import named, names
 from tests.render.views.test_timeline import text_of
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 
 

@@ -8,9 +8,9 @@ from gradscope.render.views.program import program_lines
 from gradscope.render.views.timeline import timeline_lines
 from gradscope.scene.timeline.program import ProgramRow, ProgramTimeline, Said
 from gradscope.scene.timeline.timeline import timeline_scene
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Mark, Span
 from tests.render.hostile import NAMES
+from tests.shared.by_hand import trace_of
 
 ROWS = (
     ProgramRow(Said.SPAN, "forward", 0, "", 0, 50, "50 ns"),

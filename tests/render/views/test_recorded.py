@@ -11,9 +11,9 @@ from gradscope.analysis.report import inspect
 from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views import recorded as view
 from gradscope.render.views.report import report_lines
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import load, save
 from gradscope.trace.schema import Finding, Node
+from tests.shared.by_hand import trace_of
 
 OWN_TIME = {"graphs": 20_000_000, "starting": 30_000_000, "recorded": 500_000_000}
 HELD = "t t.json: 1 node, 0 events; 3 findings (GS301 exception ×2, GS101 incomplete-trace), 1 note"

@@ -14,11 +14,11 @@ from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views.report import report_lines, rule_lines
 from gradscope.render.views.tables import facts_lines, table_lines
 from gradscope.scene.tables import info_facts, info_tables
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Node, Push
 from gradscope.trace.schema.tables import Order
 from tests.render.hostile import named, names
 from tests.render.views.test_timeline import text_of
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 
 FIRST = ("GS101", "GS201", "GS301", "GS302", "GS303", "GS304")

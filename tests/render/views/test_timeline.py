@@ -23,11 +23,11 @@ from gradscope.scene.kinds import Kind
 from gradscope.scene.tables import info_facts, info_tables
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import Level, Span, TimelineOptions, timeline_scene
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, NodeEnd, Stack, Thread
 from gradscope.trace.spec import Violation
 from gradscope.trace.trace import Trace
 from tests.render.hostile import named, names
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 from tests.shared.searching import SEARCHING
 

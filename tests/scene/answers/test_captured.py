@@ -18,10 +18,10 @@ from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Form
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, Lack, Op, Phase, PlanCall, Replay
 from gradscope.trace.trace import Trace
 from tests.runtime.capture.test_fusing import SHAPE, chain
+from tests.shared.by_hand import trace_of
 
 PLAN = GraphOptions(graph=GraphOf.PLAN)
 

@@ -12,10 +12,10 @@ from gradscope.errors import UnknownNameError
 from gradscope.scene.answers.answer import Answer
 from gradscope.scene.answers.grad_of import grad_of
 from gradscope.scene.answers.why_none import why_none
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Node, Tensor
 from tests.record.running import House
 from tests.scene.answers.a_training import BOTH, a_training
+from tests.shared.by_hand import trace_of
 
 
 @pytest.fixture

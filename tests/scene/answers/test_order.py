@@ -8,10 +8,10 @@ import pytest
 
 from gradscope.errors import UnknownNameError
 from gradscope.scene.answers.order import order
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Node, NodeBegin, Order
 from tests.scene.answers.a_training import BOTH, a_training
 from tests.scene.answers.test_grad_of import lines_of
+from tests.shared.by_hand import trace_of
 
 
 @BOTH

@@ -13,8 +13,8 @@ from gradscope.record.recorder import record
 from gradscope.render.terminal.cells import PLAIN, UNICODE
 from gradscope.render.terminal.roof import roof_lines
 from gradscope.scene.answers.roofline import costs, rate
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 PEAKS = Peaks(1e11, 1e10, "a processor", 1, "here")
 

@@ -7,7 +7,6 @@ import pytest
 from gradscope.errors import UnknownNameError
 from gradscope.scene.answers.answer import Answer
 from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Frame,
     GraphTask,
@@ -32,6 +31,7 @@ from gradscope.trace.schema import (
     Why,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, GraphTask, Module, Node
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import shared_weight, two_layers
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Arrow, BackwardEntry, Form, Line, Mark
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Capture,
@@ -19,6 +18,7 @@ from gradscope.trace.schema import (
     Stack,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, two_layers
 
 

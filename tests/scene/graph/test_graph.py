@@ -21,7 +21,6 @@ from gradscope.scene.graph.picture import (
     Tone,
 )
 from gradscope.scene.kinds import Kind
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Edge,
     Frame,
@@ -40,6 +39,7 @@ from gradscope.trace.schema import (
     Value,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 
 EVERYTHING = GraphOptions(everything=True)

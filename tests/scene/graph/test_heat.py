@@ -6,7 +6,6 @@ from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Box, Form, Line, Scale
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Edge,
     GraphTask,
@@ -18,6 +17,7 @@ from gradscope.trace.schema import (
     Value,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def a_slow_node_above_a_module_of_many_quick_ones() -> Trace:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Device,
@@ -18,6 +17,7 @@ from gradscope.trace.schema import (
     Thread,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def on_two(threads: tuple[int, int], devices: tuple[int, int]) -> Trace:

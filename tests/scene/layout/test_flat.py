@@ -15,10 +15,10 @@ from gradscope.scene.layout.arrays.depths import depths
 from gradscope.scene.layout.arrays.graph import Flat, in_order
 from gradscope.scene.layout.arrays.placed import flat
 from gradscope.scene.layout.nested import Link, Sized
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Node
 from tests.scene.layout.rules import SLACK, apart, arrows_lead_down
 from tests.scene.layout.test_nested import chain, graphs
+from tests.shared.by_hand import trace_of
 from tests.shared.searching import searching
 
 Graph = tuple[list[Sized], list[Sized], list[Link]]

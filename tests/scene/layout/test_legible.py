@@ -10,9 +10,9 @@ from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.layout.legible import LEAST, legible_scene, title_height
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Edge, Node
+from tests.shared.by_hand import trace_of
 
 GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
 TRACES = sorted(path.name.partition(".")[0] for path in GALLERY.glob("*.json*"))

@@ -7,7 +7,6 @@ import pytest
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.timeline.program import ProgramRow, Said, program_timeline
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     GraphTask,
@@ -24,6 +23,7 @@ from gradscope.trace.schema import (
     Thread,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def two_steps(*more: Row) -> Trace:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from gradscope.scene.timeline.steps import MOST, step_table
 from gradscope.scene.timeline.timeline import NO_ENGINE, TimelineOptions, timeline_scene
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Step
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import two_layers
 
 

@@ -18,7 +18,6 @@ from gradscope.scene.timeline.timeline import (
     TimelineScene,
     timeline_scene,
 )
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -40,6 +39,7 @@ from gradscope.trace.schema import (
     Thread,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, two_layers
 
 

@@ -9,9 +9,9 @@ from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.viewer.columns import TextColumn, ViewerScene
 from gradscope.scene.viewer.scene import Earlier, viewer_scene
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.chains import chain
 from tests.shared.example_traces import Program, two_layers
 

@@ -17,7 +17,6 @@ from gradscope.scene.viewer.groups import GroupForm
 from gradscope.scene.viewer.nodes import scope_of
 from gradscope.scene.viewer.reports import finding_table
 from gradscope.scene.viewer.scene import viewer_scene
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Edge,
@@ -35,6 +34,7 @@ from gradscope.trace.schema import (
     Step,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.shared.chains import chain
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 

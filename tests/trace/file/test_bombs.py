@@ -15,12 +15,12 @@ import pytest
 import zstandard
 
 from gradscope.trace.assemble import Block
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.file.compression import FREE, RATIO
 from gradscope.trace.file.file_writer import FileWriter
 from gradscope.trace.file.lines import LONGEST, MEMORY, SHORT_MEMORY, block_line, header, seal
 from gradscope.trace.load_save import decode, load, save
 from gradscope.trace.schema import Frame
+from tests.shared.by_hand import trace_of
 from tests.trace.file.test_hostile_files import trace_text
 
 SIZE = 1 << 20
@@ -93,7 +93,7 @@ import re, sys
 from pathlib import Path
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.load_save import decode, encode, load
-from gradscope.trace.by_hand import trace_of
+from tests.shared.by_hand import trace_of
 
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024

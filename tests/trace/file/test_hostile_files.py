@@ -16,7 +16,6 @@ import pytest
 import zstandard
 
 from gradscope.errors import FutureTraceError, UnreadableTraceError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.file.lines import header, seal, window_line
 from gradscope.trace.load_save import decode, encode, load
 from gradscope.trace.schema import (
@@ -33,6 +32,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def small() -> Trace:

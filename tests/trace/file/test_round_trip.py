@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import decode, encode, load, save
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import (
@@ -32,6 +31,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
+from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, two_layers
 from tests.shared.searching import searching
 from tests.shared.strategies import KINDS, cells, traces

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -46,6 +45,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 LEAF, MUL, SUM = range(3)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -46,6 +45,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.spec import RULES, check
 from gradscope.trace.trace import Trace
 from tests.shared import example_traces
+from tests.shared.by_hand import trace_of
 from tests.trace.spec.backward import (
     EVENTS,
     LEAF,

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import decode, encode
 from gradscope.trace.schema import (
     NONE,
@@ -33,6 +32,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 from tests.trace.spec.backward import EVENTS, LEAF, MUL, ROWS, SUM, broken, run
 
 TASKS: list[Row] = [GraphTask(id) for id in (1, 2)]

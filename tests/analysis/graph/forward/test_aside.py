@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.analysis.graph.forward.aside import Aside
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Frame, Module, Op, Phase, Stack, Tensor, Version
+from tests.shared.by_hand import trace_of
 
 
 def test_fillings_are_writes_to_what_nothing_has_read() -> None:

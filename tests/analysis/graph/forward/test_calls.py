@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from gradscope.analysis.graph.forward.calls import ForwardCalls
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, Op
+from tests.shared.by_hand import trace_of
 
 
 def test_calls_are_in_the_order_in_which_they_began_whatever_their_rows() -> None:

@@ -9,10 +9,10 @@ from hypothesis import given, strategies as st
 
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.forward.flows import Flow, Flows
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import NONE, Node, NodeBegin, Op, Saved, Tensor, Version
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 GALLERY = Path(__file__).parents[4] / "docs" / "gallery"
 

@@ -18,9 +18,9 @@ from gradscope.analysis.state.state import at
 from gradscope.errors import GradscopeError
 from gradscope.record.recorder import mark, record
 from gradscope.scene.moments import Moments
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, Act, Deed, Frame, Module, Op, Stack
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def doubled(grad: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,6 @@ from gradscope.errors import EmptyTraceError
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Group, Line
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Edge,
     Frame,
@@ -20,6 +19,7 @@ from gradscope.trace.schema import (
     Stack,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 
 def test_many_modules_in_a_row_that_differ_are_cut_into_stretches_of_stretches() -> None:

@@ -15,7 +15,6 @@ from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Line, Mark, Tone
-from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import (
     Edge,
@@ -32,6 +31,7 @@ from gradscope.trace.schema import (
     Why,
 )
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 GALLERY = Path(__file__).parents[4] / "docs" / "gallery"
 FORWARD = GraphOptions(graph=GraphOf.FORWARD)

@@ -39,7 +39,7 @@ def _numbered(rows: Iterable[Row]) -> list[Row]:
     for row in rows:
         if isinstance(row, Event):
             if row.seq == NONE:
-                row = type(row)(*(_cells(row) | {"seq": next(numbers)}).values())  # noqa: PLW2901
+                row = type(row)(*(_cells(row) | {"seq": next(numbers)}).values())
             else:
                 numbers = count(row.seq + 1)
         made.append(row)
