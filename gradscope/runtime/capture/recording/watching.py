@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import builtins
 import dis
-import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ import numpy as np
 
 from gradscope.runtime.capture.recording import reviewed
 from gradscope.runtime.capture.recording.recording import Recording
+from gradscope.runtime.core.state.collecting import without_collecting
 from gradscope.runtime.core.state.frames import WRITTEN
 
 NUMPY = str(Path(np.__file__).parent)
@@ -178,19 +178,16 @@ class Watching:
     def active(self) -> Iterator[None]:
         """Inside, calls are looked at; those of a collection of garbage wait until after it."""
         before: Any = sys.getprofile()
-        collects = gc.isenabled()
         looks = self._look if before is None else _each(self._look, before)
-        gc.disable()
-        sys.setprofile(looks)
-        try:
-            yield
-        finally:
-            if sys.getprofile() is looks:
-                sys.setprofile(before)
-            else:
-                self.recording.stop("the step sets a profiler", "")
-            if collects:
-                gc.enable()
+        with without_collecting():
+            sys.setprofile(looks)
+            try:
+                yield
+            finally:
+                if sys.getprofile() is looks:
+                    sys.setprofile(before)
+                else:
+                    self.recording.stop("the step sets a profiler", "")
 
     def _look(self, frame: FrameType, event: str, arg: Any) -> None:
         recording, code = self.recording, frame.f_code

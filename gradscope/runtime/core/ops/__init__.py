@@ -14,6 +14,7 @@ from typing import Any
 from gradscope.runtime.core.errors.missing import make_read_only, say_why_absent
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
+from gradscope.runtime.core.state.collecting import without_collecting
 from gradscope.runtime.core.state.frames import WRITTEN
 
 FUNCTIONS: dict[str, Any] = {}
@@ -61,6 +62,7 @@ def _families() -> list[str]:
     return sorted((m.name for m in found if not m.ispkg), key=lambda name: name.rpartition(".")[2])
 
 
+@without_collecting()
 def load() -> None:
     """Read all tables, then attach methods to tensors."""
     from gradscope.runtime.core.tensors.tensor.tensor import Tensor
