@@ -28,10 +28,10 @@ from gradscope.scene.layout.arrays.lay_out import lay_out
 from gradscope.scene.layout.legible import LEAST, legible_scene, title_height
 from gradscope.scene.layout.picture import layout
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
-from tests.shared.by_hand import trace_of
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, NodeEnd
 from gradscope.trace.trace import Trace
+from tests.shared.by_hand import trace_of
 
 GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
 LARGE = 40_000
