@@ -26,6 +26,21 @@ def test_importing_it_brings_in_neither_numba_nor_pytorch() -> None:
     assert rare.isdisjoint(found)
 
 
+def test_importing_it_loads_no_module_that_only_some_programs_need() -> None:
+    code = (
+        "import sys, numpy, ml_dtypes\n"
+        "before = set(sys.modules)\n"
+        "import gradscope.runtime\n"
+        "print(*(sys.modules.keys() - before))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    rare = {"difflib", "numpy.random", "numpy.typing", "pathlib", "random", "secrets", "sysconfig"}
+    rare |= {"asyncio", "logging", "mmap", "multiprocessing", "tempfile", "traceback"}
+    rare |= {f"gradscope.runtime.{room}" for room in ("nn", "optim", "distributions", "utils")}
+    assert rare.isdisjoint(done.stdout.split())
+
+
 def test_it_says_which_pytorch_it_follows() -> None:
     assert torch.__version__ == "2.13.0+gradscope"
 

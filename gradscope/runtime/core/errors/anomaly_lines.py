@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.core.state.frames import TRACEBACK, outside
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 def remember_writer(versions: VersionCounter) -> None:
     """Keep the line that is writing to an alias set."""
+    import traceback
+
     frame = outside(sys._getframe(1))
     stack = [] if frame is None else traceback.format_stack(frame, limit=1)
     versions.place = _place(stack)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from gradscope.runtime.core.errors.packages import part_of_pytorch
@@ -22,6 +21,8 @@ def nearest(name: str, known: list[str]) -> str:
     """'; the nearest there is: …' or nothing."""
     if "sparse" in name or name in METHODS_OF_SPARSE:
         return SPARSE
+    import difflib
+
     found = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     return f"; the nearest there is: {', '.join(found)}" if found else ""
 

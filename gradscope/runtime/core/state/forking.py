@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 from importlib import import_module
-from pkgutil import walk_packages
 from typing import Any, TypeVar
 
 from gradscope.runtime.core.state.weak_sets import Alive
@@ -63,6 +62,8 @@ def _finish_imports() -> None:
     """
     if threading.active_count() == 1:
         return
+    from pkgutil import walk_packages
+
     for package in _AT_FIRST_CALL:
         path = getattr(sys.modules.get(package), "__path__", ())
         for each in walk_packages(path, f"{package}."):

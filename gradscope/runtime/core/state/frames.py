@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from sys import _getframe
 from types import FrameType
 from typing import Any
@@ -19,6 +18,8 @@ RUNS_SCRIPTS = "gradscope.record.run_script"
 
 def scripts_stack(innermost: FrameType | None) -> list[str]:
     """The calls that led to this frame, without those that ran the script for a recording."""
+    import traceback
+
     frames = []
     for frame, line in traceback.walk_stack(innermost):
         if frame.f_globals.get("__name__") == RUNS_SCRIPTS:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import secrets
+import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any, Final, Self
 
@@ -48,7 +48,6 @@ class Generator:
 
     def __init__(self) -> None:
         self._lock = waited_for(Lock())
-        self._twister = np.random.MT19937(0)
         self.manual_seed(DEFAULT_SEED)
 
     # Seeds and state
@@ -60,18 +59,26 @@ class Generator:
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError("Overflow when unpacking long long")
         self._seed = seed % (1 << 64)
-        # A plain MT19937 spreads its seed in a way of its own, the legacy generator in PyTorch's.
-        np.random.RandomState(self._twister).seed(self._seed % (1 << 32))
+        if "_twister" in self.__dict__:
+            _start(self._twister, self._seed)
         self._second_normal: float | None = None
         self._untouched = True
         return self
+
+    @cached_property
+    def _twister(self) -> Any:
+        """NumPy's generator of words: a program that draws nothing need not load `numpy.random`."""
+        with own_work("loads random numbers"):
+            twister = np.random.MT19937(0)
+        _start(twister, self._seed)
+        return twister
 
     def initial_seed(self) -> int:
         return self._seed
 
     def seed(self) -> int:
         """Start a sequence nobody can foresee, and return its seed."""
-        self.manual_seed(secrets.randbits(64))
+        self.manual_seed(int.from_bytes(os.urandom(8), "big"))
         return self._seed
 
     def get_state(self) -> Array:
@@ -331,6 +338,11 @@ class Generator:
             waits = self.exponential(rows.shape, rows.dtype)
             drawn = random.draw_without_replacement(rows, waits, count)
         return drawn.reshape(*weights.shape[:-1], count)
+
+
+def _start(twister: Any, seed: int) -> None:
+    """Start the sequence of a seed; a plain MT19937 spreads it in a way that is not PyTorch's."""
+    np.random.RandomState(twister).seed(seed % (1 << 32))
 
 
 def _restored(state: Array) -> Generator:

@@ -15,24 +15,23 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ClassVar
 
 import numpy as np
 
+import gradscope
 from gradscope.runtime.core.state.frames import WRITTEN
 
 SOON = 0.001
 """Seconds until a signal is sent again."""
 
-_PACKAGE = os.path.join(Path(__file__).absolute().parents[3], "")  # noqa: PTH118  of gradscope
-_PLACES = Path(np.__file__).parents[1]
-_STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118
+_PACKAGE = os.path.join(gradscope.__path__[0], "")  # noqa: PTH118  pathlib takes long to import
+_PLACES = os.path.dirname(np.__path__[0])  # noqa: PTH120
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120
 _OPERATIONS = (_PACKAGE, WRITTEN)
 _BELOW = (
     "<frozen ",

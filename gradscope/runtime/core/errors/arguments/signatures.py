@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 SHOWN = {
     "operand": "Tensor", "ints": "tuple of ints", "ints1": "tuple of ints",
@@ -65,6 +64,8 @@ class Way:
 @cache
 def table() -> dict[str, tuple[Way, ...]]:
     """The ways of every function; a method's name begins with a dot."""
+    from pathlib import Path
+
     text = Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8")
     found: dict[str, list[Way]] = {}
     for line in text.splitlines():

@@ -10,11 +10,10 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Rest = ParamSpec("Rest")
 
 BFLOAT16: Final = np.dtype(ml_dtypes.bfloat16)

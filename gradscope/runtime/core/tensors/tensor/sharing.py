@@ -12,7 +12,6 @@ import numpy as np
 
 from gradscope.runtime.core.devices.devices import NO_ACCELERATOR
 from gradscope.runtime.core.tensors.memory.bits import PLAIN, bits_of, origin_of
-from gradscope.runtime.core.tensors.memory.shared import mapping_of, shared_storage
 from gradscope.runtime.core.tensors.memory.storage import (
     Storage,
     elements,
@@ -76,6 +75,8 @@ class Sharing:
 
     def is_shared(self) -> bool:
         """Whether other processes see what is written here."""
+        from gradscope.runtime.core.tensors.memory.shared import mapping_of
+
         array = self._array if bits_of(self) == PLAIN else origin_of(self).array
         return mapping_of(array) is not None
 
@@ -149,6 +150,8 @@ def _as_large(array: Any, shape: tuple[int, ...]) -> Any:
 
 def _move(storage: Storage, tensors: list[Any]) -> None:
     """Let all tensors on this memory be on shared memory with the same numbers."""
+    from gradscope.runtime.core.tensors.memory.shared import shared_storage
+
     bytes = storage.bytes()
     old, new = Storage(storage.array), shared_storage(len(bytes), storage.device)
     new.bytes()[:] = bytes
