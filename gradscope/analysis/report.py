@@ -19,6 +19,7 @@ from gradscope.analysis.timing.phases import Part
 from gradscope.errors import fault_text
 from gradscope.trace.file.progress import tell
 from gradscope.trace.load_save import load
+from gradscope.trace.schema import Source
 from gradscope.trace.trace import Trace
 
 T = TypeVar("T")
@@ -66,6 +67,8 @@ class Unchecked:
     @property
     def reason(self) -> str:
         """Why it cannot tell, and what to do."""
+        if self.lacks == (Source.TABLE,):
+            return "the text of the program is not in this trace: record without --no-source"
         if self.lacks:
             return f"this recording could not see {', '.join(self.lacks)}"
         return f"record with --level {self.needs}"

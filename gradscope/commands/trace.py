@@ -37,6 +37,13 @@ ChecksFunctions = Annotated[
         "again, and compare their derivatives with what backward returned.",
     ),
 ]
+KeepsSource = Annotated[
+    bool,
+    typer.Option(
+        "--source/--no-source",
+        help="Keep the text of the program's own files in the trace, for rules that read it.",
+    ),
+]
 StopOn = Annotated[
     list[str] | None,
     typer.Option(
@@ -103,6 +110,7 @@ def trace(
     max_bytes: Annotated[int | None, typer.Option(help="The largest trace.", min=1)] = None,
     native: Native = True,
     check_functions: ChecksFunctions = True,
+    source: KeepsSource = True,
     stop_on: StopOn = None,
     breaks: Break = None,
     break_in: BreakIn = None,
@@ -134,6 +142,7 @@ def trace(
         max_bytes=max_bytes,
         native=native,
         check_functions=check_functions,
+        source=source,
         debugger=live,
         ends=not gc.isenabled(),  # the process is ours
     )

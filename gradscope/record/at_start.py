@@ -84,6 +84,7 @@ def _record(asked: str) -> None:
     options = Options(
         level=os.environ.get("GRADSCOPE_LEVEL") or "engine",
         steps=steps_named(os.environ.get("GRADSCOPE_STEPS")),
+        source=os.environ.get("GRADSCOPE_SOURCE") != "0",
         script=sys.argv[0],
         arguments=tuple(sys.argv[1:]),
     )

@@ -58,7 +58,8 @@ class Options:
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
     leaves out. Not `native`: nothing of the engine's own memory is read (of PyTorch's). From level
     `engine` on the backwards of custom Functions are compared with what their forwards say, which
-    run once more on copies when the recording ends; not `check_functions`: they are not.
+    run once more on copies when the recording ends; not `check_functions`: they are not. Not
+    `source`: the text of the program's files stays out of the trace.
     """
 
     level: str = "engine"
@@ -67,6 +68,7 @@ class Options:
     steps: tuple[int, int] | None = None
     native: bool = True
     check_functions: bool = True
+    source: bool = True
     script: str = ""
     arguments: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
@@ -144,6 +146,7 @@ class Recording:
             self.writer, start, self.engine, level=self.options.level, native=self.options.native
         )
         self.session.acts.checks_functions &= self.options.check_functions
+        self.session.acts.keeps_source &= self.options.source
         self.session.places = self.places
         self.session.contexts.on_step = self._on_step
         self.session.contexts.limited = self.options.steps is not None or (
@@ -379,6 +382,7 @@ class Recording:
             "python": sys.version.split()[0],
             "written_every": WRITTEN_EVERY,
             **self.engine.facts(self.options.level),
+            "left_out": [] if self.options.source else [schema.Source.TABLE],
             **self.options.extra,
         }
         for key, value in facts.items():

@@ -87,6 +87,7 @@ class TraceOptions:
     max_bytes: int | None = None
     native: bool = True
     check_functions: bool = True
+    source: bool = True
     debugger: Debugger | None = None
     ends: bool = False  # the process ends with the script
 
@@ -186,6 +187,7 @@ def _settings(options: TraceOptions) -> Options:
         steps=steps_named(options.steps),
         native=options.native,
         check_functions=options.check_functions,
+        source=options.source,
         script=options.script,
         arguments=options.arguments,
     )

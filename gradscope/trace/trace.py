@@ -83,8 +83,10 @@ class Trace:
         return found
 
     def sees(self, name: str) -> bool:
-        """Whether this part of the format was looked at: not absent, nor of a later version."""
-        return name not in self.meta.get("absent", ()) and self.version >= SINCE.get(name, (1, 0))
+        """Whether this part of the format was looked at, as its version and its `meta` say."""
+        meta = self.meta
+        away = name in meta.get("absent", ()) or name in meta.get("left_out", ())
+        return not away and self.version >= SINCE.get(name, (1, 0))
 
     # Tables ----------------------------------------------------------------------------------
 

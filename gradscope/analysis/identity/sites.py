@@ -62,6 +62,11 @@ def site_of(trace: Trace, stack: int) -> Site:
     return known[stack]
 
 
+def site_at(trace: Trace, file: str, line: int, text: str) -> Site:
+    """A line of a file that has no stack: of the source that is in the trace."""
+    return Site(f"{_shorter(file, str(trace.meta.get('cwd', '')))}:{line}", text, file, line)
+
+
 def site(trace: Trace, stack: int) -> str:
     """As in "train.py:41", relative to the directory the script ran in; "" when not known."""
     if stack == NONE:

@@ -15,6 +15,8 @@ from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.acts import Acts, Origins
 from gradscope.analysis.program.arguments import Given
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.risks import risks
 from gradscope.trace.schema import NONE, Deed, Edge, HookBegin, HookEnd, Node, Phase
 from gradscope.trace.trace import Trace
 
@@ -196,15 +198,14 @@ class Suspects:
 
         Of a backward whose loss was finite: what stands in hooks that replaced gradients.
         """
-        acts, calls = self._trace.once(Acts), self._calls
-        hooks = replacing_hooks(self._trace)
+        calls, hooks = self._calls, replacing_hooks(self._trace)
         seen = {(calls.site(at).place, calls.name(at)) for at in self._risky.tolist()}
-        for act in acts.of(Deed.STATEMENT):
-            name, function = str(act.facts.get("name")), str(act.facts.get("function"))
-            if act.facts.get("what") != "risk" or name not in RISKS:
+        for risk in self._trace.once(SourceFiles).each(risks):
+            name, site = risk.found.name, risk.site
+            if name not in RISKS:
                 continue
-            site, (forward, _, what) = acts.site(act), RISKS[name]
-            hooked = function.rpartition(".")[2] in hooks
+            forward, _, what = RISKS[name]
+            hooked = risk.found.function.rpartition(".")[2] in hooks
             if (site.place, name) not in seen and (hooked or not backward) and forward != NEVER:
                 yield Suspect(name, what, site, NONE, forward + (not hooked), of_source=True)
 

@@ -13,6 +13,8 @@ from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.reorders import inferred
 from gradscope.trace.schema import Deed, HookBegin, HookEnd, Module, Tensor
 from gradscope.trace.trace import Trace
 
@@ -173,13 +175,10 @@ def _last_view(trace: Trace, wanted: Callable[[Shape, Shape], bool]) -> View | N
 
 def _may_be_swallowed(trace: Trace, came: int, wanted: int) -> Explained | None:
     """The one view of the source whose first dim follows, of data: nobody saw it run."""
-    acts, calls = trace.once(Acts), trace.once(Calls)
+    calls = trace.once(Calls)
     seen = {calls.site(each).place for each in calls.called(*VIEWS).tolist()}
-    sites = [
-        acts.site(act)
-        for act in acts.of(Deed.STATEMENT)
-        if act.facts.get("what") == "inferred" and acts.site(act).place not in seen
-    ]
+    views = trace.once(SourceFiles).each(inferred)
+    sites = [each.site for each in views if each.site.place not in seen]
     if len(sites) != 1 or not wanted or came % wanted:
         return None
     (site,) = sites

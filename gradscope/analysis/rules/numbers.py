@@ -20,10 +20,11 @@ from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
 from gradscope.analysis.nonfinite.zeros import made_zero_by
-from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask, Op, Place, Tensor, Value
+from gradscope.analysis.source.crossings import crossings
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.trace.schema import NONE, GraphTask, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
 
 Ints = NDArray[np.int64]
@@ -259,11 +260,10 @@ def _of_parameters(trace: Trace) -> NDArray[np.bool_]:
 
 def _came_in(trace: Trace, birth: Birth) -> str:
     """Where the program makes tensors of numbers, which may be where these came in."""
-    acts, tensors = trace.once(Acts), trace.table(Tensor)
-    every = [act for act in acts.of(Deed.STATEMENT) if act.facts.get("what") == "crossing"]
+    tensors, every = trace.table(Tensor), trace.once(SourceFiles).each(crossings)
     name = tensors.row(birth.tensor).name if tensors.has(birth.tensor) else ""
-    its = [act for act in every if name and act.facts.get("name") == name] or every
-    lines = list(dict.fromkeys(f"{acts.site(act)} ({act.facts.get('by')})" for act in its))
+    its = [each for each in every if name and each.found.name == name] or every
+    lines = list(dict.fromkeys(f"{each.site} ({each.found.by})" for each in its))
     if not lines:
         return ""
     more = f", and {len(lines) - FEW} more lines" if len(lines) > FEW else ""

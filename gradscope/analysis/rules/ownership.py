@@ -14,6 +14,7 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_history import NO_HISTORY
 from gradscope.analysis.rules.trained.of_no_module import of_no_module
 from gradscope.analysis.rules.trained.unused import trained_by_nobody, written_later
+from gradscope.analysis.source.statements import rebound
 from gradscope.trace.schema import Deed, Finding, Module
 from gradscope.trace.trace import Trace
 
@@ -290,12 +291,11 @@ def _of_the_same_model(
 
 def _rebound(training: Training) -> Iterator[Found]:
     """`w = w - lr * w.grad`: the name stands for another tensor from there on."""
-    acts = [act for act in training.acts.of(Deed.STATEMENT) if act.facts.get("what") == "rebound"]
+    updates = rebound(training.trace)
     errors = [row for row in training.trace.rows(Finding) if NO_HISTORY in row.message]
-    if not acts or not training.backwards:
+    if not updates or not training.backwards:
         return
-    sites = [training.acts.site(act) for act in acts]
-    names = [str(act.facts.get("name")) for act in acts]
+    sites, names = [each.site for each in updates], [each.found.name for each in updates]
     first, site = names[0], sites[0]
     others = zip(names[1:], sites[1:], strict=True)
     more = "".join(f", and `{name}` by one{at(place)}" for name, place in others)
@@ -305,7 +305,7 @@ def _rebound(training: Training) -> Iterator[Found]:
         f"instead of writing into it{ended if errors else ''}",
         site=site,
         evidence=(
-            *(Evidence("act", act.id) for act in acts),
+            *(each.evidence for each in updates),
             *(Evidence("finding", error.id) for error in errors[:1]),
         ),
         why=f"`{first} = …` gives the name to what is computed: under no_grad that requires no "

@@ -93,11 +93,12 @@ class Rule:
 
     def lacks(self, trace: Trace) -> tuple[str, ...]:
         """What this rule reads and nobody could see in what was recorded, as `meta.absent` says."""
-        absent = trace.meta.get("absent", ())
         reads = self.reads
         if self.fully and not self.sees_a_part(trace):  # at this level values are what it looks at
             reads = (*reads, "value")
-        lacks = [name for name in reads if name in absent or name.partition(".")[0] in absent]
+        lacks = [
+            name for name in reads if not (trace.sees(name) and trace.sees(name.partition(".")[0]))
+        ]
         left_out = trace.once(steps_left_out) if self.steps else frozenset()
         return (*lacks, *(each for each in STEPS[self.steps] if each in left_out))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -12,7 +12,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
-from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.culprits import Overwritten, carried, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
 from gradscope.analysis.rules.own_line import (
@@ -26,6 +26,8 @@ from gradscope.analysis.rules.own_line import (
 )
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.writes import Write, writes
 from gradscope.trace.schema import (
     NONE,
     Deed,
@@ -167,15 +169,14 @@ def _unseen(trace: Trace, error: Error) -> Found:
         return _by_that_line(trace, error, wrote_before, counts)
     likely = _likely_writes(trace)
     if likely:
-        acts = trace.once(Acts)
-        site = acts.site(likely[0])
-        others = " or".join(at(acts.site(each)) for each in likely)
+        site = likely[0].site
+        others = " or".join(at(each.site) for each in likely)
         return Found(
             message=f"Something wrote in place to what {_node(trace, error.node)} had saved, which "
             f"backward needed as it was{counts}; under no_grad(), where writes are not seen, the "
-            f"program writes to `{likely[0].facts.get('name')}`{others}",
+            f"program writes to `{likely[0].found.name}`{others}",
             site=site,
-            evidence=_evidence(error, *(("act", each.id) for each in likely)),
+            evidence=_evidence(error, *(("source", each.file.id) for each in likely)),
             why=f"{_not_seen(trace)} in this recording; it was needed by the backward called"
             f"{at(_called(trace, error.task))}",
             fix="write after the backward, or to a clone()",
@@ -232,13 +233,9 @@ FEW = 3
 """More lines than this that may have written are no answer."""
 
 
-def _likely_writes(trace: Trace) -> list[Done]:
+def _likely_writes(trace: Trace) -> Sequence[InSource[Write]]:
     """Lines of the program that write in place where nobody sees it."""
-    found = [
-        act
-        for act in trace.once(Acts).of(Deed.STATEMENT)
-        if act.facts.get("what") == "written-unseen"
-    ]
+    found = trace.once(SourceFiles).each(writes)
     return found if len(found) <= FEW else []
 
 

@@ -102,7 +102,7 @@ def _empty(trace: Trace) -> set[int]:
 def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int]]]:
     """The cuts that explain these best: behind which there is little else."""
     best: dict[int, list[tuple[float, Done]]] = defaultdict(list)
-    looks = only_looked_at(training.acts)
+    looks = only_looked_at(training.trace)
     for act in training.acts.of(Deed.CUT):
         lost = missing.intersection(act.tensors)
         place, by = training.acts.site(act).place, act.facts.get("by")

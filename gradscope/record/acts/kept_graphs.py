@@ -26,7 +26,7 @@ from gradscope.record.acts.source.lines import (
     lines_that_store,
 )
 from gradscope.record.notes.local_names import node_of, variables_of
-from gradscope.record.notes.sites import caller_of
+from gradscope.record.notes.sites import caller_of, is_installed
 from gradscope.record.script.tracebacks import described
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -58,8 +58,6 @@ OFTEN = 20
 
 OF_MODULES = frozenset(("_parameters", "training"))
 LISTS = (list, tuple, deque, set, frozenset)
-ELSEWHERE = ("site-packages", "dist-packages", "lib/python3", "<frozen")
-"""In the paths of files that are not the program's."""
 
 
 class Name(NamedTuple):
@@ -215,7 +213,7 @@ class Walk:
         spaces = {id(main): (main, main.get("__file__"))}
         while frame is not None:
             code = frame.f_code
-            if not self._is_machinery(code) and not is_elsewhere(code.co_filename):
+            if not self._is_machinery(code) and not is_installed(code.co_filename):
                 space = frame.f_globals
                 if code.co_flags & CO_OPTIMIZED:
                     spaces.setdefault(id(space), (space, space.get("__file__")))
@@ -268,7 +266,7 @@ class Walk:
             yield from self._inside(name, [value.func, value.args, value.keywords], depth)
         elif isinstance(value, MethodType):
             yield from self._inside(name, value.__self__, depth + 1)
-        elif not is_elsewhere(value.__code__.co_filename):
+        elif not is_installed(value.__code__.co_filename):
             file, code = value.__code__.co_filename, value.__code__
             for text, cell in zip(code.co_freevars, value.__closure__ or (), strict=False):
                 if cell != _EMPTY:
@@ -282,7 +280,7 @@ class Walk:
         if found is None:
             module = sys.modules.get(getattr(kind, "__module__", ""), None)
             file = getattr(module, "__file__", None) or ""
-            own = isinstance(file, str) and not is_elsewhere(file)
+            own = isinstance(file, str) and not is_installed(file)
             if not own and issubclass(kind, self._module):
                 file, own = "nobody", True
             self._own[kind] = found = file if own else ""
@@ -293,11 +291,6 @@ def _of_object(name: Name, text: str, file: str) -> Name:
     if text in {"_modules", "_buffers"}:  # of a module: they stand for attributes
         return name
     return Name(text, file, None, attribute=True)
-
-
-def is_elsewhere(file: str) -> bool:
-    """Whether a file is no part of the program, as its path says."""
-    return any(part in file for part in ELSEWHERE)
 
 
 _CALLABLES = frozenset((FunctionType, MethodType, partial))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import linecache
 import sys
 from itertools import count
@@ -11,7 +10,13 @@ from weakref import ref
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import leaves_of
-from gradscope.record.acts.source.lines import Stored, line_that_equates, lines_that_store
+from gradscope.record.acts.source.lines import (
+    Stored,
+    line_that_equates,
+    lines_that_store,
+    loaded_from,
+    written_to,
+)
 from gradscope.record.acts.stand_ins import StandIn
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -182,47 +187,3 @@ def _stored_in(stored: Stored, frame: FrameType) -> list[int]:
     local = not stored.attribute and code.co_name != "<module>"
     lines = lines_that_store(stored, code.co_filename, code) if local else []
     return lines or lines_that_store(stored, code.co_filename, None)
-
-
-def loaded_from(line: str) -> tuple[str, str] | None:
-    """`target` and `net` of the line `target.load_state_dict(net.state_dict())`."""
-    try:
-        (statement,) = ast.parse(line.strip()).body
-    except (SyntaxError, ValueError):
-        return None
-    match statement:
-        case ast.Expr(
-            value=ast.Call(
-                func=ast.Attribute(value=to, attr="load_state_dict"),
-                args=[ast.Call(func=ast.Attribute(value=of, attr="state_dict"))],
-            )
-        ):
-            return ast.unparse(to), ast.unparse(of)
-    return None
-
-
-def written_to(line: str) -> Stored | None:
-    """What a line calls a method on, as the name of what it is in: `shadow` of `shadow[k].add_(p)`.
-
-    Of an assignment, what it takes that from: `self.slow` of `slow = self.slow[k]`. None where that
-    is no name, or the line cannot be read alone.
-    """
-    try:
-        (statement,) = ast.parse(line.strip()).body
-    except (SyntaxError, ValueError):
-        return None
-    if isinstance(statement, ast.Assign):
-        target: ast.expr | None = statement.value
-        if not isinstance(target, ast.Subscript):
-            return None
-    else:
-        target = statement.value if isinstance(statement, ast.Expr) else None
-    held = False
-    while isinstance(target, ast.Call | ast.Subscript):
-        if isinstance(target, ast.Subscript):
-            held, target = True, target.value
-        else:
-            target = target.func.value if isinstance(target.func, ast.Attribute) else None
-    if isinstance(target, ast.Attribute):
-        return Stored(target.attr, attribute=True, held=held)
-    return Stored(target.id, attribute=False, held=held) if isinstance(target, ast.Name) else None

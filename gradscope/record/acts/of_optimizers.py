@@ -6,13 +6,13 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.errors import leave_no_frame
-from gradscope.record.acts.kept_graphs import is_elsewhere
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import Moved
 from gradscope.record.acts.numbers.not_finite import NotFinite
 from gradscope.record.acts.source.lines import lines_that_return
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.local_names import gradient_of
+from gradscope.record.notes.sites import is_installed
 from gradscope.record.notes.user_functions import written
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
@@ -263,7 +263,7 @@ class OfOptimizers:
 def _factor(acts: Acts, factor: Any, schedule: int) -> None:
     """What a schedule multiplies its rates with is a function of the program's."""
     own = written(factor)
-    if own is None or is_elsewhere(own.__code__.co_filename):
+    if own is None or is_installed(own.__code__.co_filename):
         return
     code, stack = own.__code__, NONE
     for line in reversed(lines_that_return(code)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -15,33 +14,14 @@ from gradscope.record.acts.of_modules import LOOKS, OfModules
 from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
-from gradscope.record.acts.source.averages import averages
-from gradscope.record.acts.source.crossings import crossings
-from gradscope.record.acts.source.filters import filters, reads
-from gradscope.record.acts.source.looked_at import looked_at
-from gradscope.record.acts.source.misspelt import misspelt
-from gradscope.record.acts.source.other_names import other_names
-from gradscope.record.acts.source.positions import positions
-from gradscope.record.acts.source.reorders import inferred, reorders
-from gradscope.record.acts.source.risks import risks
-from gradscope.record.acts.source.statements import idle_statements, trees_of
-from gradscope.record.acts.source.sums import sums
-from gradscope.record.acts.source.writes import writes
 from gradscope.record.acts.stand_ins import StandIns
-from gradscope.record.script.tracebacks import described
-from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable
     from types import FrameType
 
     from gradscope.record.acts.notes import Look
     from gradscope.record.session import Session
-
-
-OF_SIZES = re.compile(r"batch_size|must match|cannot be multiplied|input size")
-"""In errors that a view may lead to whose rows are no samples."""
 
 
 class WatchedActs:
@@ -58,7 +38,7 @@ class WatchedActs:
         self._backward_ended: Callable[[], None] = _nobody
         self.called: Callable[[Any, int], None] | None = None
         """Is told that a module of this id is called, once it has started."""
-        self.checks_functions = self._wanted
+        self.checks_functions = self.keeps_source = self._wanted
         self.says_random = session.level in ("values", "full")
 
     def start(self, torch: Any, look: Look) -> None:
@@ -138,69 +118,8 @@ class WatchedActs:
                 self.acts.guarded(self._not_finite.ended)
             if self._modules is not None:
                 self.acts.guarded(self._modules.ending)
-            self.acts.guarded(self._tell_of_statements, error)
-
-    def _tell_of_statements(self, error: BaseException | None) -> None:
-        sites, note = self.acts.session.sites, self.acts.note
-        said = "" if error is None else described(error)
-        trees = trees_of(sites.files())
-        for file, idle in idle_statements(trees):
-            stack = sites.of_line(file, idle.line, idle.function)
-            note(Deed.STATEMENT, None, stack=stack, what=idle.what, name=idle.name)
-        for file, slip in misspelt(trees):
-            stack, what = sites.of_line(file, slip.line, slip.function), "misspelt"
-            note(Deed.STATEMENT, None, stack=stack, what=what, name=slip.name, meant=slip.meant)
-        for file, look in looked_at(trees):
-            stack = sites.of_line(file, look.line, look.function)
-            note(Deed.STATEMENT, None, stack=stack, what="looked-at", by=look.by)
-        for file, tree in trees:
-            self._tell_of_sums(file, tree)
-            for line, function, by, name in crossings(tree):
-                stack = sites.of_line(file, line, function)
-                note(Deed.STATEMENT, None, stack=stack, what="crossing", name=name, by=by)
-            for line, function, name in writes(tree):
-                stack = sites.of_line(file, line, function)
-                note(Deed.STATEMENT, None, stack=stack, what="written-unseen", name=name)
-            for line, function, words, how, freezes in filters(tree):
-                stack = sites.of_line(file, line, function)
-                facts: dict[str, Any] = {"words": [*words], "how": how, "freezes": freezes}
-                note(Deed.STATEMENT, None, stack=stack, what="filter", **facts)
-            for line, function, name, dims in reorders(tree):
-                stack, facts = sites.of_line(file, line, function), {"dims": [*dims]}
-                note(Deed.STATEMENT, None, stack=stack, what="reordered", name=name, **facts)
-            if self._not_finite is not None and self._not_finite.was_any:
-                for risk in risks(tree):
-                    stack = sites.of_line(file, risk.line, risk.function)
-                    facts = {"name": risk.name, "function": risk.function}
-                    note(Deed.STATEMENT, None, stack=stack, what="risk", **facts)
-            for line, function, name, dim in positions(tree):
-                stack = sites.of_line(file, line, function)
-                note(Deed.STATEMENT, None, stack=stack, what="positions", name=name, dim=dim)
-            for each in averages(tree):
-                stack = sites.of_line(file, each.line, each.function)
-                facts = {"name": each.name, "new": each.new, "kept": each.kept}
-                facts |= {"in_place": each.in_place, "swapped": each.swapped}
-                note(Deed.STATEMENT, None, stack=stack, what="average", **facts)
-            for line, function in inferred(tree) if OF_SIZES.search(said) else ():
-                stack = sites.of_line(file, line, function)
-                note(Deed.STATEMENT, None, stack=stack, what="inferred")
-            for line, function, name, read in other_names(tree):
-                stack = sites.of_line(file, line, function)
-                note(Deed.STATEMENT, None, stack=stack, what="other-name", name=name, read=read)
-            for line, function, apart in reads(tree):
-                stack = sites.of_line(file, line, function)
-                note(Deed.STATEMENT, None, stack=stack, what="reads-grad", apart=apart)
-
-    def _tell_of_sums(self, file: str, tree: ast.Module) -> None:
-        sites, note = self.acts.session.sites, self.acts.note
-        for each, terms in sums(tree):
-            stack = sites.of_line(file, each.line, each.function)
-            sum_ = note(Deed.STATEMENT, None, stack=stack, what="sum", signs=each.signs)
-            for name, line, place, side, off in terms:
-                stack = sites.of_line(file, line, each.function)
-                facts: dict[str, Any] = {"name": name, "place": place, "side": side}
-                facts |= {"off": off} if off else {}
-                note(Deed.STATEMENT, None, of=sum_, stack=stack, what="term", **facts)
+            if self.keeps_source:
+                self.acts.guarded(self.acts.session.sites.note_files)
 
     def compare_functions(self) -> None:
         """Nobody watches any longer: see Note [Forwards run again] in `of_functions.py`."""

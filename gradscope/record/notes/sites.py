@@ -15,7 +15,7 @@ from gradscope.errors import BY_US
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import written
-from gradscope.trace.schema import NONE, Frame, Stack
+from gradscope.trace.schema import NONE, Frame, Source, Stack
 from gradscope.trace.text import visible
 from gradscope.trace.writer import Writer
 
@@ -32,6 +32,12 @@ RUNS_THE_PROGRAM = f"{PACKAGE}{os.path.join('record', 'run_script.py')}"  # noqa
 
 LONGEST, LONG_PATH = 80, 4096
 """How much of a line's text is quoted in an error, and of its path."""
+
+FILES, LINES = 40, 5000
+"""Maximum number of files of the program that are kept, and of lines of each."""
+
+INSTALLED = ("site-packages", "dist-packages", "lib/python3", "<frozen")
+"""In the paths of files that are not the program's."""
 
 CALLERS = 3
 """So many lines are told of what often stands in a function for it."""
@@ -218,9 +224,16 @@ class Sites:
         """The stack of a line of a file, called from there."""
         return self._link(self.position(file, line, function, None), parent)
 
-    def files(self) -> list[str]:
-        """Those of which something was seen running."""
-        return list(dict.fromkeys(file for file, _, _ in list(self._frames)))
+    def note_files(self) -> None:
+        """Hand the text of the program's own files to the writer, of which something ran."""
+        seen = dict.fromkeys(file for file, _, _ in list(self._frames))
+        own = [file for file in seen if not is_installed(file)][:FILES]
+        texts = {file: linecache.getlines(file) for file in own}
+        kept = {file: "".join(each) for file, each in texts.items() if 0 < len(each) <= LINES}
+        if kept:
+            paths = (shown(file, self._folder) for file in kept)
+            names, text = ([*map(self._writer.intern, each)] for each in (paths, kept.values()))
+            self._writer.block(Source, {"id": range(len(kept)), "file": names, "text": text})
 
     def in_words(self, stack: int) -> str:
         """The innermost line of a stack, with its text: `train.py:4 (y.add_(1))`."""
@@ -250,6 +263,11 @@ class Sites:
         if stacks:
             links = ("id", "frame", "parent")
             self._writer.block(Stack, dict(zip(links, zip(*stacks, strict=True), strict=True)))
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file is no part of the program, as its path says."""
+    return any(part in file for part in INSTALLED)
 
 
 def _nobody(address: int, line: int) -> None:

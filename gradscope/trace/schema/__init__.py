@@ -18,7 +18,7 @@ from gradscope.trace.schema.unreached import *  # noqa: F403
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 12
+MINOR = 13
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -42,7 +42,8 @@ HISTORY = {
     (1, 10): "node.died, unreached, alias",
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
+    (1, 13): "source",
 }
 
-SINCE = {"node.died": (1, 10), "unreached": (1, 10), "alias": (1, 10)}
+SINCE = {"node.died": (1, 10), "unreached": (1, 10), "alias": (1, 10), "source": (1, 13)}
 """What nobody looked at in traces of earlier versions, where empty would mean: none."""

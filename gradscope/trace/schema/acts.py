@@ -88,20 +88,9 @@ class Deed(StrEnum):
     # evaluation, error (of a second backward: graphs of former steps); many tensors, of so many
     # steps; longest: steps behind one; stack: lines that store; callers: lines of that file which
     # call the function of the first
-    STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
-    # computed, not-entered, rebound, loop-variable, defaults, misspelt (meant)); stored; equated
-    # (of a load: two names of one module); sum (signs); term (name, of that sum, its place and
-    # side, off: the line of a no_grad around it); crossing (by), which makes a tensor of numbers;
-    # written-unseen (in place, under no_grad), filter (words that are sought in names: how;
-    # freezes: it decides what asks for gradients), reordered (dims: of its shape, which a view
-    # takes in another order), reads-grad (apart: in a function without a backward), factor (of a
-    # schedule: where what it multiplies rates with is returned), average (new, kept: the factor of
-    # what it was, in_place, swapped: it with its factors the other way round), other-name (read:
-    # the line that reads it, behind this, which calls something with that tensor), risk (function;
-    # where a number was seen that is not finite: what makes one of some), positions (a table is
-    # added, cut to the size of its dim), inferred (a view whose first dim follows, of a program
-    # that ended with an error of sizes), looked-at (by: as of CUT; nothing that is made of what
-    # this line cuts can come into a loss); name: the method's, variable's, attribute's
+    STATEMENT = "statement"  # a line found by the source while the program ran; what: stored (of a
+    # sum into itself: what gave it the name), equated (of a load: two names of one module), factor
+    # (of a schedule: where what it multiplies rates with is returned); name: the variable's
     WARNING = "warning"  # category, text
     NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one; made: when,
     # or with which sequence_nr, its node was made), the first of each line; parameters, gradients
@@ -112,6 +101,13 @@ class Deed(StrEnum):
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why), writes (into a gradient that it was given), output-on-ctx
     # (name: of an attribute); stack: lines of its backward, or forward, the last is the call's
+
+
+FROM_NUMBERS = frozenset((
+    "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "Tensor",
+    "FloatTensor", "DoubleTensor",
+))  # fmt: skip
+"""Functions of PyTorch that make a tensor of numbers from elsewhere."""
 
 
 @table("act")

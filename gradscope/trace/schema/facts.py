@@ -52,6 +52,7 @@ class RunFacts(TypedDict, total=False):
     observed: list[str]  # kinds of events, tables, their columns
     inferred: list[str]
     absent: list[str]
+    left_out: list[str]  # tables that the user did not want
     unseen: dict[str, int]  # what could not be seen, and how often
     follows_from: int  # bytes of the smallest storage whose end is seen
     exit: str  # how the script ended

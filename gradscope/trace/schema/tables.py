@@ -102,6 +102,19 @@ class Stack(Row):
     parent: StackId = NONE  # NONE at the outermost frame
 
 
+@table("source")
+class Source(Row):
+    """A file of the program of which something ran, as it was when the recording ended.
+
+    At most 40 files of at most 5,000 lines, and none of installed packages. `gradscope trace
+    --no-source` leaves them out (meta.left_out).
+    """
+
+    id: int
+    file: Text = ""  # as in `frame`
+    text: Text = ""
+
+
 @table("module")
 class Module(Row):
     """A module of the model, by the path its owner gives it."""

@@ -7,15 +7,22 @@ from collections.abc import Iterator
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import NONE, Deed
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.other_names import OtherName, other_names
+from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
 
-@rule("GS306", "written-under-another-name", Severity.WARNING, needs="engine", reads=READS)
+@rule(
+    "GS306",
+    "written-under-another-name",
+    Severity.WARNING,
+    needs="engine",
+    reads=(*READS, "source"),
+)
 def written_under_another_name(trace: Trace) -> Iterator[Found]:
     """A tensor was kept by another name, and then written in place: that name has the new numbers.
 
@@ -36,19 +43,13 @@ def written_under_another_name(trace: Trace) -> Iterator[Found]:
         out = torch.relu(x)
         (layer(out) + identity).sum().backward()
     """
-    acts, calls = trace.once(Acts), trace.once(Calls)
-    told = {
-        acts.site(act).place: act
-        for act in acts.of(Deed.STATEMENT)
-        if act.facts.get("what") == "other-name"
-    }
-    if not told:
-        return
-    for few, times in calls.few_of_each_line(_in_place(calls)):
-        act = told.get(calls.site(few[0]).place)
-        for at in few if act is not None else ():
-            if act is not None and (read := _read(calls, at, act)).place:
-                yield _found(calls, at, times, act, read)
+    calls = trace.once(Calls)
+    named = {each.site.place: each for each in trace.once(SourceFiles).each(other_names)}
+    for few, times in calls.few_of_each_line(_in_place(calls)) if named else ():
+        other = named.get(calls.site(few[0]).place)
+        for at in few if other is not None else ():
+            if other is not None and (read := _read(calls, at, other.found)).place:
+                yield _found(calls, at, times, other, read)
                 break
 
 
@@ -57,7 +58,7 @@ def _in_place(calls: Calls) -> Ids:
     return calls.with_tensors(*names)
 
 
-def _read(calls: Calls, at: int, act: Done) -> Site:
+def _read(calls: Calls, at: int, other: OtherName) -> Site:
     """The line that reads the other name, if it takes what was written there; else none.
 
     What the same line has made just before is nobody else's.
@@ -67,18 +68,18 @@ def _read(calls: Calls, at: int, act: Done) -> Site:
     if maker not in (NONE, at) and calls.stack(maker) == calls.stack(at):
         return Site()
     sites = (calls.site(each) for each in calls.users(tensor) if each > at)
-    return next((each for each in sites if each.line == act.facts.get("read")), Site())
+    return next((each for each in sites if each.line == other.read), Site())
 
 
-def _found(calls: Calls, at: int, times: int, act: Done, read: Site) -> Found:
-    name = act.facts.get("name")
+def _found(calls: Calls, at: int, times: int, other: InSource[OtherName], read: Site) -> Found:
+    name = other.found.name
     site, by = calls.site(at), calls.name(at)
     again = f", {times:,} times" if times > 1 else ""
     return Found(
         message=f"`{name}` was written to by its other name: {by}{calls.where(at)} at {site} "
         f"writes in place{again}, and `{name}` has the new numbers, too",
         site=site,
-        evidence=(Evidence("op", calls.id(at)), Evidence("act", act.id)),
+        evidence=(Evidence("op", calls.id(at)), other.evidence),
         why=f"`{name} = …` gives the same tensor a second name and makes no copy; it is read at "
         f"{read}, after that",
         fix=f"write out of place there (no `inplace=True`, `{by.rstrip('_')}` for `{by}`), or keep "

@@ -14,6 +14,8 @@ from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.source.averages import Average, averages
+from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import Deed, Version
 from gradscope.trace.trace import Trace
@@ -86,7 +88,7 @@ def not_a_copy(trace: Trace) -> Iterator[Found]:
             yield found
 
 
-@rule("GS919", "averaged-the-wrong-way", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS919", "averaged-the-wrong-way", Severity.WARNING, needs="engine", reads=("act", "source"))
 def averaged_the_wrong_way(trace: Trace) -> Iterator[Found]:
     """The factors of a moving average (EMA) are the wrong way round: it forgets what it was.
 
@@ -121,20 +123,20 @@ def averaged_the_wrong_way(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     if not any(each.steps for each in training.optimizers):
         return
-    for act in training.acts.of(Deed.STATEMENT):
-        forgets = 0 < float(act.facts.get("kept", 1)) <= FORGETS
-        if forgets and (act.facts.get("in_place") or AVERAGED.search(str(act.facts.get("name")))):
-            yield _the_wrong_way(training, act)
+    for each in trace.once(SourceFiles).each(averages):
+        forgets = 0 < each.found.kept <= FORGETS
+        if forgets and (each.found.in_place or AVERAGED.search(each.found.name)):
+            yield _the_wrong_way(training, each)
 
 
-def _the_wrong_way(training: Training, act: Done) -> Found:
-    site, facts = training.acts.site(act), act.facts
-    name, new, kept = str(facts.get("name")), str(facts.get("new")), float(facts.get("kept", 0))
+def _the_wrong_way(training: Training, average: InSource[Average]) -> Found:
+    site, found = average.site, average.found
+    name, new, kept = found.name, found.new, found.kept
     versions, held = training.trace.table(Version), _held(training)
     stacks = distinct(versions["stack"]).tolist()
     here = [each for each in stacks if site_of(training.trace, each).place == site.place]
     leaves = held & set(versions["tensor"][np.isin(versions["stack"], here)].tolist())
-    better = f"write `{facts.get('swapped')}`"
+    better = f"write `{found.swapped}`"
     message = (
         f"A moving average is kept the wrong way round{at(site)}: `{name}` keeps {kept:.2g} of "
         f"what it was, and takes {1 - kept:.2g} of `{new}`"
@@ -147,7 +149,7 @@ def _the_wrong_way(training: Training, act: Done) -> Found:
     return Found(
         message=message,
         site=site,
-        evidence=(Evidence("act", act.id), *few_tensors(training.trace, leaves)),
+        evidence=(average.evidence, *few_tensors(training.trace, leaves)),
         why="an average that changes slowly keeps nearly all of itself; so each update replaces it"
         + (", and each step of the optimizer is undone" if leaves else ""),
         fix=better,

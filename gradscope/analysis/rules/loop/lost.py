@@ -14,7 +14,9 @@ from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Accumulate, Deed
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.filters import reads
+from gradscope.trace.schema import Accumulate, Source
 from gradscope.trace.trace import Trace
 
 CLEARS = re.compile(r"\bzero_grad\(|\.grad\s*=\s*None")
@@ -96,13 +98,13 @@ def _brought(trace: Trace) -> dict[int, int]:
 
 def _is_looked_at(loop: Loop, fill: Moment, clear: Moment) -> bool:
     """Whether the program reads gradients between two lines, or in a function it may call there."""
+    if not loop.trace.sees(Source.TABLE):
+        return True  # nobody knows
     first, last = loop.site(fill), loop.site(clear)
-    for act in loop.acts.of(Deed.STATEMENT):
-        if act.facts.get("what") == "reads-grad":
-            site = loop.acts.site(act)
-            apart = act.facts.get("apart")
-            if apart or (site.file == first.file and first.line <= site.line <= last.line):
-                return True
+    for each in loop.trace.once(SourceFiles).each(reads):
+        site = each.site
+        if each.found.apart or (site.file == first.file and first.line <= site.line <= last.line):
+            return True
     return first.file != last.file
 
 

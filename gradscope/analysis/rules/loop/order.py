@@ -13,7 +13,8 @@ from gradscope.analysis.rules.loop.by_hand import never_cleared
 from gradscope.analysis.rules.loop.lost import thrown_away
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, GraphTask
+from gradscope.analysis.source.statements import named_only
+from gradscope.trace.schema import GraphTask
 from gradscope.trace.trace import Trace
 
 OTHERS = (Beat.CLEARED, Beat.WRITTEN)
@@ -79,7 +80,8 @@ def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, in
         return
     fill, step = again[0]
     site, stepped = loop.site(fill), loop.site(step)
-    name, clears = called_on(stepped), _named_only(loop) or "missing"
+    name, named = called_on(stepped), named_only(loop.trace, "zero_grad")
+    clears = "missing" if named is None else f"named{at(named)}, and not called"
     some = [each for each in loop.moments(optimizer) if each.beat is Beat.CLEARED]
     never = "nothing clears them" if not some else f"they are cleared only{at(loop.site(some[0]))}"
     yield (
@@ -95,14 +97,6 @@ def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, in
         ),
         fill.stack,
     )
-
-
-def _named_only(loop: Loop) -> str:
-    """Where it is named without parentheses, which calls nothing."""
-    for act in loop.acts.of(Deed.STATEMENT):
-        if act.facts.get("name") == "zero_grad":
-            return f"named{at(loop.acts.site(act))}, and not called"
-    return ""
 
 
 def _of_another(loop: Loop) -> Iterator[Found]:

@@ -12,6 +12,7 @@ from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.source.statements import named_only
 from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
 
@@ -49,7 +50,7 @@ def never_stepped(trace: Trace) -> Iterator[Found]:
         moments = loop.moments(optimizer)
         fills = [each for each in moments if each.beat is Beat.FILLED]
         cleared = [each for each in moments if each.beat is Beat.CLEARED]
-        named = any(act.facts.get("name") == "step" for act in loop.acts.of(Deed.STATEMENT))
+        named = named_only(trace, "step")
         used = any(each.beat in (Beat.SKIPPED, Beat.WRITTEN) for each in moments)
         by_hand = loop.acts.of(Deed.DATA_WRITTEN, Deed.DATA_SET)
         if len(fills) < MANY or len(cleared) < MANY - 1 or named or used or by_hand:

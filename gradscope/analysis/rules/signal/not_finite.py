@@ -17,6 +17,8 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.numbers import GUARDS
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.source.crossings import crossings
+from gradscope.analysis.source.files import SourceFiles
 from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Step
 from gradscope.trace.trace import Trace
 
@@ -265,13 +267,16 @@ def _came_in(harm: _Harm) -> list[str]:
     Not those that fill a tensor by themselves, nor that make parameters.
     """
     held = harm.trace.once(Training).held
-    acts = [act for act in harm.acts.of(Deed.STATEMENT) if act.facts.get("what") == "crossing"]
-    acts += [act for act in harm.acts.of(Deed.CAME_IN) if held.isdisjoint(act.tensors)]
+    written = harm.trace.once(SourceFiles).each(crossings)
+    came = [(each.found.by, each.site, False) for each in written]
+    came += [
+        (str(act.facts.get("by")), harm.acts.site(act), act.step == harm.step)
+        for act in harm.acts.of(Deed.CAME_IN)
+        if held.isdisjoint(act.tensors)
+    ]
     ranked: dict[str, tuple[bool, int]] = {}
-    for act in acts:
-        by, site = str(act.facts.get("by")), harm.acts.site(act)
+    for by, site, now in came:
         if site.place and by not in FINITE:
-            now = act.kind is Deed.CAME_IN and act.step == harm.step
             rank = (
                 not (now and by in OF_NUMBERS),
                 OF_NUMBERS.index(by) if by in OF_NUMBERS else len(OF_NUMBERS),

@@ -15,6 +15,8 @@ from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.own_line import code_of, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
+from gradscope.analysis.source.crossings import crossings
+from gradscope.analysis.source.files import SourceFiles
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
@@ -117,9 +119,7 @@ def _made(calls: Calls, tensor: int) -> list[Site]:
 
 def _brought(trace: Trace, told: set[str]) -> list[Site]:
     """Lines that make tensors of numbers, and say that these are float64; none, if many do."""
-    acts = trace.once(Acts)
-    made = [act for act in acts.of(Deed.STATEMENT) if act.facts.get("what") == "crossing"]
-    found = [acts.site(act) for act in made]
+    found = [each.site for each in trace.once(SourceFiles).each(crossings)]
     found = [each for each in found if DOUBLE.search(each.text) and not SINGLE.search(each.text)]
     places = {each.place: each for each in found}
     return [*places.values()] if len(places) <= FEW and told.isdisjoint(places) else []

@@ -8,12 +8,13 @@ from math import prod
 from operator import mul
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import NONE, Deed
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.reorders import reorders
+from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
 VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
@@ -64,17 +65,13 @@ def _views(calls: Calls) -> Iterator[Found]:
 
 def _as_written(trace: Trace) -> Iterator[Found]:
     """Views that name the dims of a shape in another order than the tensor has them."""
-    acts = trace.once(Acts)
-    for act in acts.of(Deed.STATEMENT):
-        if act.facts.get("what") != "reordered":
-            continue
-        site, name = acts.site(act), str(act.facts.get("name"))
-        dims = ", ".join(map(str, act.facts.get("dims", ())))
+    for each in trace.once(SourceFiles).each(reorders):
+        site, name, dims = each.site, each.found.name, ", ".join(each.found.dims)
         yield Found(
             message=f"view or reshape at {site} takes the dims of `{name}`, which are ({dims}), in "
             "another order, which mixes up elements: a transpose or permute was meant",
             site=site,
-            evidence=(Evidence("act", act.id),),
+            evidence=(each.evidence,),
             why=f"`{code_of(site.text)}` names them so, and view and reshape leave numbers in the "
             "order in which they lie in memory: a dim that changes its place is filled with parts "
             "of others",

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.program.acts import Acts, Origins
+from gradscope.analysis.program.acts import Origins
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.dims import NLL, SUMS, Fate, Went, went
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import NONE, Deed, Module
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.positions import positions
+from gradscope.trace.schema import NONE, Module
 from gradscope.trace.trace import Trace
 
 ATTENTION = "MultiheadAttention"
@@ -83,12 +85,9 @@ def positions_of_samples(trace: Trace) -> Iterator[Found]:
         x = x + table[:, : x.size(1)]
         torch.nn.functional.cross_entropy(x.mean(dim=1), torch.tensor([0, 1, 2])).backward()
     """
-    calls, acts, origins = trace.once(Calls), trace.once(Acts), trace.once(Origins)
-    counted = {
-        acts.site(act).place: int(act.facts.get("dim", -1))
-        for act in acts.of(Deed.STATEMENT)
-        if act.facts.get("what") == "positions"
-    }
+    calls, origins = trace.once(Calls), trace.once(Origins)
+    written = trace.once(SourceFiles).each(positions)
+    counted = {each.site.place: each.found.dim for each in written}
     for (at, *_), _ in calls.few_of_each_line(calls.called("add", "add_")):
         shape = calls.shape(calls.outputs(at)[0])
         dim = counted.get(calls.site(at).place, NONE)

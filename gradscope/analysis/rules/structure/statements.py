@@ -11,6 +11,9 @@ from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.loop.order import gradients_add_up
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.misspelt import Misspelt, misspelt
+from gradscope.analysis.source.statements import idle_statements
 from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
 
@@ -18,7 +21,7 @@ MODAL = re.compile("Dropout|BatchNorm|InstanceNorm|RReLU")
 """Types of modules that do something else in evaluation."""
 
 
-@rule("GS707", "no-effect", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS707", "no-effect", Severity.WARNING, needs="engine", reads=("act", "source"))
 def no_effect(trace: Trace) -> Iterator[Found]:
     """A statement does nothing: a method not called, a result thrown away, a name misspelt.
 
@@ -46,12 +49,14 @@ def no_effect(trace: Trace) -> Iterator[Found]:
             optimizer.step()
         model.eval()
     """
-    acts = trace.once(Acts)
-    for act in acts.of(Deed.STATEMENT):
-        told = _IN_WORDS.get(str(act.facts.get("what")))
-        adds_up = act.facts.get("name") == "zero_grad" and any(gradients_add_up(trace))
-        if told is not None and not adds_up:  # GS501 tells of it
-            yield told(act, acts.site(act), str(act.facts.get("name")))
+    acts, sources = trace.once(Acts), trace.once(SourceFiles)
+    for each in sources.each(idle_statements):
+        in_words = _IN_WORDS.get(each.found.what)
+        adds_up = each.found.name == "zero_grad" and any(gradients_add_up(trace))
+        if in_words is not None and not adds_up:  # GS501 reports it
+            yield in_words(each.evidence, each.site, each.found.name)
+    for slip in sources.across(misspelt):
+        yield _misspelt(slip)
     yield from _settings(acts)
     yield from _modes(acts)
 
@@ -116,74 +121,75 @@ def _code(site: Site) -> str:
     return site.text.partition("  #")[0].strip()
 
 
-def _not_called(act: Done, site: Site, name: str) -> Found:
+def _not_called(evidence: Evidence, site: Site, name: str) -> Found:
     return Found(
         message=f"`{_code(site)}`{at(site)} has no effect: {name} is named, and not called",
         site=site,
-        evidence=(Evidence("act", act.id),),
+        evidence=(evidence,),
         why="without parentheses it is only a reference to the method",
         fix=f"write `{_code(site)}()`",
     )
 
 
-def _dropped(act: Done, site: Site, name: str) -> Found:
+def _dropped(evidence: Evidence, site: Site, name: str) -> Found:
     owner, dot, _ = _code(site).rpartition(f".{name}(")
     plain = dot and owner.replace("_", "").isalnum() and owner not in ("torch", "F")
     return Found(
         message=f"`{_code(site)}`{at(site)} has no effect: {name}() returns a new tensor, which is "
         "thrown away",
         site=site,
-        evidence=(Evidence("act", act.id),),
+        evidence=(evidence,),
         why="what it was called on stays as it is"
         + (", with its graph" if name == "detach" else ""),
         fix=f"write `{owner} = {_code(site)}`" if plain else "give what it returns to a name",
     )
 
 
-def _computed(act: Done, site: Site, name: str) -> Found:
+def _computed(evidence: Evidence, site: Site, name: str) -> Found:
     code = _code(site)
     ends = name == "return"
     return Found(
         message=f"`{code}`{at(site)} has no effect: what it computes is thrown away"
         + (", and its function returns None" if ends else ""),
         site=site,
-        evidence=(Evidence("act", act.id),),
+        evidence=(evidence,),
         why="an operator returns a new tensor, and leaves its operands as they are"
         + ("; a hook that returns None changes no gradient" if ends else ""),
         fix=f"write `return {code}`" if ends else "give what it returns to a name",
     )
 
 
-def _not_entered(act: Done, site: Site, name: str) -> Found:
+def _not_entered(evidence: Evidence, site: Site, name: str) -> Found:
     return Found(
         message=f"`{_code(site)}`{at(site)} has no effect: the context is made, and not entered",
         site=site,
-        evidence=(Evidence("act", act.id),),
+        evidence=(evidence,),
         why=f"{name} holds between the beginning and the end of a `with` block only",
         fix=f"write `with {_code(site)}:` and indent what follows",
     )
 
 
-def _loop_variable(act: Done, site: Site, name: str) -> Found:
+def _loop_variable(evidence: Evidence, site: Site, name: str) -> Found:
     return Found(
         message=f"`{_code(site)}`{at(site)} has no effect: it gives `{name}`, the loop's variable, "
         "another tensor, and the parameter stays as it is",
         site=site,
-        evidence=(Evidence("act", act.id),),
+        evidence=(evidence,),
         why=f"`{name}` stands for the parameter only until it is given something else, and nothing "
         "reads it afterwards",
         fix=f"write into it, under `torch.no_grad()`: `{name}.copy_(…)`",
     )
 
 
-def _misspelt(act: Done, site: Site, name: str) -> Found:
-    meant, code = str(act.facts.get("meant")), _code(site)
+def _misspelt(slip: InSource[Misspelt]) -> Found:
+    name, meant, site = slip.found.name, slip.found.meant, slip.site
+    code = _code(site)
     better = code.replace(name, meant, 1)
     return Found(
         message=f"`{code}`{at(site)} has no effect: `{name}` is no attribute that autograd reads; "
         f"`{meant}` is meant",
         site=site,
-        evidence=(Evidence("act", act.id),),
+        evidence=(slip.evidence,),
         why=f"Python makes an attribute of any name that is set; nothing in the program reads "
         f"`{name}`, and `{meant}` stays as it was",
         fix=f"write `{better}`"
@@ -192,14 +198,14 @@ def _misspelt(act: Done, site: Site, name: str) -> Found:
     )
 
 
-def _defaults(act: Done, site: Site, name: str) -> Found:
+def _defaults(evidence: Evidence, site: Site, name: str) -> Found:
     owner, _, value = _code(site).partition(".defaults")
     value = value.partition("=")[2].strip()
     return Found(
         message=f"`{_code(site)}`{at(site)} has no effect on the groups that are there: each has "
         f"its own `{name}`",
         site=site,
-        evidence=(Evidence("act", act.id),),
+        evidence=(evidence,),
         why="an optimizer's defaults are read when a group is added, and at no step",
         fix=f"write `for group in {owner}.param_groups: group['{name}'] = {value}`",
         certainty=Certainty.INFERRED,
@@ -212,6 +218,5 @@ _IN_WORDS = {
     "computed": _computed,
     "not-entered": _not_entered,
     "loop-variable": _loop_variable,
-    "misspelt": _misspelt,
     "defaults": _defaults,
 }

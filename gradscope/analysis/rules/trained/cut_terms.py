@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from gradscope.analysis.program.acts import Done, lines
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.sums import Sum, Term, sums
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
 from gradscope.trace.trace import Trace
@@ -42,7 +45,7 @@ CHOSEN = frozenset(("argmax", "argmin", "argsort"))
 """What is no loss: which is the greatest, or in which order they are."""
 
 
-@rule("GS414", "cut-term", Severity.WARNING, needs="engine", reads=("act", "edge"))
+@rule("GS414", "cut-term", Severity.WARNING, needs="engine", reads=("act", "edge", "source"))
 def cut_term(trace: Trace) -> Iterator[Found]:
     """A term of a loss was computed from a detached tensor alone: it changes the loss, no gradient.
 
@@ -74,7 +77,11 @@ def cut_term(trace: Trace) -> Iterator[Found]:
     """
     training = trace.once(Training)
     cuts: dict[str, list[Done]] = defaultdict(list)  # by each of their lines
-    terms = [act for act in training.acts.of(Deed.STATEMENT) if act.facts.get("what") == "term"]
+    terms = [
+        _Term(each, term)
+        for each in trace.once(SourceFiles).each(sums)
+        for term in each.found.terms
+    ]
     for act in training.acts.of(Deed.CUT) if terms else ():
         if act.task == NONE and not training.reached.isdisjoint(act.tensors):
             for site in training.acts.sites(act):
@@ -83,22 +90,30 @@ def cut_term(trace: Trace) -> Iterator[Found]:
     told: set[str] = set()
     derived = _derivatives(trace)
     for term in terms:
-        place, name = training.acts.site(term).place, str(term.facts.get("name"))
-        acts, whole = cuts.get(place), training.acts.by_id.get(term.of)
-        off = bool(term.facts.get("off") and A_LOSS.search(name))
-        if place in told or whole is None:
+        place = term.site.place
+        acts, off = cuts.get(place), bool(term.its.off and A_LOSS.search(term.its.name))
+        if place in told:
             continue
-        node = additions.without(whole, term, training) if acts or off else NONE
+        node = additions.without(term) if acts or off else NONE
         if node != NONE:
             told.add(place)
-            yield (
-                _found(training, whole, term, acts, node)
-                if acts
-                else _off(training, whole, term, node)
-            )
-        elif derived and (node := additions.idle(whole, term, training)) != NONE:
+            yield _found(training, term, acts, node) if acts else _off(training, term, node)
+        elif derived and (node := additions.idle(term, training)) != NONE:
             told.add(place)
-            yield _of_a_derivative(training, whole, term, derived, node)
+            yield _of_a_derivative(training, term, derived, node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A term of a sum of the program's."""
+
+    whole: InSource[Sum]
+    its: Term
+
+    @property
+    def site(self) -> Site:
+        """The line that gives it something."""
+        return self.whole.file.site(self.its.line)
 
 
 class _Additions:
@@ -109,22 +124,19 @@ class _Additions:
         self._nodes, self._edges = trace.table(Node), trace.table(Edge)
         self._known: dict[str, tuple[Ids, Ids]] | None = None
 
-    def without(self, whole: Done, term: Done, training: Training) -> int:
+    def without(self, term: _Term) -> int:
         """The node that adds a term, if that never has a history and the sum is walked; or NONE."""
-        side, its = term.facts.get("side"), self._of(whole, term, training)
-        if not isinstance(side, int) or not len(its):
+        side, its = term.its.side, self._of(term)
+        if not len(its):
             return NONE
         other_has_one = self._sent(its, 1 - side).all()
         if other_has_one and not self._sent(its, side).any() and self._is_walked(int(its[0])):
             return int(its[0])
         return NONE
 
-    def idle(self, whole: Done, term: Done, training: Training) -> int:
+    def idle(self, term: _Term, training: Training) -> int:
         """The node that adds a term which leads to leaves, none of them trained; or NONE."""
-        side = term.facts.get("side")
-        if not isinstance(side, int):
-            return NONE
-        its = self._of(whole, term, training)
+        side, its = term.its.side, self._of(term)
         both = [self._sent(its, each).all() for each in (side, 1 - side)]
         if not len(its) or not all(both) or not self._is_walked(int(its[0])):
             return NONE
@@ -150,19 +162,19 @@ class _Additions:
             seen.update(after)
         return False
 
-    def _of(self, whole: Done, term: Done, training: Training) -> Ids:
+    def _of(self, term: _Term) -> Ids:
         """The nodes of a term's addition; none where others stand on that line, too."""
         if self._known is None:
             self._known = self._by_line()
-        wanted = np.array([SIGNS.find(each) for each in str(whole.facts.get("signs"))])
-        nodes, signs = self._known.get(training.acts.site(whole).place, (NOBODY, NOBODY))
-        place = term.facts.get("place")
+        wanted = np.array([SIGNS.find(each) for each in term.whole.found.signs])
+        nodes, signs = self._known.get(term.whole.site.place, (NOBODY, NOBODY))
+        place = term.its.place
         if len(wanted) == 1 and place == 0:  # sum() adds on that line, too: the last is the loss
             last = np.isin(nodes, self._trace.table(GraphTask).ragged("roots").values)
             if last.any() and (signs[last] == wanted[0]).all():
                 return nodes[last]
         times, rest = divmod(len(nodes), len(wanted) or 1)
-        if rest or not times or not isinstance(place, int):
+        if rest or not times:
             return NOBODY
         if not np.array_equal(signs, np.tile(wanted, times)):
             return NOBODY
@@ -228,15 +240,15 @@ def _derivatives(trace: Trace) -> list[int]:
     return found
 
 
-def _off(training: Training, whole: Done, term: Done, node: int) -> Found:
+def _off(training: Training, term: _Term, node: int) -> Found:
     """A term that was computed under no_grad."""
-    site, added = training.acts.site(term), training.acts.site(whole)
-    line = f"{site.place.rpartition(':')[0]}:{term.facts.get('off')}"
+    site, added = term.site, term.whole.site
+    line = f"{site.place.rpartition(':')[0]}:{term.its.off}"
     return Found(
-        message=f"`{term.facts.get('name')}`, computed{at(site)}, has no history and trains "
+        message=f"`{term.its.name}`, computed{at(site)}, has no history and trains "
         f"nothing: it stands under the no_grad() at {line}, and the sum{at(added)} adds a constant",
         site=site,
-        evidence=(Evidence("node", node), Evidence("act", term.id)),
+        evidence=(Evidence("node", node), term.whole.evidence),
         why=f"{node_names(training.trace).title(node)}{at(added)} has no edge on that side; the "
         f"other side is trained; gradients are off from {line} on",
         fix=f"compute it outside of the block that begins at {line}",
@@ -244,20 +256,18 @@ def _off(training: Training, whole: Done, term: Done, node: int) -> Found:
     )
 
 
-def _of_a_derivative(
-    training: Training, whole: Done, term: Done, derived: list[int], node: int
-) -> Found:
+def _of_a_derivative(training: Training, term: _Term, derived: list[int], node: int) -> Found:
     """A term whose derivative is a constant to the backward."""
-    site, added = training.acts.site(term), training.acts.site(whole)
+    site, added = term.site, term.whole.site
     trace = training.trace
     inner, *outer = list(dict.fromkeys(lines(trace, derived[0])))
     called = f", called{at(outer[0])}," if outer else ""
-    name = str(term.facts.get("name"))
+    name = term.its.name
     return Found(
         message=f"`{name}` of the sum{at(added)} trains no parameter: the gradient taken{at(inner)}"
         f"{called} has no graph (create_graph=True is missing)",
         site=inner,
-        evidence=(Evidence("node", node), Evidence("act", term.id)),
+        evidence=(Evidence("node", node), term.whole.evidence),
         why=f"what `{name}` is made of{at(site)} leads to the tensor that was differentiated by, "
         "and to nothing that an optimizer holds; the other terms do",
         fix="give `autograd.grad` create_graph=True there, so that a loss of the derivative trains",
@@ -265,10 +275,10 @@ def _of_a_derivative(
     )
 
 
-def _found(training: Training, whole: Done, term: Done, acts: list[Done], node: int) -> Found:
-    site, added = training.acts.site(term), training.acts.site(whole)
+def _found(training: Training, term: _Term, acts: list[Done], node: int) -> Found:
+    site, added = term.site, term.whole.site
     act = min(acts, key=lambda each: training.acts.site(each) != site)  # of this line itself
-    cut, name = training.acts.site(act), str(term.facts.get("name"))
+    cut, name = training.acts.site(act), term.its.name
     what = f"`{name}`, computed{at(site)}," if name else f"A term{at(site)}"
     by = str(act.facts.get("by"))
     elsewhere = "" if cut == site else f"{at(cut)}"
@@ -279,7 +289,7 @@ def _found(training: Training, whole: Done, term: Done, acts: list[Done], node: 
         message=f"{what} has no history and trains nothing: {REMOVED.get(by, by)}{elsewhere} cut "
         f"it off, and the sum{at(added)} adds a constant to the loss",
         site=site,
-        evidence=(Evidence("act", act.id), Evidence("node", node), Evidence("act", term.id)),
+        evidence=(Evidence("act", act.id), Evidence("node", node), term.whole.evidence),
         why=f"{node_names(training.trace).title(node)}{at(added)} has no edge on that side; what "
         f"was cut came from {training.named(lost)}",
         fix=_uncut(site if elsewhere == "" else cut, by),

@@ -12,6 +12,8 @@ from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.calls import Calls
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.looked_at import looked_at
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Unreached
 from gradscope.trace.trace import Trace
@@ -59,10 +61,10 @@ class Forwards:
         return bool(made[first] < self._begun[begun])
 
 
-def only_looked_at(acts: Acts) -> set[tuple[str, object]]:
+def only_looked_at(trace: Trace) -> set[tuple[str, object]]:
     """Lines, and by what they cut, where nothing that is cut can come into a loss."""
-    told = (act for act in acts.of(Deed.STATEMENT) if act.facts.get("what") == "looked-at")
-    return {(acts.site(act).place, act.facts.get("by")) for act in told}
+    looks = trace.once(SourceFiles).across(looked_at)
+    return {(each.site.place, each.found.by) for each in looks}
 
 
 LOOKUPS = ("embedding", "index_select", "index")

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site, at
-from gradscope.analysis.program.acts import Done
+from gradscope.analysis.findings import Certainty, Severity
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of, instead
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.filters import Filter, filters
 from gradscope.trace.trace import Trace
 
 ALIKE = 0.75
@@ -22,7 +22,7 @@ ALIKE = 0.75
 PUNCTUATION = re.compile(r"[^a-z0-9]+")
 
 
-@rule("GS417", "matches-no-name", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS417", "matches-no-name", Severity.WARNING, needs="engine", reads=("source",))
 def matches_no_name(trace: Trace) -> Iterator[Found]:
     """Parameters are chosen by a word that is in none of their names, and nearly in some.
 
@@ -44,21 +44,15 @@ def matches_no_name(trace: Trace) -> Iterator[Found]:
         model(torch.ones(3, 2)).sum()
     """
     training = trace.once(Training)
-    several: dict[str, list[Done]] = {}
-    for act in training.acts.of(Deed.STATEMENT):
-        if act.facts.get("what") == "filter" and _words(act):
-            several.setdefault(training.acts.site(act).place, []).append(act)
+    several: dict[str, list[InSource[Filter]]] = {}
+    for each in trace.once(SourceFiles).each(filters):
+        several.setdefault(each.site.place, []).append(each)
     names = _names(training) if several else []
-    for acts in several.values() if names else ():
-        found = _missing(acts, names)
+    for every in several.values() if names else ():
+        found = _missing([each.found for each in every], names)
         if found is not None:
             word, near, others = found
-            yield _found(training.acts.site(acts[0]), acts[0], word, near, others=others)
-
-
-def _words(act: Done) -> list[str]:
-    words = act.facts.get("words")
-    return [each for each in words if isinstance(each, str)] if isinstance(words, list) else []
+            yield _found(every[0], word, near, others=others)
 
 
 def _names(training: Training) -> list[str]:
@@ -67,12 +61,12 @@ def _names(training: Training) -> list[str]:
     return list(dict.fromkeys([*map(training.name, training.parameters), *modules]))
 
 
-def _missing(acts: Sequence[Done], names: list[str]) -> tuple[str, str, bool] | None:
+def _missing(every: Sequence[Filter], names: list[str]) -> tuple[str, str, bool] | None:
     """A word that is in no name, what it is nearly, and whether the line finds something else."""
-    sought = [(str(act.facts.get("how")), word) for act in acts for word in _words(act)]
+    sought = [(each.how, word) for each in every for word in each.words]
     missing = [word for how, word in sought if not any(_finds(how, word, each) for each in names)]
     there = {word for _, word in sought} - {*missing}
-    freezes = any(act.facts.get("freezes") for act in acts)
+    freezes = any(each.freezes for each in every)
     if not missing or (there and not freezes):
         return None
     left = [each for each in names if not any(word in each for word in there)]
@@ -114,7 +108,8 @@ def _nearest(word: str, names: Iterable[str]) -> str:
     return found
 
 
-def _found(site: Site, act: Done, word: str, near: str, *, others: bool) -> Found:
+def _found(sought: InSource[Filter], word: str, near: str, *, others: bool) -> Found:
+    site = sought.site
     also = "; the other words of that line are found" if others else ""
     line = code_of(site.text)
     part = _meant(word, near)
@@ -123,7 +118,7 @@ def _found(site: Site, act: Done, word: str, near: str, *, others: bool) -> Foun
         message=f'no parameter\'s name has "{word}" in it, by which{at(site)} chooses: it passes '
         f"over `{near}`",
         site=site,
-        evidence=(Evidence("act", act.id),),
+        evidence=(sought.evidence,),
         why=f'of the names that named_parameters() gives, none has "{word}", and `{near}` nearly '
         f"has it{also}: what was to be frozen or trained is not",
         fix=instead(better, line) if better else f"look for what is in `{near}`",

@@ -10,6 +10,7 @@ from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.switches import gradients_left_off
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.source.statements import rebound
 from gradscope.trace.schema import NONE, Deed, Finding, GraphTask
 from gradscope.trace.trace import Trace
 
@@ -42,10 +43,7 @@ def no_history(trace: Trace) -> Iterator[Found]:
     if not raised or _is_told_elsewhere(training, raised[0]):
         return
     error = raised[0]
-    rebound = [
-        act for act in training.acts.of(Deed.STATEMENT) if act.facts.get("what") == "rebound"
-    ]
-    if rebound and len(trace.table(GraphTask)):
+    if rebound(trace) and len(trace.table(GraphTask)):
         return  # GS405 says it
     found = _suspects(training, error)
     if found:

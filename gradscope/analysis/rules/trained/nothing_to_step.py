@@ -13,6 +13,7 @@ from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.training import explained, never_reached
+from gradscope.analysis.source.statements import named_only
 from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
@@ -44,7 +45,7 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
     """
     training, loop = trace.once(Training), trace.once(Loop)
     if not loop.tasks:
-        yield from _without_backward(training, loop)
+        yield from _without_backward(training)
     for optimizer in training.optimizers:
         can = set(optimizer.tensors) & training.thawed - training.frozen
         if not can or not training.reached - training.roots:
@@ -58,10 +59,10 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
             yield from _no_longer(training, loop, optimizer, given[-1])
 
 
-def _without_backward(training: Training, loop: Loop) -> Iterator[Found]:
+def _without_backward(training: Training) -> Iterator[Found]:
     """Steps of a program that computes, and never calls a backward."""
     ran = {act.module for act in training.acts.of(Deed.RAN) if act.facts.get("grad")}
-    named = any(act.facts.get("name") == "backward" for act in loop.acts.of(Deed.STATEMENT))
+    named = named_only(training.trace, "backward")
     for optimizer in training.optimizers:
         computes = ran & {training.parameters.get(each, NONE) for each in optimizer.tensors}
         if computes and len(optimizer.steps) >= MANY and _empty(optimizer) and not named:

@@ -331,3 +331,47 @@ def called_at(code: CodeType, offset: int) -> str:
     except (SyntaxError, ValueError):
         return ""
     return called(found) if isinstance(found, ast.Call) else ""
+
+
+def loaded_from(line: str) -> tuple[str, str] | None:
+    """`target` and `net` of the line `target.load_state_dict(net.state_dict())`."""
+    try:
+        (statement,) = ast.parse(line.strip()).body
+    except (SyntaxError, ValueError):
+        return None
+    match statement:
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(value=to, attr="load_state_dict"),
+                args=[ast.Call(func=ast.Attribute(value=of, attr="state_dict"))],
+            )
+        ):
+            return ast.unparse(to), ast.unparse(of)
+    return None
+
+
+def written_to(line: str) -> Stored | None:
+    """What a line calls a method on, as the name of what it is in: `shadow` of `shadow[k].add_(p)`.
+
+    Of an assignment, what it takes that from: `self.slow` of `slow = self.slow[k]`. None where that
+    is no name, or the line cannot be read alone.
+    """
+    try:
+        (statement,) = ast.parse(line.strip()).body
+    except (SyntaxError, ValueError):
+        return None
+    if isinstance(statement, ast.Assign):
+        target: ast.expr | None = statement.value
+        if not isinstance(target, ast.Subscript):
+            return None
+    else:
+        target = statement.value if isinstance(statement, ast.Expr) else None
+    held = False
+    while isinstance(target, ast.Call | ast.Subscript):
+        if isinstance(target, ast.Subscript):
+            held, target = True, target.value
+        else:
+            target = target.func.value if isinstance(target.func, ast.Attribute) else None
+    if isinstance(target, ast.Attribute):
+        return Stored(target.attr, attribute=True, held=held)
+    return Stored(target.id, attribute=False, held=held) if isinstance(target, ast.Name) else None

@@ -18,7 +18,7 @@ from gradscope.analysis.state.state import at
 from gradscope.errors import GradscopeError
 from gradscope.record.recorder import mark, record
 from gradscope.scene.moments import Moments
-from gradscope.trace.schema import NONE, Act, Deed, Frame, Module, Op, Stack
+from gradscope.trace.schema import NONE, Act, Deed, Frame, Module, Op, Source, Stack
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
 
@@ -195,9 +195,9 @@ def test_the_end_of_a_modules_path_will_do() -> None:
 def test_a_finding_read_in_the_source_leads_to_its_line() -> None:
     trace = trace_of(
         Frame(0, file="a.py", line=3), Stack(0, frame=0),
-        Op(0, name="mul", stack=0, begin=1, end=2), Act(0, kind=Deed.STATEMENT, stack=0, t=9),
+        Op(0, name="mul", stack=0, begin=1, end=2), Source(0, file="a.py", text="x"),
     )  # fmt: skip
-    rests = (Evidence("act", 0),)
+    rests = (Evidence("source", 0),)
     finding = Finding("GS1", "x", Severity.WARNING, "", Site("a.py:3"), rests, "", "")
 
     assert moment_shown(trace, finding) == 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from gradscope.record.acts.source.statements import functions, own_statements
+from gradscope.analysis.source.functions import functions, own_statements
 
 MOST = 20
 """So many of each are told of a file."""

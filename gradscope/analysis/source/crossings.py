@@ -10,15 +10,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from gradscope.record.acts.source.statements import functions, own_statements
+from gradscope.analysis.source.functions import functions, own_statements
+from gradscope.trace.schema import FROM_NUMBERS
 
 MOST = 50
 """So many are told of a file."""
-
-FROM_NUMBERS = frozenset((
-    "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "Tensor",
-    "FloatTensor", "DoubleTensor",
-))  # fmt: skip
 
 
 class Crossing(NamedTuple):

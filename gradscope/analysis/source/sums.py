@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradscope.record.acts.source.statements import functions, own_statements
+from gradscope.analysis.source.functions import functions, own_statements
 
 MOST = 200
 """So many terms are told of a file."""
@@ -16,14 +16,6 @@ DEFINITIONS = 3
 
 OFF = frozenset(("no_grad", "inference_mode"))
 CUTS = frozenset(("detach", "data", "item", "tolist", "numpy"))
-
-
-class Sum(NamedTuple):
-    """A statement that adds and subtracts: `loss = a + 0.5 * b - c`."""
-
-    line: int
-    function: str
-    signs: str  # of its additions, in the order in which they are done: "+-"
 
 
 class Term(NamedTuple):
@@ -36,8 +28,17 @@ class Term(NamedTuple):
     off: int = 0  # the line of a `with no_grad():` around the one that gives it something
 
 
-def sums(tree: ast.Module) -> Iterator[tuple[Sum, list[Term]]]:
-    """Those of a file whose terms are computed by calls, with these terms."""
+class Sum(NamedTuple):
+    """A statement that adds and subtracts: `loss = a + 0.5 * b - c`."""
+
+    line: int
+    function: str
+    signs: str  # of its additions, in the order in which they are done: "+-"
+    terms: tuple[Term, ...]
+
+
+def sums(tree: ast.Module) -> Iterator[Sum]:
+    """Sums of a file whose terms are computed by calls."""
     left = MOST
     for function, body in functions(tree):
         statements = list(own_statements(body))
@@ -47,15 +48,15 @@ def sums(tree: ast.Module) -> Iterator[tuple[Sum, list[Term]]]:
             if not additions or left <= 0:
                 continue
             signs = "".join("+" if isinstance(sign, ast.Add) else "-" for sign, _ in additions)
-            found = [
+            found = tuple(
                 Term(name, line, place, side, 0 if each.lineno in off else off.get(line, 0))
                 for place, (_, operands) in enumerate(additions)
                 for side, operand in enumerate(operands)
                 for name, line in _origins(operand, each, statements)
-            ]
+            )
             left -= len(found)
             if found:
-                yield Sum(each.lineno, function, signs), found
+                yield Sum(each.lineno, function, signs, found)
 
 
 def _without_grad(statements: list[ast.stmt]) -> Iterator[tuple[int, int]]:

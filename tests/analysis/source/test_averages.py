@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.averages import averages
+from gradscope.analysis.source.averages import averages
 
 SCRIPT = """\
 DECAY = 0.99

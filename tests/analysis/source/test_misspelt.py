@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.misspelt import misspelt
+from gradscope.analysis.source.misspelt import misspelt
 
 SLIPS = """\
 class Trainer:
@@ -38,10 +38,7 @@ getattr(config, "require_grads")
 
 
 def told(text: str) -> list[str]:
-    return [
-        f"{each.line} {each.function}: {each.meant}"
-        for _, each in misspelt([("script.py", ast.parse(text))])
-    ]
+    return [f"{each.line} {each.function}: {each.meant}" for _, each in misspelt([ast.parse(text)])]
 
 
 def test_what_nothing_reads_is_told_with_what_was_meant() -> None:

@@ -105,15 +105,16 @@ def _is_nearly(name: str, other: str) -> bool:
     return SequenceMatcher(None, name, other).ratio() >= ALIKE
 
 
-def misspelt(trees: Sequence[tuple[str, ast.AST]]) -> Iterator[tuple[str, Misspelt]]:
-    """Those in these files, of which none is read anywhere in them."""
-    scans = []
-    for file, tree in trees:
-        scan = _Scan()
+def misspelt(trees: Sequence[ast.Module]) -> Iterator[tuple[int, Misspelt]]:
+    """Such attributes in the files of a program, each with the number of its file.
+
+    None of them is read anywhere in the program.
+    """
+    scans = [_Scan() for _ in trees]
+    for scan, tree in zip(scans, trees, strict=True):
         scan.visit(tree)
-        scans.append((file, scan))
-    used = set[str]().union(*(scan.used for _, scan in scans))
-    for file, scan in scans:
+    used = set[str]().union(*(scan.used for scan in scans))
+    for number, scan in enumerate(scans):
         for each in scan.found:
             if each.name == METHOD or each.name not in used:
-                yield file, each
+                yield number, each

@@ -1,23 +1,21 @@
 """Statements of the program that do nothing, as its source says.
 
-Read are the program's own files of which something was seen running. Told is what a person can only
-have meant otherwise: `optimizer.zero_grad` without parentheses, `h.detach()` whose result is thrown
-away, `torch.no_grad()` that nobody enters, `w = w - lr * w.grad`, which gives a name to another
-tensor and leaves the parameter as it is.
+A person can only have meant something else: `optimizer.zero_grad` without parentheses, `h.detach()`
+whose result is thrown away, `torch.no_grad()` that nobody enters, `w = w - lr * w.grad`, which
+gives a name to another tensor and leaves the parameter as it is.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradscope.record.acts.kept_graphs import is_elsewhere
-from gradscope.record.acts.source.lines import tree_of
-
-FILES, LINES = 40, 5000
-"""So many files are read, and of each so many lines at most."""
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.functions import functions, own_statements
+from gradscope.trace.trace import Trace
 
 CALLED = frozenset(
     ("zero_grad", "step", "backward", "eval", "train", "detach_", "requires_grad_", "update")
@@ -52,23 +50,24 @@ class Idle(NamedTuple):
     function: str
 
 
-def trees_of(files: Iterable[str]) -> list[tuple[str, ast.Module]]:
-    """The program's own among these files, as far as they are read."""
-    own = [file for file in dict.fromkeys(files) if not is_elsewhere(file)]
-    found = [(file, tree) for file in own[:FILES] if (tree := tree_of(file)) is not None]
-    return [(file, tree) for file, tree in found if _is_short(tree)]
+def idle_statements(tree: ast.Module) -> Iterator[Idle]:
+    """Such statements of a file that has to do with PyTorch."""
+    if _is_about_torch(tree):
+        for function, body in functions(tree):
+            yield from _idle(body, function)
 
 
-def idle_statements(trees: Iterable[tuple[str, ast.Module]]) -> Iterator[tuple[str, Idle]]:
-    """Those in these files."""
-    for file, tree in trees:
-        if _is_about_torch(tree):
-            for function, body in functions(tree):
-                yield from ((file, each) for each in _idle(body, function))
+def named_only(trace: Trace, method: str) -> Site | None:
+    """The first line that names a method without parentheses, which calls nothing."""
+    every = trace.once(SourceFiles).each(idle_statements)
+    named = (e.site for e in every if e.found.what == "not-called" and e.found.name == method)
+    return next(named, None)
 
 
-def _is_short(tree: ast.Module) -> bool:
-    return bool(tree.body) and (tree.body[-1].end_lineno or 0) <= LINES
+def rebound(trace: Trace) -> list[InSource[Idle]]:
+    """Updates that give a parameter's name to a new tensor: `w = w - lr * w.grad`."""
+    every = trace.once(SourceFiles).each(idle_statements)
+    return [each for each in every if each.found.what == "rebound"]
 
 
 def _is_about_torch(tree: ast.Module) -> bool:
@@ -80,33 +79,6 @@ def _is_about_torch(tree: ast.Module) -> bool:
         if any(name.partition(".")[0] == "torch" for name in names):
             return True
     return False
-
-
-def functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
-    """Every function, by the name its code has, with its statements; the file itself first."""
-    waiting: list[tuple[str, ast.AST]] = [("", tree)]
-    yield "<module>", tree.body
-    while waiting:
-        path, parent = waiting.pop()
-        for each in ast.iter_child_nodes(parent):
-            inner = path
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{path}{each.name}", each.body
-                inner = f"{path}{each.name}.<locals>."
-            elif isinstance(each, ast.ClassDef):
-                inner = f"{path}{each.name}."
-            waiting.append((inner, each))
-
-
-def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a function, those inside others too, but not those of inner functions."""
-    for each in body:
-        yield each
-        if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner = (child for child in ast.iter_child_nodes(each) if isinstance(child, ast.stmt))
-            yield from own_statements(inner)
-            for handler in getattr(each, "handlers", ()):
-                yield from own_statements(handler.body)
 
 
 def _idle(body: list[ast.stmt], function: str) -> Iterator[Idle]:

@@ -9,12 +9,17 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from gradscope.record.acts.source.lines import ADDERS, Definition, called
-from gradscope.record.acts.source.statements import functions, own_statements
+from gradscope.analysis.source.functions import (
+    ADDERS,
+    Definition,
+    called,
+    functions,
+    own_statements,
+)
 
 MOST = 200
 """Maximum number of lines noted for each file."""
@@ -58,12 +63,11 @@ class _Loss(Exception):  # noqa: N818 -- no error: it ends a search
     """What was followed may come into a loss."""
 
 
-def looked_at(trees: Iterable[tuple[str, ast.Module]]) -> Iterator[tuple[str, Look]]:
-    """Those in these files, which are the program's."""
-    trees = list(trees)
-    uses = _Uses([tree for _, tree in trees])
-    for file, tree in trees:
-        yield from ((file, each) for each in islice(_of_file(tree, uses), MOST))
+def looked_at(trees: Sequence[ast.Module]) -> Iterator[tuple[int, Look]]:
+    """Such lines in the files of a program, each with the number of its file."""
+    uses = _Uses(trees)
+    for number, tree in enumerate(trees):
+        yield from ((number, each) for each in islice(_of_file(tree, uses), MOST))
 
 
 def _of_file(tree: ast.Module, uses: _Uses) -> Iterator[Look]:
@@ -84,7 +88,7 @@ def _of_file(tree: ast.Module, uses: _Uses) -> Iterator[Look]:
 class _Uses:
     """What is done with names, attributes and functions of a program."""
 
-    def __init__(self, trees: list[ast.Module]) -> None:
+    def __init__(self, trees: Sequence[ast.Module]) -> None:
         self._parents = {
             child: parent
             for tree in trees

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.risks import risks
+from gradscope.analysis.source.risks import risks
 
 RISKY = """\
 import math, torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.filters import filters, reads
+from gradscope.analysis.source.filters import filters, reads
 
 NAMES = """\
 KEPT = ["lora_", "head"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.reorders import inferred, reorders
+from gradscope.analysis.source.reorders import inferred, reorders
 
 SCRIPT = """\
 def embed(x, y, z):

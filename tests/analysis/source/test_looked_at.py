@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.looked_at import Look, looked_at
+from gradscope.analysis.source.looked_at import Look, looked_at
 
 KEPT = """\
 import torch
@@ -53,7 +53,7 @@ memory.push(x.detach())
 
 
 def looks(source: str) -> list[Look]:
-    return [look for _, look in looked_at([("script.py", ast.parse(source))])]
+    return [look for _, look in looked_at([ast.parse(source)])]
 
 
 def test_copies_in_logs_lists_and_metrics_are_only_looked_at() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from gradscope.record.acts.source.statements import functions, own_statements
+from gradscope.analysis.source.functions import functions, own_statements
 
 OF_POSITIONS = re.compile(r"\bw?pe\b|pos|enc|sinus|table|emb", re.IGNORECASE)
 """Names of tables of positions: what is cut so may be noise, or a state, for each sample."""

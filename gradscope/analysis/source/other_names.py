@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from gradscope.record.acts.source.statements import functions, own_statements
+from gradscope.analysis.source.functions import functions, own_statements
 
 MOST = 50
 """So many are told of a file."""

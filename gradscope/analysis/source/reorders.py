@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from gradscope.record.acts.source.statements import functions, own_statements
+from gradscope.analysis.source.functions import functions, own_statements
 
 MOST = 20
 """So many are told of a file."""
@@ -34,10 +34,17 @@ def reorders(tree: ast.Module) -> Iterator[Reordered]:
     yield from islice(found, MOST)
 
 
-def inferred(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Lines and functions of views whose first dim follows from the others: `x.view(-1, 784)`."""
+class Inferred(NamedTuple):
+    """A view whose first dim follows from the others: `x.view(-1, 784)`."""
+
+    line: int
+    function: str
+
+
+def inferred(tree: ast.Module) -> Iterator[Inferred]:
+    """Such views of a file."""
     found = (
-        (each.lineno, function)
+        Inferred(each.lineno, function)
         for function, body in functions(tree)
         for statement in own_statements(body)
         for expression in ast.iter_child_nodes(statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.positions import positions
+from gradscope.analysis.source.positions import positions
 
 SCRIPT = """\
 def forward(self, x, ids):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import ast
 
-from gradscope.record.acts.source.statements import idle_statements, trees_of
+from gradscope.analysis.source.statements import idle_statements
 
 IDLE = """\
 import torch
@@ -59,21 +59,17 @@ def train(model, optimizer, h, w, lr):
 """
 
 
-def told(path: Path, text: str) -> list[tuple[int, str]]:
-    path.write_text(text, encoding="utf-8")
-    return [
-        (each.line, f"{each.what} {each.name}")
-        for _, each in idle_statements(trees_of([str(path)]))
-    ]
+def told(text: str) -> list[tuple[int, str]]:
+    return [(each.line, f"{each.what} {each.name}") for each in idle_statements(ast.parse(text))]
 
 
-def test_what_does_nothing_is_told_with_its_line(tmp_path: Path) -> None:
+def test_what_does_nothing_is_told_with_its_line() -> None:
     lines = enumerate(IDLE.splitlines(), 1)
     wanted = [(number, said) for number, line in lines if (said := line.partition("  # ")[2])]
 
-    assert sorted(told(tmp_path / "idle.py", IDLE)) == wanted
+    assert sorted(told(IDLE)) == wanted
 
 
-def test_what_does_something_is_not_told(tmp_path: Path) -> None:
-    assert told(tmp_path / "sound.py", SOUND) == []
-    assert told(tmp_path / "about_something_else.py", "import csv\nreader.step\n") == []
+def test_what_does_something_is_not_told() -> None:
+    assert told(SOUND) == []
+    assert told("import csv\nreader.step\n") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.record.acts.source.other_names import other_names
+from gradscope.analysis.source.other_names import other_names
 
 SCRIPT = """\
 def block(self, x):

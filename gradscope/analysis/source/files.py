@@ -1,0 +1,126 @@
+"""The program's own files, as the trace has them, and what is found in their text.
+
+To find something else: write a function of a file's tree (or of all trees, for `across`) in this
+folder, and ask `trace.once(SourceFiles)` for what it finds.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from gradscope.analysis.findings import Evidence
+from gradscope.analysis.identity.sites import Site, site_at
+from gradscope.trace.schema import Source
+from gradscope.trace.trace import Trace
+
+
+class OnALine(Protocol):
+    """Something found in a file; it has a line."""
+
+    @property
+    def line(self) -> int: ...
+
+
+F = TypeVar("F", bound=OnALine)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that can be read as Python."""
+
+    trace: Trace
+    id: int
+    name: str
+    lines: Sequence[str]
+    tree: ast.Module
+
+    def site(self, line: int) -> Site:
+        return site_at(self.trace, self.name, line, self.lines[line - 1].strip())
+
+
+@dataclass(frozen=True, slots=True)
+class InSource(Generic[F]):
+    """Something found in a file of the program."""
+
+    found: F
+    file: SourceFile
+
+    @property
+    def site(self) -> Site:
+        return self.file.site(self.found.line)
+
+    @property
+    def evidence(self) -> Evidence:
+        return Evidence(Source.TABLE, self.file.id)
+
+
+class SourceFiles:
+    """All files of the program that are in a trace; each function is asked once."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._known: dict[Callable[..., Any], Any] = {}
+
+    @cached_property
+    def _files(self) -> tuple[SourceFile, ...]:
+        read = ((row, parsed(row.text)) for row in self._trace.rows(Source))
+        return tuple(
+            SourceFile(self._trace, row.id, row.file, row.text.split("\n"), tree)
+            for row, tree in read
+            if tree is not None
+        )
+
+    def each(self, find: Callable[[ast.Module], Iterable[F]]) -> Sequence[InSource[F]]:
+        """What a function finds in each of the files, one after the other."""
+        return self._once(find, lambda: self._in_each(find))
+
+    def across(
+        self, find: Callable[[Sequence[ast.Module]], Iterable[tuple[int, F]]]
+    ) -> Sequence[InSource[F]]:
+        """What a function of all files finds, with the number of the file it is in."""
+        return self._once(find, lambda: self._in_all(find))
+
+    def _once(
+        self, find: Callable[..., Any], make: Callable[[], Iterator[InSource[F]]]
+    ) -> Sequence[InSource[F]]:
+        if find not in self._known:
+            self._known[find] = tuple(make())
+        known: Sequence[InSource[F]] = self._known[find]
+        return known
+
+    def _in_each(self, find: Callable[[ast.Module], Iterable[F]]) -> Iterator[InSource[F]]:
+        for file in self._files:
+            yield from (InSource(each, file) for each in _tried(partial(find, file.tree)))
+
+    def _in_all(
+        self, find: Callable[[Sequence[ast.Module]], Iterable[tuple[int, F]]]
+    ) -> Iterator[InSource[F]]:
+        for number, each in _tried(partial(find, [file.tree for file in self._files])):
+            yield InSource(each, self._files[number])
+
+
+T = TypeVar("T")
+
+
+def _tried(find: Callable[[], Iterable[T]]) -> Sequence[T]:
+    """What is found; nothing, in expressions that are nested deeper than Python can follow."""
+    try:
+        return list(find())
+    except RecursionError:
+        return []
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The tree of a file; None where this Python cannot read it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # before Python 3.12 of "\d"
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
