@@ -12,7 +12,7 @@ from gradscope.runtime.capture.making import CHANGES, MORE_CODE, Making
 from gradscope.runtime.capture.pieces import Pieces, cut, line_about
 from gradscope.runtime.capture.plan.plan import Plan
 from gradscope.runtime.capture.proving import proved
-from gradscope.runtime.capture.recording.recording import Stop
+from gradscope.runtime.capture.recording.recording import FROM_THE_START, Stop
 from gradscope.runtime.capture.recording.watching import Program, profiled_in_c
 from gradscope.runtime.capture.told import Told
 from gradscope.runtime.core import probe
@@ -34,7 +34,7 @@ class Captured:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.plans: list[Plan] = []
-        self.stops: list[Stop] = []
+        self.stops = list(FROM_THE_START)
         self.recaptured: list[str] = []  # why a plan did not fit
         self.pieces: Pieces | None = None
         self.not_fused: list[str] = []  # in what a fused plan differed

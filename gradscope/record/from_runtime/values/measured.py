@@ -20,7 +20,7 @@ from weakref import ref
 import numpy as np
 
 from gradscope.record.notes.statistics import FIRST, Statistics, statistics
-from gradscope.runtime.core.kernels.compiling.support import LARGE
+from gradscope.runtime.core.kernels.compiling.support import LARGE, pays_from
 from gradscope.runtime.core.tensors.memory.storage import dense
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ ROWS = 1 << 11
 COUNTED = len(Statistics._fields) - 1
 """How many numbers a row has before it names the bad elements."""
 
-WORTH, LONG = 1 << 13, 1 << 16
+WORTH, LONG = pays_from(1 << 13), pays_from(1 << 16)
 """After so many looks at small arrays the kernels are read: where Numba is there; and anyway."""
 
 ndarray = np.ndarray

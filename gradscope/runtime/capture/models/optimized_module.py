@@ -10,7 +10,7 @@ from gradscope.runtime.capture.making import MORE_CODE
 from gradscope.runtime.capture.models.making_model import MakingModel
 from gradscope.runtime.capture.models.model_plan import ModelPlan
 from gradscope.runtime.capture.pieces import Pieces, cut, line_about
-from gradscope.runtime.capture.recording.recording import Stop
+from gradscope.runtime.capture.recording.recording import FROM_THE_START, Stop
 from gradscope.runtime.capture.recording.watching import Program, profiled_in_c
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.state.thread import local
@@ -67,7 +67,7 @@ class CapturedModel:
         self.function = model.forward if self.is_module else model
         self.name = type(model).__name__ if self.is_module else model.__name__
         self.plans: list[ModelPlan] = []
-        self.stops: list[Stop] = []
+        self.stops = list(FROM_THE_START)
         self.recaptured: list[str] = []
         self.not_fused: list[str] = []
         self.untold: list[str] = []  # why it ran as ever while it was recorded

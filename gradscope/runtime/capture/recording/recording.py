@@ -19,6 +19,7 @@ from gradscope.runtime.core.calls.long_way import NUMBERS32, NUMBERS64
 from gradscope.runtime.core.devices.devices import device
 from gradscope.runtime.core.dtypes.dtypes import dtype
 from gradscope.runtime.core.dtypes.memory_formats import memory_format
+from gradscope.runtime.core.kernels.compiling.support import ALL_PLAIN
 from gradscope.runtime.core.state.frames import outside, past_stand_ins
 from gradscope.runtime.core.state.generator import Generator
 from gradscope.runtime.core.state.settings import layout
@@ -44,6 +45,10 @@ class Stop:
 
     def __str__(self) -> str:
         return f"{self.reason} at {self.line}" if self.line else self.reason
+
+
+FROM_THE_START = [Stop("GRADSCOPE_PLAIN=1: nothing is compiled")] if ALL_PLAIN else []
+"""What stops every recording of this process."""
 
 
 class Facts(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property
 from threading import Lock
 from typing import Any, Final, Self
 
@@ -14,8 +14,13 @@ import numpy as np
 from gradscope.runtime.core.dtypes.dtypes import from_numpy
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array
+from gradscope.runtime.core.kernels.compiling.support import (
+    HALVES,
+    LARGE,
+    Array,
+    kernels_of,
+    pays_from,
+)
 from gradscope.runtime.core.kernels.random import random, samplers
 from gradscope.runtime.core.state import generator_bytes as generator_state
 from gradscope.runtime.core.state.forking import waited_for
@@ -26,18 +31,12 @@ _WIDE_RANGE: Final = 1 << 28  # a range this long or longer takes two words a nu
 _CHUNK: Final = 1 << 14  # numbers made at a time
 _LARGEST: Final = {dtype: finfo(from_numpy(dtype)).max for dtype in _FLOATS}
 
-COMPILED: Final = 1 << 15  # so many numbers by rejection are worth compiling the loop
+COMPILED: Final = pays_from(1 << 15)  # so many numbers by rejection are worth compiling the loop
 
 Shape = tuple[int, ...]
 
 
-@cache
-def fast_samplers() -> Any:
-    """The compiled loops of samplers.py. Importing them brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.random import fast_samplers as module
-
-    return module
+fast_samplers: Final = kernels_of("random.fast_samplers")
 
 
 class Generator:

@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of, pays_from
 
 PIECE: Final = 1 << 14
 """Elements stepped at a time."""
@@ -230,7 +229,7 @@ def rmsprop(options: RMSpropOptions, lists: Lists) -> None:
 # Note [When compiling pays]
 # Numba's import takes half a second. A run whose steps would have taken that long without it pays
 # for it, and so does one with many elements at once, which will use Numba in other places too.
-WORTH_COMPILING: Final = 500_000_000
+WORTH_COMPILING: Final = pays_from(500_000_000)
 PER_ARRAY: Final = 700
 PER_ELEMENT: Final = 10
 """Nanoseconds, of Numba's import and of a plain step."""
@@ -255,8 +254,8 @@ def _loaded(lists: Lists) -> Any:
     _Spent.time += len(lists) * len(lists[0]) * PER_ARRAY + elements * PER_ELEMENT
     if elements < LARGE and _Spent.time < WORTH_COMPILING:
         return None
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.arrays import fast_optim
+    _Spent.compiled = _fast_optim()
+    return _Spent.compiled
 
-    _Spent.compiled = fast_optim
-    return fast_optim
+
+_fast_optim: Final = kernels_of("arrays.fast_optim")

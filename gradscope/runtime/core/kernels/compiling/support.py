@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import cache, wraps
@@ -19,8 +20,17 @@ Rest = ParamSpec("Rest")
 BFLOAT16: Final = np.dtype(ml_dtypes.bfloat16)
 HALVES: Final = frozenset({np.dtype(np.float16), BFLOAT16})
 
+ALL_PLAIN: Final = os.environ.get("GRADSCOPE_PLAIN") == "1"
+"""Whether NumPy does everything, and nothing is compiled: GRADSCOPE_PLAIN=1 asks for that."""
+
+
+def pays_from(count: int) -> int:
+    """The size from which on compiled kernels pay; no array has it if nothing is compiled."""
+    return sys.maxsize if ALL_PLAIN else count
+
+
 # From this many elements on a Numba kernel wins by more than its import will ever cost a long run.
-LARGE: Final = 1 << 16
+LARGE: Final = pays_from(1 << 16)
 
 # Where Numba is there anyway, so many elements of smaller arrays are worth reading a family's file.
 MANY: Final = 1 << 20
@@ -29,20 +39,28 @@ MANY: Final = 1 << 20
 quiet: Final = np.errstate(all="ignore")
 
 
-@cache
-def fast() -> Any:
-    """Return arrays.fast_elementwise. Importing it brings in Numba, for half a second: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.arrays import fast_elementwise as module
+def kernels_of(family: str) -> Any:
+    """A function that returns a file of compiled kernels.
 
-    return module
+    Its first call imports Numba, which takes half a second: call it late.
+    """
+
+    @cache
+    def kernels() -> Any:
+        with own_work("loads kernels"):
+            return import_module(f"gradscope.runtime.core.kernels.{family}")
+
+    return kernels
+
+
+fast: Final = kernels_of("arrays.fast_elementwise")
 
 
 class Family:
     """A file of compiled kernels, read when the first array comes that is large enough for them."""
 
     def __init__(self, name: str, few: int) -> None:
-        self._name, self._few = name, few
+        self._read, self._few = kernels_of(name), pays_from(few)
         self._module: Any = None
         self._seen = 0
 
@@ -65,8 +83,7 @@ class Family:
     @property
     def kernels(self) -> Any:
         if self._module is None:
-            with own_work("loads kernels"):
-                self._module = import_module(f"gradscope.runtime.core.kernels.{self._name}")
+            self._module = self._read()
         return self._module
 
 

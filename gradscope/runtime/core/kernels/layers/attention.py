@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array, quiet
+from gradscope.runtime.core.kernels.compiling.support import Array, kernels_of, pays_from, quiet
 from gradscope.runtime.core.kernels.layers.rows import COST, FAST
 from gradscope.runtime.core.kernels.tiles.products import COST as PRODUCT
 
@@ -27,7 +25,7 @@ FEWEST: Final = 64
 """Blocks do not get lower than this, or the products become slow."""
 
 
-MANY: Final = 1 << 20
+MANY: Final = pays_from(1 << 20)
 """From so many products on it pays to have compiled what uses tiles."""
 FEWEST_ROWS: Final = 32
 FEWEST_NUMBERS: Final = 8
@@ -106,13 +104,7 @@ def attention_backward(
     return made
 
 
-@cache
-def tiles() -> Any:
-    """Return fast_attention. Importing it brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.layers import fast_attention as module
-
-    return module
+tiles: Final = kernels_of("layers.fast_attention")
 
 
 def _wins(query: Array, key: Array, value: Array, how: How) -> bool:

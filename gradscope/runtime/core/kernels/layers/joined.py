@@ -6,24 +6,15 @@ twins are the operations themselves.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import Final
 
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays import elementwise
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of
 from gradscope.runtime.core.kernels.tiles.products import product
 
-
-@cache
-def kernels() -> Any:
-    """Return fast_joined. Importing it brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.layers import fast_joined as module
-
-    return module
+kernels: Final = kernels_of("layers.fast_joined")
 
 
 def linear_relu(bias: Array, left: Array, right: Array) -> Array:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import kernel_threads, spread
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, quiet
+from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, kernels_of, quiet
 from gradscope.runtime.core.kernels.tiles.products import COST, product
 
 Cell = Callable[..., None]
@@ -165,13 +164,7 @@ def _are_compiled(gates: Array) -> bool:
     return gates.size >= LARGE and gates.dtype == np.float32
 
 
-@cache
-def fast() -> Any:
-    """The compiled kernels of this family. Importing them brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.layers import fast_lstm
-
-    return fast_lstm
+fast: Final = kernels_of("layers.fast_lstm")
 
 
 def workspace_parts(workspace: Array, steps: int, batch: int, width: int) -> tuple[Array, Array]:

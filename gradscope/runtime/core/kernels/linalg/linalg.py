@@ -5,14 +5,12 @@ Each is written in blocks: short loops over columns, and matrix products for the
 
 from __future__ import annotations
 
-from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, quiet
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of, quiet
 
 NARROW = 32
 """LU takes so many columns one by one; wider matrices are split."""
@@ -87,13 +85,7 @@ def panel(a: Array, swaps: Array) -> None:
         plain_panel(a, swaps)
 
 
-@cache
-def fast() -> Any:
-    """The file of compiled kernels, which brings in Numba."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.linalg import fast_linalg
-
-    return fast_linalg
+fast: Final = kernels_of("linalg.fast_linalg")
 
 
 def plain_panel(a: Array, swaps: Array) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.compiling.support import Array, kernels_of, pays_from
 
-MANY: Final = 1 << 22
+MANY: Final = pays_from(1 << 22)
 """From so many products on it pays to have compiled what uses tiles: seconds, once for each."""
 FEWEST: Final = (32, 64, 16)
 """Rows, steps and columns below which too much of the work would be for nothing."""
@@ -29,13 +28,7 @@ NONE: Final = {kind: np.empty(0, kind) for kind in "fd"}
 """What is added where there is no bias."""
 
 
-@cache
-def tiles() -> Any:
-    """Return fast_products. Importing it brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.tiles import fast_products as module
-
-    return module
+tiles: Final = kernels_of("tiles.fast_products")
 
 
 def product(

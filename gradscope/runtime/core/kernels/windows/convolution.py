@@ -10,15 +10,13 @@ an ordinary one, and the other way round: the same three functions are all there
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import BFLOAT16, HALVES, Array
+from gradscope.runtime.core.kernels.compiling.support import BFLOAT16, HALVES, Array, kernels_of
 from gradscope.runtime.core.kernels.windows.by_tiles import direct
 from gradscope.runtime.core.kernels.windows.windows import (
     Block,
@@ -164,13 +162,7 @@ def _each_channel(way: str, arrays: Sequence[Array], sizes: Any, many: int, w: W
     )
 
 
-@cache
-def depthwise() -> Any:
-    """Return fast_depthwise. Importing it brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows import fast_depthwise as module
-
-    return module
+depthwise: Final = kernels_of("windows.fast_depthwise")
 
 
 def _images(x: Array, w: Windows) -> Array:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, quiet
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of, quiet
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import (
     cubic_curvatures,
@@ -30,13 +28,7 @@ ZEROS, BORDER, REFLECTION = range(3)
 SHARPNESS = -0.75
 
 
-@cache
-def fast() -> Any:
-    """The compiled kernels of this family. Importing them brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows import fast_grid
-
-    return fast_grid
+fast: Final = kernels_of("windows.fast_grid")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,27 +7,19 @@ are computed in float32 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.scatter import put_add
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array
+from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, kernels_of
 from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span
 
 Spans = Sequence[Span]
 
 
-@cache
-def fast() -> Any:
-    """The compiled kernels of this family. Importing them brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows import fast_pool
-
-    return fast_pool
+fast: Final = kernels_of("windows.fast_pool")
 
 
 COMPILED: Final = 1 << 6

@@ -6,24 +6,15 @@ Halves are computed in float32 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array
+from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, kernels_of
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import Taps
 
-
-@cache
-def fast() -> Any:
-    """The compiled kernels of this family. Importing them brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows import fast_resample
-
-    return fast_resample
+fast: Final = kernels_of("windows.fast_resample")
 
 
 def resample(x: Array, tables: Sequence[Taps]) -> Array:

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import prod
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of
 
 Sizes: TypeAlias = tuple[int, ...]
 
 SCRATCH: Final = 1 << 20
 """Columns are made for so many numbers at a time: what a cache holds, and memory can spare."""
+WHOLE: Final = 1 << 16
+"""Fewer numbers than these are made at once."""
 COST: Final = 0.4
 """Nanoseconds for one number of a column."""
 
 
-@cache
-def fast() -> Any:
-    """Return fast_convolution. Importing it brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows import fast_convolution as module
-
-    return module
+fast: Final = kernels_of("windows.fast_convolution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +132,7 @@ def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[Block]
     narrow to be multiplied fast.
     """
     lines, width = w.out[0] * w.out[1], w.out[2]
-    if rows * images * w.count < LARGE:
+    if rows * images * w.count < WHOLE:
         yield Block(slice(0, images), (0, lines), slice(0, w.count))
         return
     room = max(1, SCRATCH // max(1, rows * width))  # in lines

@@ -85,7 +85,7 @@ def test_however_the_columns_are_divided_the_results_are_the_same(
         expected = case.results()
         let_all_be(large, monkeypatch)
         monkeypatch.setattr(w, "SCRATCH", scratch)
-        monkeypatch.setattr(w, "LARGE", 1)
+        monkeypatch.setattr(w, "WHOLE", 1)
         monkeypatch.setattr(convolution, "TOGETHER", together)
         for one, other in zip(case.results(), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

@@ -5,14 +5,13 @@ The plain twins are those by columns, in convolution.py.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.compiling.support import Array, kernels_of
 from gradscope.runtime.core.kernels.tiles.products import COST, MANY
 from gradscope.runtime.core.kernels.windows.by_tiles import winograd
 from gradscope.runtime.core.kernels.windows.windows import Windows
@@ -23,13 +22,7 @@ PART: Final = 16
 """Channels whose weights' gradients a thread makes together, at least."""
 
 
-@cache
-def tiles() -> Any:
-    """Return fast_direct. Importing it brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows.by_tiles import fast_direct as module
-
-    return module
+tiles: Final = kernels_of("windows.by_tiles.fast_direct")
 
 
 def wins(x: Array, w: Windows, rows: int) -> bool:

@@ -6,15 +6,14 @@ may meet on the way that do not meet in a window: such results are refused, dire
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from math import isfinite
 from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.compiling.support import Array, kernels_of
 from gradscope.runtime.core.kernels.tiles.products import COST, MANY
 from gradscope.runtime.core.kernels.windows.windows import Windows
 
@@ -34,22 +33,10 @@ ROWS: Final = 32
 """Output channels that it does."""
 
 
-@cache
-def tiles() -> Any:
-    """Return fast_winograd. Importing it brings in Numba: ask late."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows.by_tiles import fast_winograd as module
-
-    return module
+tiles: Final = kernels_of("windows.by_tiles.fast_winograd")
 
 
-@cache
-def of_weight() -> Any:
-    """Return fast_winograd_weight, too."""
-    with own_work("loads kernels"):
-        from gradscope.runtime.core.kernels.windows.by_tiles import fast_winograd_weight as module
-
-    return module
+of_weight: Final = kernels_of("windows.by_tiles.fast_winograd_weight")
 
 
 def wins(shape: tuple[int, ...], channels: int, w: Windows, groups: int, dtype: Any) -> bool:
