@@ -59,9 +59,9 @@ class Kept:
 
 def choices() -> list[Choice]:
     """All of them."""
-    from gradscope.runtime.core.kernels.compiling.support import Family
     from gradscope.runtime.core.kernels.layers import attention, lstm
-    from gradscope.runtime.core.kernels.tiles import products
+    from gradscope.runtime.core.kernels.linalg import products
+    from gradscope.runtime.core.kernels.support import Family
     from gradscope.runtime.core.kernels.windows.by_tiles import direct, winograd
 
     return [

@@ -9,7 +9,7 @@ from gradscope.commands.options.output import safe
 def warmup(plain: Plain = False) -> None:
     """Compile all kernels now, rather than when a program first needs them."""
     from gradscope.render.terminal.waiting import waiting
-    from gradscope.runtime.core.kernels.compiling.warmup import warm_up
+    from gradscope.runtime.fast.compiling.warmup import warm_up
 
     with waiting(sys.stderr, "compiling kernels", plain=plain) as tell:
         warmed = warm_up(lambda kernel: tell(f"compiling {kernel}"))

@@ -56,6 +56,7 @@ from gradscope.runtime.core.dtypes.memory_formats import (
 from gradscope.runtime.core.dtypes.names import typename as typename
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.errors.arguments import called_function as asked
+from gradscope.runtime.core.kernels.support import ALL_PLAIN
 from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
@@ -130,6 +131,8 @@ _GIVING = (
 )
 """What gives methods and functions to rooms below (Note [Calls upwards] in state/upward.py)."""
 
+if not ALL_PLAIN:
+    from gradscope.runtime import fast as _fast  # noqa: F401  it registers its kernels
 keep_freed_memory()
 _tables.load()
 globals().update(NAMES, **LEGACY_TYPES, **_tables.offered(""))

@@ -637,7 +637,7 @@ def test_what_the_package_does_not_have_is_an_attribute_error() -> None:
 def test_warmup_says_how_long_it_took_and_where_the_kernels_are(
     run: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gradscope.runtime.core.kernels.compiling import warmup
+    from gradscope.runtime.fast.compiling import warmup
 
     done = warmup.Warmed(compiled=3, there=2, seconds=1.25, folder=Path("kernels"))
     monkeypatch.setattr(warmup, "warm_up", lambda _: done)

@@ -12,7 +12,7 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.runtime import nn
-from gradscope.runtime.core.kernels.compiling.threads import blas_threads
+from gradscope.runtime.core.kernels.threads import blas_threads
 
 
 def test_importing_it_brings_in_neither_numba_nor_pytorch() -> None:

@@ -68,8 +68,8 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/core/autograd/engine/engine.py",
         "runtime/core/autograd/custom/function.py",
         "runtime/core/autograd/modes/grad_mode.py",  # thrown into a decorated generator
-        "runtime/core/kernels/compiling/compiled.py",  # what a spoilt cache makes pickle raise
-        "runtime/core/kernels/compiling/spread.py",  # what a part raised on another thread
+        "runtime/fast/compiling/compiled.py",  # what a spoilt cache makes pickle raise
+        "runtime/core/kernels/spread.py",  # what a part raised on another thread
         "runtime/multiprocessing/spawn.py",  # what a process ran, for who started it
         "runtime/nn/modules/module_parts/calls.py",  # a hook after an error that is raised anyway
         "runtime/nn/modules/module_parts/state.py",  # what copying a state into a parameter raised
@@ -318,8 +318,8 @@ def test_the_trace_needs_only_numpy_and_codecs() -> None:
 @pytest.mark.parametrize(
     ("package", "rooms"),
     [
-        ("numba", ("runtime/core/kernels/",)),
-        ("llvmlite", ("machine_code/", "runtime/core/kernels/tiles/")),
+        ("numba", ("runtime/fast/",)),
+        ("llvmlite", ("machine_code/", "runtime/fast/tiles/")),
     ],
 )
 def test_compilers_have_homes(package: str, rooms: tuple[str, ...]) -> None:

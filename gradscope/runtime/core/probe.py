@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
 
-from gradscope.runtime.core.kernels.compiling import compile_notices
+from gradscope.runtime.core.kernels import compile_notices
 
 
 class Look(Protocol):

@@ -16,8 +16,8 @@ from gradscope.record.from_runtime.values import measured
 from gradscope.record.from_runtime.values.measured import Measured
 from gradscope.record.notes import statistics as module
 from gradscope.record.notes.statistics import FIRST, NOTHING, Statistics, statistics
-from gradscope.runtime.core.kernels.arrays.fast_statistics import BAD, FINITE, MEASURES, TOO_LARGE
-from gradscope.runtime.core.kernels.compiling.support import LARGE
+from gradscope.runtime.core.kernels.support import LARGE
+from gradscope.runtime.fast.arrays.fast_statistics import BAD, FINITE, MEASURES, TOO_LARGE
 
 
 def plainly(array: Any) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import pytest
 import gradscope.runtime as torch
 from gradscope.runtime.capture.captured import WORTH_FUSING, Captured
 from gradscope.runtime.capture.plan import text
-from gradscope.runtime.core.kernels.compiling.fused import fused_kernel
+from gradscope.runtime.fast.compiling.fused import fused_kernel
 from tests.runtime.capture.test_replayed_steps import bits
 
 TURNS = 40

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compile_notices import own_work
 
 if TYPE_CHECKING:
     from gradscope.record.from_runtime.c_functions.functions import Functions

@@ -20,7 +20,7 @@ from weakref import ref
 import numpy as np
 
 from gradscope.record.notes.statistics import FIRST, Statistics, statistics
-from gradscope.runtime.core.kernels.compiling.support import LARGE, pays_from
+from gradscope.runtime.core.kernels.support import LARGE, pays_from
 from gradscope.runtime.core.tensors.memory.storage import dense
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Measured:
         worth = WORTH if "numba" in sys.modules else LONG
         if size < LARGE and self._looks < worth:
             return None
-        from gradscope.runtime.core.kernels.arrays.fast_statistics import MEASURES
+        from gradscope.runtime.fast.arrays.fast_statistics import MEASURES
 
         self._kernels = MEASURES
         return MEASURES[kind]

@@ -18,8 +18,8 @@ import numpy as np
 from gradscope.runtime.capture.plan.fusing import KINDS, SMALL, arithmetic, number
 from gradscope.runtime.capture.recording.recording import Facts
 from gradscope.runtime.capture.recording.trees import Call, Ref, refs
-from gradscope.runtime.core.kernels.compiling.numpy_loops import SCRATCH, LoopCall, loop_of, player
 from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.fast.compiling.numpy_loops import SCRATCH, LoopCall, loop_of, player
 
 LEAST, MOST = 2, 1000
 """As few calls become one; as many, since meanwhile no other thread has its turn."""

@@ -28,9 +28,9 @@ from gradscope.runtime.capture.recording.trees import (
     made_by,
     refs,
 )
-from gradscope.runtime.core.kernels.compiling.fused import fused_kernel
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap
+from gradscope.runtime.fast.compiling.fused import fused_kernel
 
 Scope = dict[str, Any]
 

@@ -19,7 +19,7 @@ from gradscope.runtime.core.calls.long_way import NUMBERS32, NUMBERS64
 from gradscope.runtime.core.devices.devices import device
 from gradscope.runtime.core.dtypes.dtypes import dtype
 from gradscope.runtime.core.dtypes.memory_formats import memory_format
-from gradscope.runtime.core.kernels.compiling.support import ALL_PLAIN
+from gradscope.runtime.core.kernels.support import ALL_PLAIN
 from gradscope.runtime.core.state.frames import outside, past_stand_ins
 from gradscope.runtime.core.state.generator import Generator
 from gradscope.runtime.core.state.settings import layout

@@ -327,7 +327,7 @@ def _classified(code: CodeType, module: str) -> tuple[int, str]:
 
 
 def _of_runtime(code: CodeType, module: str) -> tuple[int, str]:
-    if module.startswith(("capture", "core.kernels.")):
+    if module.startswith(("capture", "core.kernels.", "fast.")):
         return OURS, ""
     if module == "core.state.generator":
         return DRAWS, ""

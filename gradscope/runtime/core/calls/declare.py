@@ -29,7 +29,7 @@ from gradscope.runtime.core.calls.words import w
 from gradscope.runtime.core.generated.first_call import LazyFunction, road_of
 from gradscope.runtime.core.generated.texts import build
 from gradscope.runtime.core.graph.node import OpNode
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compile_notices import own_work
 from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import REGISTRY, Formula, Operation
 from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, parameters

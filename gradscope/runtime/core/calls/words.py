@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls.road import backward_text as road_back
 from gradscope.runtime.core.generated.texts import build
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compile_notices import own_work
 from gradscope.runtime.core.rows.operation import REGISTRY
 
 

@@ -14,7 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from gradscope.runtime.core.generated.texts import build
-from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compile_notices import own_work
 from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.parameters import (

@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.runtime.core.devices.devices import stream_of
 from gradscope.runtime.core.errors.engine import returned as errors
 from gradscope.runtime.core.graph.node import Node, device_of
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.rows.traits import BY_HAND
 from gradscope.runtime.core.state.thread import ThreadState, local
 

@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: the arithmetic below the operations, and the only home of Numba."""
+"""Arrays in, arrays out: the arithmetic below the operations, in NumPy."""

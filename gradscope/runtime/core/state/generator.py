@@ -14,14 +14,15 @@ import numpy as np
 from gradscope.runtime.core.dtypes.dtypes import from_numpy
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
-from gradscope.runtime.core.kernels.compiling.support import (
+from gradscope.runtime.core.kernels.compile_notices import own_work
+from gradscope.runtime.core.kernels.random import random, samplers
+from gradscope.runtime.core.kernels.support import (
     HALVES,
     LARGE,
     Array,
     kernels_of,
     pays_from,
 )
-from gradscope.runtime.core.kernels.random import random, samplers
 from gradscope.runtime.core.state import generator_bytes as generator_state
 from gradscope.runtime.core.state.forking import waited_for
 

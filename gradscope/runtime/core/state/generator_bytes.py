@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.support import Array
 
 WORDS: Final = 624
 _LAYOUT: Final = np.dtype(

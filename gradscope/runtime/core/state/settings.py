@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any, Final, final
 
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.kernels.compiling.spread import set_kernel_threads
-from gradscope.runtime.core.kernels.compiling.threads import blas_threads, set_blas_threads
+from gradscope.runtime.core.kernels.spread import set_kernel_threads
+from gradscope.runtime.core.kernels.threads import blas_threads, set_blas_threads
 from gradscope.runtime.core.state.warned import warn_once
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.support import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from gradscope.analysis.timing.durations import timing_by_node_name, timing_by_o
 from gradscope.analysis.timing.own_work import OwnTime, OwnWork, own_work
 from gradscope.analysis.timing.phases import Part
 from gradscope.record.recorder import record
-from gradscope.runtime.core.kernels.compiling import compile_notices as telling
+from gradscope.runtime.core.kernels import compile_notices as telling
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import NONE, GraphTask, Op, Span
 from gradscope.trace.spec import check

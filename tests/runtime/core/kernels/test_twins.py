@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradscope.runtime.core.kernels import support
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.kernels.compiling import support
-from gradscope.runtime.core.kernels.compiling.support import Family
 from gradscope.runtime.core.kernels.layers import attention, norms, rows
+from gradscope.runtime.core.kernels.support import Family
 from gradscope.runtime.core.ops.layers import softmax as softmaxes
 
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-11}

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from gradscope.runtime.core.kernels.compiling.support import LARGE, fast
 from gradscope.runtime.core.kernels.random import random
+from gradscope.runtime.core.kernels.support import LARGE, fast
 from gradscope.runtime.core.state.generator import Generator
 from tests.shared.searching import searching
 

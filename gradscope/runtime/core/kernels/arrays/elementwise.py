@@ -14,13 +14,6 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.reduce import sum_columns, sum_to_size
 from gradscope.runtime.core.kernels.arrays.scatter import index_add, put_add, scatter_add
-from gradscope.runtime.core.kernels.compiling.support import (
-    HALVES,
-    Array,
-    Family,
-    elementwise,
-    quiet,
-)
 from gradscope.runtime.core.kernels.layers.losses import nll_loss, nll_loss_backward
 from gradscope.runtime.core.kernels.special.special import (
     digamma,
@@ -29,6 +22,13 @@ from gradscope.runtime.core.kernels.special.special import (
     erfinv,
     lgamma,
     polygamma,
+)
+from gradscope.runtime.core.kernels.support import (
+    HALVES,
+    Array,
+    Family,
+    elementwise,
+    quiet,
 )
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import HALVES, Array
+from gradscope.runtime.core.kernels.support import HALVES, Array
 
 # NumPy adds the rows of a sum over leading axes one after the other; BLAS adds them faster. Either
 # way float32 loses a digit per thousand rows, so that longer sums are made of blocks this long.

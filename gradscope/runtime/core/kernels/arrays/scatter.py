@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, fast
+from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, fast
 
 
 def put_add(out: Array, positions: Array, values: Array) -> None:

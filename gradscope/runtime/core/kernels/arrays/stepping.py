@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of, pays_from
+from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of, pays_from
 
 PIECE: Final = 1 << 14
 """Elements stepped at a time."""

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array, kernels_of, pays_from, quiet
 from gradscope.runtime.core.kernels.layers.rows import COST, FAST
-from gradscope.runtime.core.kernels.tiles.products import COST as PRODUCT
+from gradscope.runtime.core.kernels.linalg.products import COST as PRODUCT
+from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.support import Array, kernels_of, pays_from, quiet
 
 BLOCK: Final = 1 << 19
 """No block of weights has many more elements than this: it should stay in the cache."""

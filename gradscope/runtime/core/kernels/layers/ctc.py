@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.scatter import put_add
-from gradscope.runtime.core.kernels.compiling.support import Array, quiet
+from gradscope.runtime.core.kernels.support import Array, quiet
 
 
 @dataclass(frozen=True)

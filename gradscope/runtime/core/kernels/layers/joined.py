@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays import elementwise
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of
-from gradscope.runtime.core.kernels.tiles.products import product
+from gradscope.runtime.core.kernels.linalg.products import product
+from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of
 
 kernels: Final = kernels_of("layers.fast_joined")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.reduce import sum_to_size
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.support import Array
 
 
 def nll_loss(

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.spread import kernel_threads, spread
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, kernels_of, quiet
-from gradscope.runtime.core.kernels.tiles.products import COST, product
+from gradscope.runtime.core.kernels.linalg.products import COST, product
+from gradscope.runtime.core.kernels.spread import kernel_threads, spread
+from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, kernels_of, quiet
 
 Cell = Callable[..., None]
 

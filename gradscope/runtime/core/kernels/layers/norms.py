@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array, Family, quiet
+from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.support import Array, Family, quiet
 
 Grads: TypeAlias = tuple[Array | None, Array | None, Array | None]
 Needs: TypeAlias = tuple[bool, ...]

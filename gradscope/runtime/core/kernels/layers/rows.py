@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array, Family
+from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.support import Array, Family
 
 FLOAT32: Final = np.dtype(np.float32)
 FAST: Final = Family("layers.fast_rows", few=1 << 13)

@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array, quiet
 from gradscope.runtime.core.kernels.linalg.linalg import columns_first, size_of
+from gradscope.runtime.core.kernels.support import Array, quiet
 
 ALPHA = (1 + 17**0.5) / 8
 """What makes a pivot of one row good enough, so that growth stays bounded."""

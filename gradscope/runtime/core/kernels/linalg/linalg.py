@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of, quiet
+from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of, quiet
 
 NARROW = 32
 """LU takes so many columns one by one; wider matrices are split."""

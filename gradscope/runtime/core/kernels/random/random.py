@@ -19,7 +19,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, fast
+from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, fast
 
 FLOAT32: Final = np.dtype(np.float32)
 FLOAT64: Final = np.dtype(np.float64)

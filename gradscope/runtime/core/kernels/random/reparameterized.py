@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array, quiet
 from gradscope.runtime.core.kernels.special.special import digamma
+from gradscope.runtime.core.kernels.support import Array, quiet
 
 GAMMA_TOP: Final = np.array([
     [0.16009398, -0.094634809, 0.025146376, -0.0030648343],

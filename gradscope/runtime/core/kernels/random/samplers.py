@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.support import Array
 
 # PyTorch writes these in single precision and computes with them in double.
 THIRD: Final = float(np.float32(1.0) / np.float32(3.0))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array, elementwise
+from gradscope.runtime.core.kernels.support import Array, elementwise
 
 FAR: Final = 30.0
 """From here on Hankel's series has all digits of a double before it begins to grow."""

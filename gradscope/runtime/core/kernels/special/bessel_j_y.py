@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array, elementwise, horner
+from gradscope.runtime.core.kernels.support import Array, elementwise, horner
 
 Fraction = tuple[tuple[float, ...], tuple[float, ...]]
 """Two polynomials, from the highest power down."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array, quiet
 from gradscope.runtime.core.kernels.special.special import lgamma
+from gradscope.runtime.core.kernels.support import Array, quiet
 
 ROUNDS = 2000  # far more than are needed: it stops when nothing changes
 

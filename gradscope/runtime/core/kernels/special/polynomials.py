@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array, quiet
+from gradscope.runtime.core.kernels.support import Array, quiet
 
 Step = Callable[[Array, Array, Array, int], Array]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, elementwise, fast, horner
+from gradscope.runtime.core.kernels.support import LARGE, Array, elementwise, fast, horner
 
 # erf(x) / x as a fraction of polynomials in x², relative error below 2.1e-9 for |x| <= 4 (beyond,
 # erf is 1 in float32). Fitted for gradscope: Lawson's iteration on 120 Chebyshev points.

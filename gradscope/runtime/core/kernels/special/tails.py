@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import HALVES, Array, elementwise, quiet
 from gradscope.runtime.core.kernels.special.special import erfc
+from gradscope.runtime.core.kernels.support import HALVES, Array, elementwise, quiet
 
 _BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import BFLOAT16, HALVES, Array, kernels_of
+from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES, Array, kernels_of
 from gradscope.runtime.core.kernels.windows.by_tiles import direct
 from gradscope.runtime.core.kernels.windows.windows import (
     Block,

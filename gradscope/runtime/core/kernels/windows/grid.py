@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of, quiet
+from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of, quiet
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import (
     cubic_curvatures,

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.scatter import put_add
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, kernels_of
+from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, kernels_of
 from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span
 
 Spans = Sequence[Span]

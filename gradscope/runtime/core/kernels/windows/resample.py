@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, kernels_of
+from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, kernels_of
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import Taps
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.support import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.support import Array
 
 Scale = float | None
 

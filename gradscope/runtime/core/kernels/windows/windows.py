@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, kernels_of
+from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of
 
 Sizes: TypeAlias = tuple[int, ...]
 

@@ -8,7 +8,7 @@ from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, tensors, w
 from gradscope.runtime.core.dtypes.names import type_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.kernels.compiling.support import BFLOAT16, HALVES
+from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up

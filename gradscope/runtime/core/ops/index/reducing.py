@@ -8,7 +8,7 @@ from gradscope.runtime.core.autograd.custom.once_differentiable import undiffere
 from gradscope.runtime.core.calls.declare import UNKNOWN, family, inplace, joint, op, tensors, w
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.limits import iinfo
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.index.gathering import bounded, reach

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import w
-from gradscope.runtime.core.kernels.compiling.support import BFLOAT16
+from gradscope.runtime.core.kernels.support import BFLOAT16
 from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.layers.dropout import dropout
 from gradscope.runtime.core.ops.layers.recurrent import mkldnn_rnn_layer

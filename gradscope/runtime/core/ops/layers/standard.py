@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops.in_formulas import on_arrays, total, zeros_like
 
 FLOAT32 = np.dtype(np.float32)

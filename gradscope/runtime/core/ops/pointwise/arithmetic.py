@@ -19,7 +19,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.arrays.stepping import multiply_add
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import alias, beside, with_number, zeros_like
 

@@ -22,7 +22,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.kernels.compiling.support import BFLOAT16
+from gradscope.runtime.core.kernels.support import BFLOAT16
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import (
     beside,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, PRODUCT, family, op, w
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.in_formulas import nn_alias
 

@@ -28,8 +28,8 @@ from gradscope.runtime.core.errors.dtypes import (
     unlike_dtypes,
     unlike_three,
 )
-from gradscope.runtime.core.kernels.compiling.support import HALVES
-from gradscope.runtime.core.kernels.tiles.products import product
+from gradscope.runtime.core.kernels.linalg.products import product
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops.in_formulas import total
 from gradscope.runtime.core.ops.shape.broadcasting import not_expandable
 from gradscope.runtime.core.rows.traits import AS_OPERANDS, MATRICES

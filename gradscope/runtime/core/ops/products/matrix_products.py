@@ -19,8 +19,8 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
 from gradscope.runtime.core.errors.dtypes import other_dtype
-from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, both, function
 from gradscope.runtime.core.ops.in_formulas import on_arrays, total
 from gradscope.runtime.core.ops.matrix.lu import side_by_side

@@ -15,8 +15,8 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.kernels.random import reparameterized
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.in_formulas import zeros_like
 from gradscope.runtime.core.ops.random.random import NOTHING, as_it_lies

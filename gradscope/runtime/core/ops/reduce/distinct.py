@@ -7,7 +7,7 @@ import numpy as np
 from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, refuses, w
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.compiling.support import BFLOAT16
+from gradscope.runtime.core.kernels.support import BFLOAT16
 from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import no_derivative, not_implemented
 from gradscope.runtime.core.ops.reduce.sorting import CHOSEN, VALUES, order

@@ -7,7 +7,7 @@ import numpy as np
 from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import REDUCES, family, op, outputs, refuses, w
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.kernels.compiling.support import BFLOAT16
+from gradscope.runtime.core.kernels.support import BFLOAT16
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.in_formulas import ZERO, is_number, on_arrays, zeros_like
 from gradscope.runtime.core.ops.pointwise.choice import maximum, minimum

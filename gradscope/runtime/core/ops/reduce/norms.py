@@ -19,7 +19,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, both, nn_function
 from gradscope.runtime.core.ops.in_formulas import without
 from gradscope.runtime.core.ops.pointwise.arithmetic import div

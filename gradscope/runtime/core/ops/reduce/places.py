@@ -10,7 +10,7 @@ from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, tensors
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.compiling.support import BFLOAT16
+from gradscope.runtime.core.kernels.support import BFLOAT16
 from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import is_number, no_derivative
 from gradscope.runtime.core.tensors.dims import text

@@ -22,7 +22,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes.dtypes import from_numpy
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.reduce.sorting import IN_PLACES

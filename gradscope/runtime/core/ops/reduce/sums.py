@@ -23,7 +23,7 @@ from gradscope.runtime.core.calls.extra_arguments.out import dtype_inside, writt
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.arrays.reduce import sum_columns
-from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE
+from gradscope.runtime.core.kernels.support import HALVES, LARGE
 from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import (
     ONES,

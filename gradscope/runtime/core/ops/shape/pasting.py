@@ -18,7 +18,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import beside
 from gradscope.runtime.core.ops.index.gathering import zeros_of

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import FUNCTION_ONLY, LINEAR, family, op
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import nn_function
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.signal.grid_sampling import grid_sampler

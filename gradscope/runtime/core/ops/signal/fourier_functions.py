@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.pointwise.complexes import conj_physical
 from gradscope.runtime.core.ops.shape.copies import roll

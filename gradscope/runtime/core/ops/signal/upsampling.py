@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.kernels.windows import resample, taps
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import text

@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.kernels.windows import pool
 from gradscope.runtime.core.ops import NN_FUNCTIONS, function, nn_function
 from gradscope.runtime.core.ops.in_formulas import nn_alias

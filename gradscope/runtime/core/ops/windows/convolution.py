@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import GAPS, INTERNAL, family, joint, jvp, op, outputs, w
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.kernels.windows import convolution as kernels
 from gradscope.runtime.core.kernels.windows.windows import windows
 from gradscope.runtime.core.ops.in_formulas import total

@@ -12,7 +12,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.tensors.making.factories import dtype_named, new_leaf
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

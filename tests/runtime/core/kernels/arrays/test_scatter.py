@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gradscope.runtime.core.kernels.arrays import scatter
-from gradscope.runtime.core.kernels.compiling.support import LARGE, fast
+from gradscope.runtime.core.kernels.support import LARGE, fast
 
 DTYPES = [np.float16, np.float32, np.float64, np.int64, np.int32, np.complex64]
 

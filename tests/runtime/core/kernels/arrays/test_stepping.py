@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.runtime.core.kernels.arrays import fast_optim, stepping
+from gradscope.runtime.core.kernels.arrays import stepping
+from gradscope.runtime.fast.arrays import fast_optim
 
 SIZES = (1, 7, 100, stepping.PIECE // 3, stepping.PIECE + 5)
 ADAM = stepping.AdamOptions(1, 0.1, 0.1, 0.99, 0.01, 0.4, 1e-8, 0.02, False)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels.compiling import spread
-from gradscope.runtime.core.kernels.compiling.support import Array
-from gradscope.runtime.core.kernels.layers import fast_lstm, lstm
+from gradscope.runtime.core.kernels import spread
+from gradscope.runtime.core.kernels.layers import lstm
+from gradscope.runtime.core.kernels.support import Array
+from gradscope.runtime.fast.layers import fast_lstm
 
 BATCH, WIDTH = 3, 19
 

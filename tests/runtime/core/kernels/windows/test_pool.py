@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from gradscope.runtime.core.kernels.compiling.support import LARGE
+from gradscope.runtime.core.kernels.support import LARGE
 from gradscope.runtime.core.kernels.windows import pool, spans
 
 sizes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 1), st.integers(1, 2))

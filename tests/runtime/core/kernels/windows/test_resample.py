@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels.compiling.support import LARGE
+from gradscope.runtime.core.kernels.support import LARGE
 from gradscope.runtime.core.kernels.windows import grid, resample, taps
 
 SINGLE = np.dtype(np.float32)

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array, kernels_of
-from gradscope.runtime.core.kernels.tiles.products import COST, MANY
+from gradscope.runtime.core.kernels.linalg.products import COST, MANY
+from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.support import Array, kernels_of
 from gradscope.runtime.core.kernels.windows.by_tiles import winograd
 from gradscope.runtime.core.kernels.windows.windows import Windows
 
@@ -22,7 +22,7 @@ PART: Final = 16
 """Channels whose weights' gradients a thread makes together, at least."""
 
 
-tiles: Final = kernels_of("windows.by_tiles.fast_direct")
+tiles: Final = kernels_of("windows.fast_direct")
 
 
 def wins(x: Array, w: Windows, rows: int) -> bool:

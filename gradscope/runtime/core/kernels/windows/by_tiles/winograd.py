@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.compiling.spread import spread
-from gradscope.runtime.core.kernels.compiling.support import Array, kernels_of
-from gradscope.runtime.core.kernels.tiles.products import COST, MANY
+from gradscope.runtime.core.kernels.linalg.products import COST, MANY
+from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.support import Array, kernels_of
 from gradscope.runtime.core.kernels.windows.windows import Windows
 
 FEWEST: Final = (48, 32)
@@ -33,10 +33,10 @@ ROWS: Final = 32
 """Output channels that it does."""
 
 
-tiles: Final = kernels_of("windows.by_tiles.fast_winograd")
+tiles: Final = kernels_of("windows.fast_winograd")
 
 
-of_weight: Final = kernels_of("windows.by_tiles.fast_winograd_weight")
+of_weight: Final = kernels_of("windows.fast_winograd_weight")
 
 
 def wins(shape: tuple[int, ...], channels: int, w: Windows, groups: int, dtype: Any) -> bool:

@@ -1,1 +1,0 @@
-"""How kernels are compiled, kept on disk, and spread over threads."""

@@ -1,0 +1,111 @@
+"""The product of two matrices: by tiles where it is large, else by NumPy's BLAS."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.support import Array, kernels_of, pays_from
+
+MANY: Final = pays_from(1 << 22)
+"""From so many products on it pays to have compiled what uses tiles: seconds, once for each."""
+FEWEST: Final = (32, 64, 16)
+"""Rows, steps and columns below which too much of the work would be for nothing."""
+MULTIPLE: Final = 8
+"""Rows of the largest tile."""
+COST: Final = 0.02
+"""Nanoseconds for one product on most processors; half of it on those with the widest vectors."""
+PART: Final = 96
+"""Columns that a thread makes together, at least: those of two tiles with the longest vectors."""
+VECTOR: Final = 16
+"""Columns of the longest vector: parts begin at its multiples."""
+
+
+NONE: Final = {kind: np.empty(0, kind) for kind in "fd"}
+"""What is added where there is no bias."""
+
+
+tiles: Final = kernels_of("tiles.fast_products")
+
+
+def product(
+    left: Array, right: Array, made: Array | None = None, bias: Array | None = None
+) -> Array:
+    """Return the product of two matrices of one dtype, written into `made` if that is given.
+
+    `bias` is a vector of this dtype, in one piece, that is added to each row.
+    """
+    kind = left.dtype.char
+    way = _way(left.shape, left.strides, kind, right.shape, right.strides, right.dtype.char)
+    if not way:
+        made = left.dot(right, made)
+        return made if bias is None else np.add(made, bias, made)
+    if made is None:
+        made = np.empty((left.shape[0], right.shape[1]), left.dtype)
+    if way.flipped:
+        left, right = right.T, left.T
+    rows, count, columns = way.sizes
+    flat = (*_flat(left, way.left), *_flat(right, way.right))
+    matrices = (*flat, made.reshape(-1), way.far, NONE[kind] if bias is None else bias, count)
+    if columns >= 2 * PART:
+        some = partial(_some_columns, matrices, (0, rows))
+        spread(some, columns, rows * count * COST, VECTOR)
+    else:
+        spread(partial(_some_rows, matrices, (0, columns)), rows, columns * count * COST, MULTIPLE)
+    return made
+
+
+class Way(NamedTuple):
+    """How a product of two matrices is made that lie in memory as these do."""
+
+    flipped: bool  # from the transposed ones, and put away the other way round
+    sizes: tuple[int, int, int]  # rows, steps, columns
+    far: tuple[int, int]  # how far apart rows and columns of the result are
+    left: str  # whether the matrix lies "by rows" or "by columns", or is to be copied
+    right: str
+
+
+@lru_cache(maxsize=256)
+def _way(
+    shape: tuple[int, ...], strides: tuple[int, ...], kind: str,
+    right_shape: tuple[int, ...], right_strides: tuple[int, ...], right_kind: str,
+) -> Way | None:  # fmt: skip
+    """How to make a product by tiles; None where NumPy is to make it, or to complain."""
+    (rows, count), (steps, columns) = shape, right_shape
+    enough = rows >= FEWEST[0] and count >= FEWEST[1] and columns >= FEWEST[2]
+    fit = count == steps and kind == right_kind and kind in "fd"
+    if not (enough and fit and rows * count * columns >= MANY):
+        return None
+    size = np.dtype(kind).itemsize
+    left, right = _order(shape, strides, size), _order(right_shape, right_strides, size)
+    # A right matrix is laid out anew. One that lies column by column takes longer for that, and
+    # need not be if it is the left one.
+    by_columns = right == "by columns" and left == "by rows"
+    if by_columns and rows * (count + columns) < count * columns:
+        return Way(True, (columns, count, rows), (1, columns), "by rows", "by columns")
+    return Way(False, (rows, count, columns), (columns, 1), left, right)
+
+
+def _order(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> str:
+    """How a matrix, of which no side is one, lies in memory."""
+    if strides == (shape[1] * size, size):
+        return "by rows"
+    return "by columns" if strides == (size, shape[0] * size) else "apart"
+
+
+def _some_columns(matrices: Any, rows: Any, first: int, last: int) -> None:
+    tiles().multiply(*matrices, rows, (first, last))
+
+
+def _some_rows(matrices: Any, columns: Any, first: int, last: int) -> None:
+    tiles().multiply(*matrices, (first, last), columns)
+
+
+def _flat(matrix: Array, order: str) -> tuple[Array, tuple[int, int]]:
+    """A matrix as it lies in memory, and how far apart its rows and columns are."""
+    if order == "by columns":
+        return matrix.T.reshape(-1), (1, matrix.shape[0])
+    return np.ascontiguousarray(matrix).reshape(-1), (matrix.shape[1], 1)

@@ -1,0 +1,1 @@
+"""Compiled kernels of whole arrays: activations, sums, scatters, steps of optimizers."""

@@ -1,0 +1,184 @@
+"""Numba kernels that go over the rows of a matrix, float32 only: softmax and its kin.
+
+Their plain twins are in rows.py and attention.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.support import Array
+from gradscope.runtime.fast.arrays.fast_math import ONE, ZERO, exp, f32
+from gradscope.runtime.fast.compiling.compiled import compiled, inner
+
+ANY_ORDER = {"reassoc", "contract", "nsz"}
+"""A sum may be added up in any order, several elements at once."""
+
+
+GROUP = 4096
+"""Rows are taken together until they have about so many elements, which the nearest cache holds.
+
+Exponentials are taken of all of them at once: in a row, those that do not fill a vector would cost
+more than all others.
+"""
+
+
+@inner(fastmath={*ANY_ORDER, "nnan"})
+def _greatest(row: Array) -> Any:
+    top = row[0]
+    for j in range(row.size):
+        top = row[j] if row[j] > top else top  # noqa: FURB136 -- becomes vector instructions
+    return top
+
+
+@inner(fastmath=ANY_ORDER)
+def _sum(row: Array) -> Any:
+    total = ZERO
+    for j in range(row.size):
+        total += row[j]
+    return total
+
+
+@inner
+def _exp(x: Array) -> None:
+    for i in range(x.size):
+        x[i] = exp(x[i])
+
+
+@compiled(fastmath=ANY_ORDER)
+def softmax(x: Array, out: Array) -> None:
+    count, width = x.shape
+    rows = max(1, GROUP // width)
+    for start in range(0, count, rows):
+        group, made = x[start : start + rows], out[start : start + rows]
+        for i in range(len(group)):
+            top = _greatest(group[i])
+            for j in range(width):
+                made[i, j] = group[i, j] - top
+        _exp(made.reshape(-1))
+        for i in range(len(group)):
+            share = ONE / _sum(made[i])
+            for j in range(width):
+                made[i, j] *= share
+
+
+@compiled(fastmath=ANY_ORDER)
+def softmax_backward(grad: Array, output: Array, out: Array) -> None:
+    count, width = output.shape
+    for i in range(count):
+        g, y, made = grad[i], output[i], out[i]
+        along = ZERO
+        for j in range(width):
+            along += g[j] * y[j]
+        for j in range(width):
+            made[j] = (g[j] - along) * y[j]
+
+
+@compiled(fastmath=ANY_ORDER)
+def log_softmax(x: Array, out: Array) -> None:
+    count, width = x.shape
+    rows = max(1, GROUP // width)
+    spare = np.empty((rows, width), x.dtype)
+    for start in range(0, count, rows):
+        group, made = x[start : start + rows], out[start : start + rows]
+        powers = spare[: len(group)]
+        for i in range(len(group)):
+            top = _greatest(group[i])
+            for j in range(width):
+                made[i, j] = group[i, j] - top
+                powers[i, j] = made[i, j]
+        _exp(powers.reshape(-1))
+        for i in range(len(group)):
+            less = f32(math.log(_sum(powers[i])))
+            for j in range(width):
+                made[i, j] -= less
+
+
+@compiled(fastmath=ANY_ORDER)
+def log_softmax_backward(grad: Array, output: Array, out: Array) -> None:
+    count, width = output.shape
+    rows = max(1, GROUP // width)
+    for start in range(0, count, rows):
+        group, made = output[start : start + rows], out[start : start + rows]
+        for i in range(len(group)):
+            for j in range(width):
+                made[i, j] = group[i, j]
+        _exp(made.reshape(-1))
+        for i in range(len(group)):
+            g = grad[start + i]
+            total = _sum(g)
+            for j in range(width):
+                made[i, j] = g[j] - made[i, j] * total
+
+
+@compiled(fastmath=ANY_ORDER)
+def attention(weights: Array, logs: Array, scale: Any, start: int, rows: int, causal: bool) -> None:
+    """Products into weights, in place; row i is that of query start + i % rows."""
+    count, width = weights.shape
+    together = max(1, GROUP // width)
+    for first in range(0, count, together):
+        group = weights[first : first + together]
+        tops = logs[first : first + together]
+        for i in range(len(group)):
+            end = min(width, start + (first + i) % rows + 1) if causal else width
+            row, hidden = group[i, :end], group[i, end:]
+            for j in range(row.size):
+                row[j] *= scale
+            top = _greatest(row)
+            top = ZERO if top == -np.inf else top
+            for j in range(row.size):
+                row[j] -= top
+            hidden[:] = -np.inf
+            tops[i] = top
+        _exp(group.reshape(-1))
+        for i in range(len(group)):
+            total = _sum(group[i])
+            total = ONE if total == ZERO else total
+            share = ONE / total
+            for j in range(width):
+                group[i, j] *= share
+            tops[i] += f32(math.log(total))
+
+
+@compiled(fastmath=ANY_ORDER)
+def attention_backward(
+    weights: Array,
+    slopes: Array,
+    logs: Array,
+    along: Array,
+    scale: Any,
+    start: int,
+    rows: int,
+    causal: bool,
+) -> None:
+    """Products into weights, and the weights' gradients into the products', in place."""
+    count, width = weights.shape
+    together = max(1, GROUP // width)
+    for first in range(0, count, together):
+        group = weights[first : first + together]
+        for i in range(len(group)):
+            end = min(width, start + (first + i) % rows + 1) if causal else width
+            row, hidden, log = group[i, :end], group[i, end:], logs[first + i]
+            for j in range(row.size):
+                row[j] = row[j] * scale - log
+            hidden[:] = -np.inf
+        _exp(group.reshape(-1))
+        for i in range(len(group)):
+            slope, less = slopes[first + i], along[first + i]
+            for j in range(width):
+                slope[j] = (slope[j] - less) * group[i, j] * scale
+
+
+def warm() -> None:
+    """Call every kernel of this file once."""
+    x = np.ones((2, 4), f32)
+    for forward in (softmax, log_softmax):
+        forward(x, np.empty_like(x))
+    for backward in (softmax_backward, log_softmax_backward):
+        backward(x, x, np.empty_like(x))
+    sums = np.ones(2, f32)
+    attention(x.copy(), sums, ONE, 0, 2, True)
+    attention_backward(x.copy(), x.copy(), sums, sums, ONE, 0, 2, True)

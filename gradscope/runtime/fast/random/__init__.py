@@ -1,0 +1,1 @@
+"""Compiled kernels that draw random numbers."""

@@ -1,0 +1,333 @@
+"""The register tile: some rows of a product of matrices, up to three vectors wide.
+
+    c[row, :] += sum over steps of a[row, step] * b[step, :]
+
+How far from its beginning each matrix has what is multiplied in a step stands in two tables, or is
+one number where all steps are as far apart. So one tile makes convolutions (a step is a channel and
+a tap), gradients of weights (a step is a place) and ordinary products, and nothing is copied for
+it.
+
+# Note [How large a tile is]
+A sum that is added to again before it is there waits: processors take about four cycles for a
+multiply-add and begin two in each, so at least eight sums must be under way, and what is loaded for
+them should be used often. A tile of 8 rows and 3 vectors has 24 sums and loads 11 numbers and
+vectors for them in each step: 28 of the 32 registers of AVX-512 and NEON; one of 4 rows takes all
+16 of AVX2 and SSE. The processor is part of what Numba's cache keeps a kernel for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from gradscope.runtime.core.kernels.support import Array
+from gradscope.runtime.fast.compiling.compiled import inner
+
+
+def registers(triple: str, features: str) -> tuple[int, int]:
+    """How many bits a vector register of this processor has, and how many of them there are."""
+    has = set(features.split(","))
+    if "+avx512f" in has:
+        return 512, 32
+    if triple.startswith(("aarch64", "arm64")):
+        return 128, 32
+    return 256 if "+avx2" in has else 128, 16
+
+
+_TRIPLE, _, _FEATURES = cpu_target.target_context.codegen().magic_tuple()
+MACHINE: Final = _TRIPLE.partition("-")[0]
+BITS, REGISTERS = registers(_TRIPLE, _FEATURES)
+ROWS: Final = REGISTERS // 4
+"""How many rows a tile has."""
+VECTORS: Final = 3
+"""How many vectors it is wide, at most."""
+STARTS: Final = 11
+"""Where a tile is given what its sums begin with."""
+BYTES: Final = BITS // 8
+"""How many bytes a vector has."""
+
+
+@inner
+def add_products(
+    a: Array,
+    a_at: int,
+    a_row: int,
+    a_steps: Any,
+    b: Array,
+    b_at: Any,
+    b_steps: Any,
+    steps: Any,
+    c: Array,
+    c_at: int,
+    c_row: int,
+    vectors: int,
+) -> None:
+    """Add the products of the steps from the first to before the last, in so many vectors.
+
+    `a_at`, `b_at` and `c_at` say where each begins, `b_at` of each vector or of the first, if they
+    lie side by side; `a_row` and `c_row` how far apart rows are; `a_steps` and `b_steps` how far
+    each step is from the beginning, or from the one before, if all are so far apart.
+    """
+    if vectors >= 3:
+        _three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
+    elif vectors == 2:
+        _two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
+    else:
+        _one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
+
+
+@inner
+def make_products(
+    a: Array,
+    a_at: int,
+    a_row: int,
+    a_steps: Any,
+    b: Array,
+    b_at: Any,
+    b_steps: Any,
+    steps: Any,
+    c: Array,
+    c_at: int,
+    c_row: int,
+    vectors: int,
+) -> None:
+    """The same where nothing is in c yet: what it held does not count."""
+    make_products_from(
+        None, a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, vectors
+    )
+
+
+@inner
+def make_products_from(
+    starts: Any,
+    a: Array,
+    a_at: int,
+    a_row: int,
+    a_steps: Any,
+    b: Array,
+    b_at: Any,
+    b_steps: Any,
+    steps: Any,
+    c: Array,
+    c_at: int,
+    c_row: int,
+    vectors: int,
+) -> None:
+    """The same where sums do not begin with zero.
+
+    `starts`: an array, where in it a tile begins that they begin with, how far apart its rows are;
+    None: they do.
+    """
+    if vectors >= 3:
+        _new_three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+    elif vectors == 2:
+        _new_two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+    else:
+        _new_one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+
+
+@inner
+def of_row(row: int, rows: int) -> int:
+    """Where a row is among the tiles', of which the last begins early enough to be whole."""
+    first = row // ROWS * ROWS
+    return row + max(0, first - (rows - ROWS))
+
+
+def _tile(vectors: int, *, adds: bool) -> Any:
+    """The tile of so many vectors, which adds to what is there or does not.
+
+    Steps and begins are tables, or numbers; sums begin with what stands elsewhere, or zero.
+    """
+
+    @intrinsic
+    def tile(
+        typing: Any,
+        a: Any,
+        a_at: Any,
+        a_row: Any,
+        a_steps: Any,
+        b: Any,
+        b_at: Any,
+        b_steps: Any,
+        steps: Any,
+        c: Any,
+        c_at: Any,
+        c_row: Any,
+        starts: Any,
+    ) -> Any:
+        number, pair = types.intp, types.UniTuple(types.intp, 2)
+        begins = number if isinstance(b_at, types.Integer) else types.UniTuple(number, VECTORS)
+        a_steps = number if isinstance(a_steps, types.Integer) else a_steps
+        b_steps = number if isinstance(b_steps, types.Integer) else b_steps
+        if starts != types.none:
+            starts = types.Tuple((starts.types[0], number, number))
+        matrices = (a, number, number, a_steps, b, begins, b_steps, pair, c, number, number)
+        return types.void(*matrices, starts), lambda *given: _Tile(vectors, adds, *given).write()
+
+    return tile
+
+
+_one, _two, _three = (_tile(vectors, adds=True) for vectors in range(1, VECTORS + 1))
+_new_one, _new_two, _new_three = (_tile(n, adds=False) for n in range(1, VECTORS + 1))
+
+
+class _Tile:
+    """The instructions of one tile, as LLVM is told them."""
+
+    def __init__(
+        self, vectors: int, adds: bool, context: Any, builder: Any, signature: Any, given: Any
+    ) -> None:
+        self.vectors, self.adds = vectors, adds
+        self.context, self.builder = context, builder
+        self.kinds, self.given = signature.args, given
+        number = signature.args[0].dtype
+        self.bytes = number.bitwidth // 8
+        self.lanes = BYTES // self.bytes
+        self.vector = ir.VectorType(context.get_value_type(number), self.lanes)
+
+    def write(self) -> Any:
+        """Write a loop over the steps, after it the addition to c."""
+        builder, before = self.builder, self.builder.block
+        a_rows, columns = self._rows(0), self._columns()
+        first, last = (builder.extract_value(self.given[7], nr) for nr in range(2))
+        starts = self._starts()
+        loop, after = (builder.append_basic_block(name) for name in ("products", "sums"))
+        builder.cbranch(builder.icmp_signed("<", first, last), loop, after)
+
+        builder.position_at_end(loop)
+        step, sums = builder.phi(first.type), self._sums()
+        a_far, b_far = self._far(3, step), self._far(6, step)
+        seen = [self._load(builder.gep(column, [b_far])) for column in columns]
+        made = [
+            self._multiplied(builder.gep(row, [a_far]), seen, line)
+            for row, line in zip(a_rows, sums, strict=True)
+        ]
+        following = builder.add(step, ir.Constant(step.type, 1))
+        again = builder.cbranch(builder.icmp_signed("<", following, last), loop, after)
+        again.set_metadata("llvm.loop", self._not_unrolled())
+        step.add_incoming(first, before)
+        step.add_incoming(following, loop)
+
+        builder.position_at_end(after)
+        totals = self._sums()
+        for phis in (sums, totals):
+            self._come_from(phis, before, starts, loop, made)
+        for row, line in zip(self._rows(8), totals, strict=True):
+            for nr, total in enumerate(line):
+                at = self._beside(row, nr)
+                self._store(builder.fadd(self._load(at), total) if self.adds else total, at)
+        return self.context.get_dummy_value()
+
+    def _data(self, nr: int) -> Any:
+        """Where the array begins that was given here."""
+        array = self.context.make_array(self.kinds[nr])
+        return array(self.context, self.builder, self.given[nr]).data
+
+    def _rows(self, nr: int) -> list[Any]:
+        """Where each row begins of the matrix that was given from here: array, place, distance."""
+        at, far = self.given[nr + 1 : nr + 3]
+        rows = [self.builder.gep(self._data(nr), [at])]
+        while len(rows) < ROWS:
+            rows.append(self.builder.gep(rows[-1], [far]))
+        return rows
+
+    def _columns(self) -> list[Any]:
+        """Where each vector of the right matrix begins: where that is said, or side by side."""
+        at = self.given[5]
+        if isinstance(self.kinds[5], types.Integer):
+            places = [
+                self.builder.add(at, ir.Constant(at.type, nr * self.lanes))
+                for nr in range(self.vectors)
+            ]
+        else:
+            places = [self.builder.extract_value(at, nr) for nr in range(self.vectors)]
+        return [self.builder.gep(self._data(4), [place]) for place in places]
+
+    def _far(self, nr: int, step: Any) -> Any:
+        """How far from its beginning a matrix has what belongs to a step."""
+        if isinstance(self.kinds[nr], types.Integer):
+            return self.builder.mul(step, self.given[nr])
+        return self.builder.load(self.builder.gep(self._data(nr), [step]))
+
+    def _sums(self) -> list[list[Any]]:
+        return [[self.builder.phi(self.vector) for _ in range(self.vectors)] for _ in range(ROWS)]
+
+    def _starts(self) -> list[list[Any]]:
+        """What the sums begin with."""
+        if self.kinds[STARTS] == types.none:
+            return [[ir.Constant(self.vector, None)] * self.vectors] * ROWS
+        array, at, far = (self.builder.extract_value(self.given[STARTS], nr) for nr in range(3))
+        data = self.context.make_array(self.kinds[STARTS].types[0])
+        row = self.builder.gep(data(self.context, self.builder, array).data, [at])
+        made = []
+        for _ in range(ROWS):
+            made.append([self._load(self._beside(row, nr)) for nr in range(self.vectors)])
+            row = self.builder.gep(row, [far])
+        return made
+
+    def _beside(self, row: Any, nr: int) -> Any:
+        """Where a vector of a row begins."""
+        return self.builder.gep(row, [ir.Constant(ir.IntType(64), nr * self.lanes)])
+
+    def _come_from(self, phis: Any, before: Any, starts: Any, loop: Any, made: Any) -> None:
+        """Sums are what they begin with before the loop, and what it has made after it."""
+        for line, old, new in zip(phis, starts, made, strict=True):
+            for phi, start, value in zip(line, old, new, strict=True):
+                phi.add_incoming(start, before)
+                phi.add_incoming(value, loop)
+
+    def _multiplied(self, at: Any, seen: list[Any], sums: list[Any]) -> list[Any]:
+        """The sums of a row, with the products of the number there and what was seen."""
+        by = self._everywhere(self.builder.load(at))
+        kind = ir.FunctionType(self.vector, [self.vector] * 3)
+        name = f"llvm.fmuladd.v{self.lanes}f{8 * self.bytes}"
+        fused = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        made = zip(seen, sums, strict=True)
+        return self._here([self.builder.call(fused, [by, each, old]) for each, old in made])
+
+    def _here(self, values: list[Any]) -> list[Any]:
+        """The same values, made before anything that is loaded further down.
+
+        LLVM would load the numbers of all rows first, for which registers are too few.
+        """
+        kind = {"x86_64": "v", "aarch64": "w", "arm64": "w"}.get(MACHINE)
+        if kind is None:
+            return values
+        several = len(values) > 1
+        made_of = [self.vector] * len(values)
+        result = ir.LiteralStructType(made_of) if several else self.vector
+        held = [f"={kind}"] * len(values) + [str(nr) for nr in range(len(values))]
+        constraint = ",".join([*held, "~{memory}"])
+        function = ir.FunctionType(result, made_of)
+        made = self.builder.asm(function, "", constraint, values, side_effect=True)
+        if not several:
+            return [made]
+        return [self.builder.extract_value(made, nr) for nr in range(len(values))]
+
+    def _everywhere(self, number: Any) -> Any:
+        """A vector of this number only."""
+        small = ir.IntType(32)
+        nothing = ir.Constant(self.vector, ir.Undefined)
+        one = self.builder.insert_element(nothing, number, ir.Constant(small, 0))
+        first = ir.Constant(ir.VectorType(small, self.lanes), None)
+        return self.builder.shuffle_vector(one, one, first)
+
+    def _load(self, at: Any) -> Any:
+        at = self.builder.bitcast(at, self.vector.as_pointer())
+        return self.builder.load(at, align=self.bytes)
+
+    def _store(self, value: Any, at: Any) -> None:
+        at = self.builder.bitcast(at, self.vector.as_pointer())
+        self.builder.store(value, at, align=self.bytes)
+
+    def _not_unrolled(self) -> Any:
+        """What tells LLVM to leave a loop as it is: registers would be too few for two steps."""
+        module = self.builder.module
+        told = module.add_metadata([None, module.add_metadata(["llvm.loop.unroll.disable"])])
+        told.operands = (told, *told.operands[1:])  # what is told of a loop begins with itself
+        return told

@@ -1,0 +1,1 @@
+"""Compiled kernels of windows over images: convolutions, pooling, resampling."""

@@ -1,0 +1,154 @@
+"""Windows of images as columns of a matrix, and back; products of channels one by one.
+
+Arrays are contiguous and passed flat; sizes come as tuples over depth, height and width. A window
+may look past the edge of its image, where zeros are. Loops run over whole lines of an image, of
+which the part inside is known before the line begins, so that they become vector instructions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.support import Array
+from gradscope.runtime.fast.compiling.compiled import compiled, inner
+
+uint = np.uintp
+
+
+@inner
+def inside(shift: int, step: int, size: int, count: int) -> Any:
+    """The window positions [low, high) whose element at position * step + shift is in the image."""
+    low = 0 if shift >= 0 else (step - 1 - shift) // step
+    high = (size - 1 - shift) // step + 1 if size > shift else 0
+    low = min(low, count)
+    return low, max(low, min(high, count))
+
+
+# An index is unsigned wherever it is computed: of a signed one Numba asks each time whether it
+# counts from the end, and no vector instructions come of it.
+@inner
+def _copy(out: Array, start: int, x: Array, source: int, low: int, high: int, step: int) -> None:
+    if step == 1:
+        for i in range(low, high):
+            out[uint(start + i)] = x[uint(source + i)]
+    else:
+        for i in range(low, high):
+            out[uint(start + i)] = x[uint(source + i * step)]
+
+
+@inner
+def _clear(out: Array, start: int, stop: int) -> None:
+    for i in range(start, stop):
+        out[uint(i)] = 0
+
+
+@inner
+def _add(x: Array, target: int, made: Array, start: int, low: int, high: int, step: int) -> None:
+    if step == 1:
+        for i in range(low, high):
+            x[uint(target + i)] += made[uint(start + i)]
+    else:
+        for i in range(low, high):
+            x[uint(target + i * step)] += made[uint(start + i)]
+
+
+@compiled
+def im2col(
+    x: Array,
+    columns: Array,
+    sizes: Any,
+    kernel: Any,
+    out: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    lines: Any,
+    some: Any,
+) -> None:
+    """Write what each window sees into a column, for some lines of windows of some images.
+
+    `sizes` are those of x: images, channels, depth, height, width. `lines` are the first and the
+    last of the lines of windows, counted over depth and height; `some` are the first and the last
+    of the channels that are to be done.
+    """
+    images, channels, depth, height, width = sizes
+    first, last = lines
+    tall, wide, step = out[1], out[2], stride[2]
+    start = some[0] * kernel[0] * kernel[1] * kernel[2] * images * (last - first) * wide
+    for channel in range(some[0], some[1]):
+        for a in range(kernel[0]):
+            for b in range(kernel[1]):
+                up = b * dilation[1] - padding[1]
+                for c in range(kernel[2]):
+                    shift = c * dilation[2] - padding[2]
+                    low, high = inside(shift, step, width, wide)
+                    for image in range(images):
+                        plane = (image * channels + channel) * depth
+                        z = (first // tall) * stride[0] + a * dilation[0] - padding[0]
+                        row = first % tall
+                        for _ in range(first, last):
+                            y = row * stride[1] + up
+                            if z < 0 or z >= depth or y < 0 or y >= height:
+                                _clear(columns, start, start + wide)
+                            else:
+                                source = ((plane + z) * height + y) * width + shift
+                                _clear(columns, start, start + low)
+                                _copy(columns, start, x, source, low, high, step)
+                                _clear(columns, start + high, start + wide)
+                            start += wide
+                            row += 1
+                            if row == tall:
+                                row = 0
+                                z += stride[0]
+
+
+@compiled
+def col2im(
+    columns: Array,
+    x: Array,
+    sizes: Any,
+    kernel: Any,
+    out: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    lines: Any,
+    some: Any,
+) -> None:
+    """Add every column to what its window sees: the transpose of im2col."""
+    images, channels, depth, height, width = sizes
+    first, last = lines
+    tall, wide, step = out[1], out[2], stride[2]
+    start = some[0] * kernel[0] * kernel[1] * kernel[2] * images * (last - first) * wide
+    for channel in range(some[0], some[1]):
+        for a in range(kernel[0]):
+            for b in range(kernel[1]):
+                up = b * dilation[1] - padding[1]
+                for c in range(kernel[2]):
+                    shift = c * dilation[2] - padding[2]
+                    low, high = inside(shift, step, width, wide)
+                    for image in range(images):
+                        plane = (image * channels + channel) * depth
+                        z = (first // tall) * stride[0] + a * dilation[0] - padding[0]
+                        row = first % tall
+                        for _ in range(first, last):
+                            y = row * stride[1] + up
+                            if z >= 0 and z < depth and y >= 0 and y < height:
+                                target = ((plane + z) * height + y) * width + shift
+                                _add(x, target, columns, start, low, high, step)
+                            start += wide
+                            row += 1
+                            if row == tall:
+                                row = 0
+                                z += stride[0]
+
+
+def warm() -> None:
+    """Call every kernel of this file once for each dtype it is for."""
+    one = (1, 1, 1)
+    for kind in (np.float32, np.float64):
+        numbers = np.ones(1, kind)
+        for kernel in (im2col, col2im):
+            kernel(numbers, numbers, (1, 1, *one), one, one, one, (0, 0, 0), one, (0, 1), (0, 1))
