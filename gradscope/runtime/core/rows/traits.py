@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gradscope.runtime.core.rows import layouts
@@ -54,11 +53,11 @@ TENSORS_ONLY = Trait()
 """Its second input may not be a Python number."""
 
 
-@dataclass(frozen=True)
 class Lies(Trait):
     """How its results lie in memory, if the kernel does not see to it."""
 
-    rule: layouts.Rule
+    def __init__(self, rule: layouts.Rule) -> None:
+        self.rule = rule
 
 
 ROW_BY_ROW = Lies(layouts.row_by_row)
@@ -87,165 +86,105 @@ def asks_rule(forward: Callable[..., Any], traits: Sequence[Trait], kind: str) -
     return "odd" if pointwise and getattr(forward, "nin", 2) > 1 else ""
 
 
-@dataclass(frozen=True)
 class Jvp(Trait):
     """How its tangent is written out: a formula, in the words of derivatives.
 
-    `<input>_t` is an input's tangent, None if it has none.
+    `<input>_t` is an input's tangent, None if it has none. See Note [Tangents from rows] in
+    autograd/forward/jvp.py.
     """
 
-    by: Callable[..., Any]
+    def __init__(self, by: Callable[..., Any]) -> None:
+        self.by = by
 
 
-@dataclass(frozen=True)
 class Attaches(Trait):
     """A view that is made one of its input by a function of its own; `turns`: with these bits."""
 
-    by: Callable[..., None]
-    turns: Any = None
+    def __init__(self, by: Callable[..., None], turns: Any = None) -> None:
+        self.by = by
+        self.turns = turns
 
 
-@dataclass(frozen=True)
-class Tensors(Trait):
-    """Inputs that are tensors but get no gradient."""
+class _Names(Trait):
+    """Some inputs, options or outputs, by their names."""
 
-    names: tuple[str, ...]
+    def __init__(self, *names: str) -> None:
+        self.names = names
 
 
-@dataclass(frozen=True)
-class Numbers(Trait):
+class Tensors(_Names):
+    """Inputs that are tensors but get no gradient (an index, a mask)."""
+
+
+class Numbers(_Names):
     """Inputs that are plain numbers, where the same name means a tensor elsewhere (`self`)."""
 
-    names: tuple[str, ...]
+
+class Sequences(_Names):
+    """Inputs that are sequences of tensors."""
 
 
-@dataclass(frozen=True)
-class Outputs(Trait):
+class Holds(_Names):
+    """Options that are sequences of tensors (or None); a node keeps them like its inputs."""
+
+
+class Hidden(_Names):
+    """What a node keeps without showing it as `_saved_*`: PyTorch keeps it elsewhere."""
+
+
+class Outputs(_Names):
     """Names of several outputs; `without` of them get no gradient."""
 
-    names: tuple[str, ...]
-    without: tuple[str, ...] = ()
-    structure: Callable[..., Any] | None = None
+    def __init__(self, *names: str, without: tuple[str, ...] = ()) -> None:
+        super().__init__(*names)
+        self.without = without
 
 
-@dataclass(frozen=True)
-class Sequences(Trait):
-    """The first input is a sequence of tensors."""
+class Joint(_Names):
+    """One formula, which returns the gradients of several inputs, in order."""
 
-    names: tuple[str, ...]
+    def __init__(self, *names: str, by: Callable[..., Any]) -> None:
+        super().__init__(*names)
+        self.by = by
 
 
-@dataclass(frozen=True)
 class Constants(Trait):
-    """Options that are the same in every call of this overload, and that its node shows."""
+    """Saved options that a node shows, and that are the same in every call of this overload."""
 
-    values: tuple[tuple[str, Any], ...]
+    def __init__(self, **options: Any) -> None:
+        self.values = tuple(options.items())
 
 
-@dataclass(frozen=True)
 class Refused(Trait):
-    """Kinds of dtype (NumPy's letters) it does not know, and what it says of them.
+    """Kinds of dtype (NumPy's letters) it does not know; {kind} in the text is their name.
 
     `given`: asked of what the user gave, not of what promotion made of it. `by_numpy`: NumPy
     refuses them too, so that the short road need not look.
     """
 
-    kinds: str
-    text: str
-    given: bool = False
-    by_numpy: bool = False
-    error: type[Exception] = NotImplementedError
+    def __init__(
+        self,
+        kinds: str,
+        text: str,
+        *,
+        given: bool = False,
+        by_numpy: bool = False,
+        error: type[Exception] = NotImplementedError,
+    ) -> None:
+        self.kinds = kinds
+        self.text = text
+        self.given = given
+        self.by_numpy = by_numpy
+        self.error = error
 
 
-@dataclass(frozen=True)
 class Named(Trait):
     """The overload's name, where PyTorch has several: `Scalar`, `Tensor`, `dim`."""
 
-    overload: str
+    def __init__(self, overload: str) -> None:
+        self.overload = overload
 
 
-@dataclass(frozen=True)
-class Holds(Trait):
-    """Options that are sequences of tensors (or None); a node keeps them like its inputs."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Hidden(Trait):
-    """What a node keeps without showing it as `_saved_*`: PyTorch keeps it elsewhere."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Joint(Trait):
-    """One formula for several inputs at once."""
-
-    names: tuple[str, ...]
-    by: Callable[..., Any]
-
-
-# -- how rows write them -------------------------------------------------------------------------
-
-
-def tensors(*names: str) -> Tensors:
-    """These inputs are tensors without a gradient (an index, a mask)."""
-    return Tensors(names)
-
-
-def numbers(*names: str) -> Numbers:
-    """These inputs are plain numbers, whatever their names."""
-    return Numbers(names)
-
-
-def outputs(*names: str, without: Sequence[str] = (), structure: Any = None) -> Outputs:
-    """The operation returns these; a name in `without` is not differentiable."""
-    return Outputs(names, tuple(without), structure)
-
-
-def sequence(*names: str) -> Sequences:
-    """These inputs are sequences of tensors."""
-    return Sequences(names)
-
-
-def holds(*names: str) -> Holds:
-    """These options hold tensors (or None), which the node keeps like its inputs."""
-    return Holds(names)
-
-
-def hidden(*names: str) -> Hidden:
-    """The node keeps these without showing them as `_saved_*`."""
-    return Hidden(names)
-
-
-def overload(name: str) -> Named:
-    """PyTorch's name of this overload."""
-    return Named(name)
-
-
-def shows(**options: Any) -> Constants:
-    """The node shows these saved options, whose values no call of this overload can change."""
-    return Constants(tuple(options.items()))
-
-
-def refuses(
-    kinds: str,
-    text: str,
-    *,
-    given: bool = False,
-    by_numpy: bool = False,
-    error: type[Exception] = NotImplementedError,
-) -> Refused:
-    """Dtypes of these kinds (NumPy's letters) are refused; {kind} in the text is their name."""
-    return Refused(kinds, text, given, by_numpy, error)
-
-
-def jvp(by: Callable[..., Any]) -> Jvp:
-    """How the tangent is made, in full (Note [Tangents from rows] in autograd/forward/jvp.py)."""
-    return Jvp(by)
-
-
-def joint(*names: str, by: Callable[..., Any]) -> Joint:
-    """`by` returns the gradients of all these inputs, in order."""
-    return Joint(names, by)
+# How rows write them.
+hidden, holds, numbers, sequence, tensors = Hidden, Holds, Numbers, Sequences, Tensors
+joint, jvp, outputs, overload, refuses, shows = Joint, Jvp, Outputs, Named, Refused, Constants
