@@ -55,7 +55,6 @@ from gradscope.runtime.core.dtypes.memory_formats import (
 )
 from gradscope.runtime.core.dtypes.names import typename as typename
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.errors.arguments import called_function as asked
 from gradscope.runtime.core.kernels.support import ALL_PLAIN
 from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
@@ -120,7 +119,6 @@ from gradscope.runtime.version import __version__ as __version__
 
 _GIVING = (
     accumulate_grad,
-    asked,
     copying,
     jvp,
     protocol,

@@ -43,6 +43,3 @@ view_as: Callable[[Any], Any]
 
 written: Callable[..., Any]
 """A result put into what `out=` names (calls/extra_arguments/out.py)."""
-
-wrong_call: Callable[[], TypeError | None]
-"""What is wrong with the call that led here (errors/arguments/called_function.py)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from gradscope.runtime.core.errors.memory import out_of_memory
-from gradscope.runtime.core.state import upward
 
 OR_BLAME = """\
     except Exception:
@@ -17,7 +16,9 @@ OR_BLAME = """\
 
 def blame_the_call() -> None:
     """Raise what PyTorch says of memory there is not, or of the arguments the user has given."""
+    from gradscope.runtime.core.errors.arguments.called_function import wrong_call
+
     failure = sys.exc_info()[1]
-    error = (failure and out_of_memory(failure)) or upward.wrong_call()
+    error = (failure and out_of_memory(failure)) or wrong_call()
     if error is not None:
         raise error from None
