@@ -141,7 +141,7 @@ def save_results(node: Any, target: Any, state: ThreadState) -> None:
     kept = list(node._saved)
     for place, slot in enumerate(node.op.plan.slots):
         if slot.kind == "output":
-            kept[place] = saved = save_output(target, node, slot.index, state)
+            kept[place] = saved = save_output(target, node, slot.nr, state)
             if target._edge is None:  # a view: its history leads through its base's
                 saved.edge = ref(target._meta.edge[0])
     node._saved = tuple(kept)

@@ -13,8 +13,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ParamSpec
+from typing import Any, NamedTuple, ParamSpec
 
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.errors.anomaly_lines import lines_from_anomaly_mode
@@ -27,8 +26,7 @@ EXAMPLE = re.compile(r"^Example(?P<alone> without PyTorch)?:\n", re.MULTILINE)
 RECORD = "Run it with `gradscope trace`, and this names the lines."
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One error as it happens: its type and text as PyTorch has them, and what it is about."""
 
     kind: type[Exception]
@@ -42,8 +40,7 @@ class Case:
     freed: bool = False  # whether it matters who released what the node had saved
 
 
-@dataclass(frozen=True, slots=True)
-class EngineError:
+class EngineError(NamedTuple):
     """The declaration: a slug, which is its anchor in docs/engine-errors.md, and the remedy."""
 
     slug: str

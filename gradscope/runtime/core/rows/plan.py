@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradscope.runtime.core.rows.parameters import BY_NAME, EITHER, REQUIRED, Argument
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter of an operation, as the road sees it."""
 
     name: str
@@ -23,19 +21,17 @@ class Parameter:
     default: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """One thing a node keeps: an input, an output, a shape or an option."""
 
     name: str
     kind: str  # input, output, held, shape, strides, numel, size, dtype, option or constant
     source: str
     wanted_by: tuple[int, ...]  # the inputs whose gradient reads it
-    index: int = 0  # which output, or which dim of an input
+    nr: int = 0  # which output, or which dim of an input
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """What memory a write in place may share, where it is not what most may.
 
     `repeated`: an element may stand at several places of what is written to; a name is told in a
@@ -48,8 +44,7 @@ class Memory:
     apart: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """All that the text of a road depends on."""
 
     parameters: tuple[Parameter, ...]

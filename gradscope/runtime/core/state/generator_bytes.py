@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,8 +28,7 @@ _LAYOUT: Final = np.dtype(
 SIZE: Final = _LAYOUT.itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What decides the numbers a generator will give."""
 
     seed: int

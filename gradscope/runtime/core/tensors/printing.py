@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.support import Array
 
 
-@dataclass(frozen=True, slots=True)
-class PrintOptions:
+class PrintOptions(NamedTuple):
     """How much of a tensor is printed, and how precisely."""
 
     precision: int = 4
@@ -47,7 +45,7 @@ _current: Final = _Current()
 
 def get_printoptions() -> dict[str, Any]:
     options = _current.options
-    return {name: getattr(options, name) for name in PrintOptions.__slots__}
+    return options._asdict()
 
 
 def set_printoptions(
@@ -67,7 +65,7 @@ def set_printoptions(
         "linewidth": linewidth,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    _current.options = replace(options, **changes, sci_mode=sci_mode)
+    _current.options = options._replace(**changes, sci_mode=sci_mode)
 
 
 @contextmanager
@@ -148,7 +146,7 @@ def _contents(array: Array, options: PrintOptions, indent: int) -> str:
     if array.dtype.kind not in "biuc":
         array = array.astype(np.float64)
     shown = _edges(array, options.edgeitems) if shortened else array
-    formatter: Formatter = _formatter(shown, options)
+    formatter = _formatter(shown, options)
     return _Layout(formatter, options, shortened=shortened).block(array, indent)
 
 
@@ -161,8 +159,7 @@ def _edges(array: Array, edgeitems: int) -> Array:
     return array
 
 
-@dataclass(frozen=True, slots=True)
-class Formatter:
+class Formatter(NamedTuple):
     """Turns whole numbers and booleans into text of one width."""
 
     width: int
@@ -171,10 +168,10 @@ class Formatter:
         return str(value).rjust(self.width)
 
 
-@dataclass(frozen=True, slots=True)
-class FloatFormatter(Formatter):
+class FloatFormatter(NamedTuple):
     """Turns floats into text of one width and one notation."""
 
+    width: int
     precision: int
     scientific: bool
     whole: bool  # all values are whole numbers: print "2." for 2.0
@@ -190,10 +187,10 @@ class FloatFormatter(Formatter):
         return f"{value:.{self.precision}f}"
 
 
-@dataclass(frozen=True, slots=True)
-class ComplexFormatter(Formatter):
+class ComplexFormatter(NamedTuple):
     """Turns complex numbers into text; the parts have a notation each."""
 
+    width: int
     real: FloatFormatter
     imaginary: FloatFormatter
 
@@ -203,7 +200,9 @@ class ComplexFormatter(Formatter):
         return f"{self.real.text(value.real)}{sign}{imaginary}j"
 
 
-def _formatter(shown: Array, options: PrintOptions) -> Formatter:
+def _formatter(
+    shown: Array, options: PrintOptions
+) -> Formatter | FloatFormatter | ComplexFormatter:
     if shown.dtype.kind == "f":
         return _float_formatter(shown, options)
     if shown.dtype.kind == "c":
@@ -227,14 +226,13 @@ def _float_formatter(shown: Array, options: PrintOptions) -> FloatFormatter:
     if options.sci_mode is not None:
         scientific = options.sci_mode
     bare = FloatFormatter(0, options.precision, scientific, whole)
-    return replace(bare, width=max(1, *(len(bare.bare(value)) for value in values.tolist())))
+    return bare._replace(width=max(1, *(len(bare.bare(value)) for value in values.tolist())))
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(NamedTuple):
     """Breaks the values into lines and rows."""
 
-    formatter: Formatter
+    formatter: Formatter | FloatFormatter | ComplexFormatter
     options: PrintOptions
     shortened: bool
 

@@ -12,8 +12,6 @@ told of the call: whoever that is will be told, though another watcher may have 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gradscope.runtime.core.calls.road.node import (
     any_edge,
     edges,
@@ -35,7 +33,7 @@ __all__ = [
 def with_out(plan: Plan) -> Plan:
     """The plan of a function that takes `out=` besides."""
     out = Parameter("out", "out", tensor=False, keyword_only=True, has_default=True)
-    return replace(plan, parameters=(*plan.parameters, out))
+    return plan._replace(parameters=(*plan.parameters, out))
 
 
 def takes_number(plan: Plan) -> bool:

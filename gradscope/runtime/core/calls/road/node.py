@@ -119,7 +119,7 @@ def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
     if slot.kind == "dtype":
         return f"{slot.source}._array.dtype"
     if slot.kind == "size":
-        return f"a_{slot.source}.shape[{slot.index}]"
+        return f"a_{slot.source}.shape[{slot.nr}]"
     if slot.kind == "numel":
         return f"a_{slot.source}.size"
     if slot.kind == "shape":
@@ -133,8 +133,8 @@ def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
     if slot.kind == "output" and _keeps_new_result(plan, saving):
         value = "kept"
     elif slot.kind == "output":
-        made = "made" if plan.outputs == 1 else f"made[{slot.index}]"
-        value = f"save_output({made}, node, {slot.index}, state)"
+        made = "made" if plan.outputs == 1 else f"made[{slot.nr}]"
+        value = f"save_output({made}, node, {slot.nr}, state)"
     else:
         value = _keep_input(plan, slot.source, saving)
     # As PyTorch: an output is kept always, an input unless the one gradient that reads it is

@@ -6,16 +6,14 @@ import ast
 import dis
 import linecache
 import sys
-from dataclasses import dataclass
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from itertools import islice
 from types import CodeType, FrameType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradscope.runtime.core.errors.arguments.kinds import UNKNOWN, UNTOLD
 from gradscope.runtime.core.errors.arguments.refusal import refusal
 from gradscope.runtime.core.errors.arguments.signatures import Way, table
-from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.frames import WRITTEN, is_gate, is_inside
 
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
@@ -50,8 +48,7 @@ def wrong_call() -> TypeError | None:
     return None if said is None or UNTOLD in said else TypeError(said)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call as the user wrote it; `home` is "." for methods, else what `signatures.txt` says."""
 
     name: str
@@ -174,6 +171,3 @@ def _changed(code: CodeType) -> set[str]:
         if step.opname.startswith(("STORE_FAST", "STORE_DEREF", "DELETE_FAST")):
             found.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
     return found
-
-
-upward.wrong_call = wrong_call

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 SHOWN = {
     "operand": "Tensor", "ints": "tuple of ints", "ints1": "tuple of ints",
@@ -14,8 +14,7 @@ SHOWN = {
 """Kinds of arguments that errors call otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """What one parameter takes. With `none`, None is one of the things it takes."""
 
     name: str
@@ -34,8 +33,7 @@ class Parameter:
         return f"{self.shown} {self.name}{default}"
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """One way to call a function."""
 
     parameters: tuple[Parameter, ...]
