@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gradscope.record.recorder import mark, span, step
     from gradscope.render.notebook import show
     from gradscope.render.pictures import render
-    from gradscope.runtime.capture.captured import capture
+    from gradscope.runtime.fast.capture.captured import capture
     from gradscope.scene.network import to_networkx
     from gradscope.trace.load_save import load
 
@@ -64,7 +64,7 @@ _HOMES = {
     "State": "gradscope.analysis.state.state",
     "Walk": "gradscope.debug.walk",
     "breakpoint": "gradscope.debug.live.api",
-    "capture": "gradscope.runtime.capture.captured",
+    "capture": "gradscope.runtime.fast.capture.captured",
     "inspect": "gradscope.analysis.report",
     "load": "gradscope.trace.load_save",
     "mark": "gradscope.record.recorder",

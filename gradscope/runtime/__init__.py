@@ -11,8 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from gradscope.runtime import autograd as autograd, random as random
-from gradscope.runtime.capture.compile import compile as compile
+from gradscope.runtime import autograd as autograd, fast as _fast, random as random
+from gradscope.runtime.compiler import compile as compile
 from gradscope.runtime.core import ops as _tables
 from gradscope.runtime.core.autograd import tensor_methods
 from gradscope.runtime.core.autograd.engine import accumulate_grad, run_by_hand
@@ -55,7 +55,6 @@ from gradscope.runtime.core.dtypes.memory_formats import (
 )
 from gradscope.runtime.core.dtypes.names import typename as typename
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.kernels.support import ALL_PLAIN
 from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
@@ -118,6 +117,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor as Tensor
 from gradscope.runtime.version import __version__ as __version__
 
 _GIVING = (
+    _fast,
     accumulate_grad,
     copying,
     jvp,
@@ -129,8 +129,6 @@ _GIVING = (
 )
 """What gives methods and functions to rooms below (Note [Calls upwards] in state/upward.py)."""
 
-if not ALL_PLAIN:
-    from gradscope.runtime import fast as _fast  # noqa: F401  it registers its kernels
 keep_freed_memory()
 _tables.load()
 globals().update(NAMES, **LEGACY_TYPES, **_tables.offered(""))

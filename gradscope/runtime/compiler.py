@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradscope.runtime.capture.compile import compile
 from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state import upward
 
 __all__ = [
     "allow_in_graph",
@@ -23,6 +23,24 @@ __all__ = [
     "set_stance",
     "substitute_in_graph",
 ]
+
+
+def compile(model: Any = None, *, disable: bool = False, **_: Any) -> Any:
+    """A step, or a model, that is replayed once it has been recorded.
+
+    A model is a module that keeps it as `_orig_mod`; the loop around it, its loss and its optimizer
+    run as they are.
+    """
+    if model is None:
+        return _compiled_unless(disable=disable)
+    return model if disable else upward.replayed(model)
+
+
+def _compiled_unless(*, disable: bool) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        return compile(function, disable=disable)
+
+    return decorate
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

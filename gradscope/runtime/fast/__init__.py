@@ -1,8 +1,8 @@
-"""What only makes programs faster: compiled kernels and their threads.
+"""What only makes programs faster: compiled kernels, and steps that are captured and replayed.
 
 Nothing that computes imports this room. It is imported once, by `gradscope.runtime`, and says where
 its kernels are; a file of them is read, and Numba with it, when the first array comes that is large
-enough. With GRADSCOPE_PLAIN=1 it is not there.
+enough. With GRADSCOPE_PLAIN=1 none is, and what is captured runs as if it were not.
 """
 
 from __future__ import annotations
@@ -10,11 +10,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from gradscope.runtime.core.kernels.support import register
+from gradscope.runtime.core.kernels.support import ALL_PLAIN, register
+from gradscope.runtime.core.state import upward
 
 
 def _read(name: str) -> Any:
     return import_module(f"{__name__}.{name}")
 
 
-register(_read)
+def _replayed(model: Any) -> Any:
+    if hasattr(model, "named_parameters"):
+        from gradscope.runtime.fast.capture.models.optimized_module import OptimizedModule
+
+        return model if isinstance(model, OptimizedModule) else OptimizedModule(model)
+    from gradscope.runtime.fast.capture.captured import capture
+
+    return capture(model)
+
+
+if not ALL_PLAIN:
+    register(_read)
+upward.replayed = _replayed

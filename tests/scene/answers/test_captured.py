@@ -12,7 +12,7 @@ from gradscope.analysis.state.replayed import replayed_at
 from gradscope.errors import EmptyTraceError, UsageError
 from gradscope.record.recorder import record
 from gradscope.render.pictures import page_scene
-from gradscope.runtime.capture.captured import WORTH_FUSING, Captured
+from gradscope.runtime.fast.capture.captured import WORTH_FUSING, Captured
 from gradscope.scene.answers.captured import NONE_CAPTURED, captures
 from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
@@ -20,7 +20,7 @@ from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Form
 from gradscope.trace.schema import NONE, Lack, Op, Phase, PlanCall, Replay
 from gradscope.trace.trace import Trace
-from tests.runtime.capture.test_fusing import SHAPE, chain
+from tests.runtime.fast.capture.test_fusing import SHAPE, chain
 from tests.shared.by_hand import trace_of
 
 PLAN = GraphOptions(graph=GraphOf.PLAN)

@@ -10,8 +10,8 @@ import numpy as np
 import orjson
 
 from gradscope.record.notes.log import take_all
-from gradscope.runtime.capture.plan.sight import sight_of
 from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.fast.capture.plan.sight import sight_of
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Lack, Phase
 from gradscope.trace.shorthand import tables as short
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from gradscope.record.from_runtime.replays.template import Replay, Template
     from gradscope.record.session import Session
-    from gradscope.runtime.capture.captured import Captured
-    from gradscope.runtime.capture.plan.plan import Plan
-    from gradscope.runtime.capture.told import Run
+    from gradscope.runtime.fast.capture.captured import Captured
+    from gradscope.runtime.fast.capture.plan.plan import Plan
+    from gradscope.runtime.fast.capture.told import Run
 
 PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
 REPLAY = (

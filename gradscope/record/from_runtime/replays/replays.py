@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.hot.frees import Frees
     from gradscope.record.from_runtime.replays.columns import Part
     from gradscope.record.session import Session
-    from gradscope.runtime.capture.told import Run
+    from gradscope.runtime.fast.capture.told import Run
 
 ONCE = frozenset((
     Deed.RAN, Deed.MADE, Deed.BUILT, Deed.SHARED, Deed.OPTIMIZER, Deed.PARAM_GROUP, Deed.STATEMENT,

@@ -35,6 +35,9 @@ put_up_gates: Callable[[], None]
 raw_saved_value: Callable[[Any, int], Any]
 """What a node keeps in a slot, not unpacked (tensors/saved/saved_attributes.py)."""
 
+replayed: Callable[[Any], Any]
+"""A function or a model that is replayed once it has been recorded (fast/__init__.py)."""
+
 saved_value: Callable[[Any, int], Any]
 """What a node keeps in a slot, as users see it (tensors/saved/saved_attributes.py)."""
 

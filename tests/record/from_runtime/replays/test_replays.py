@@ -17,16 +17,16 @@ from hypothesis import given, strategies
 import gradscope.runtime as torch
 from gradscope.analysis.likeness import compare
 from gradscope.record.recorder import record
-from gradscope.runtime.capture.captured import MOST_TRIES, WORTH_FUSING, Captured
+from gradscope.runtime.fast.capture.captured import MOST_TRIES, WORTH_FUSING, Captured
 from gradscope.trace.schema import Act, GraphTask, Node, Op, Storage, Tensor
 from gradscope.trace.schema.acts import Deed
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
-from tests.runtime.capture.loops import run
-from tests.runtime.capture.steps import STEPS
-from tests.runtime.capture.test_fusing import SHAPE, chain
-from tests.runtime.capture.test_random_steps import outcome, program
-from tests.runtime.capture.test_replayed_steps import bits, left
+from tests.runtime.fast.capture.loops import run
+from tests.runtime.fast.capture.steps import STEPS
+from tests.runtime.fast.capture.test_fusing import SHAPE, chain
+from tests.runtime.fast.capture.test_random_steps import outcome, program
+from tests.runtime.fast.capture.test_replayed_steps import bits, left
 from tests.shared.searching import searching
 
 F = torch.nn.functional

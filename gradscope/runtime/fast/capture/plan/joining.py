@@ -1,0 +1,227 @@
+"""Which calls of a plan one kernel does: a layer and its relu, the sum for a bias, a whole loss.
+
+These kernels are written beforehand, with warm-up and twins (`fast/layers/joined.py`);
+chains of arithmetic are compiled for a plan instead (see fusing.py). All but the loss leave the
+same bits; exponentials are rounded otherwise than NumPy's, so that a loss may differ by 1e-6 of
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.fast.capture.recording.evaluating import fit
+from gradscope.runtime.fast.capture.recording.recording import Facts
+from gradscope.runtime.fast.capture.recording.trees import Call, Constant, Items, Ref, refs
+from gradscope.runtime.fast.layers import joined
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+LARGE = 1 << 12
+"""Elements of an array from which on a step is worth the kernels, which take a while to load."""
+FEW = 1 << 11
+"""Elements below which NumPy is the faster one."""
+MOST = 1 << 16
+"""Scores of a loss from which on kernels of many threads are the faster ones."""
+MEAN = 1
+"""How a mean is asked for in calls of losses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Some neighbouring calls as one, in the place of the first."""
+
+    first: int
+    count: int
+    call: Call
+    exact: bool = True  # whether the bits are the same
+
+
+class _Known(NamedTuple):
+    """What kernels and derivatives of operations are called in plans."""
+
+    relu_slope: Any
+    loss_slope: Any
+    log_softmax_slope: Any
+
+
+@cache
+def _known() -> _Known:
+    names = ("relu", "nll_loss_forward", "_log_softmax")
+    return _Known(*(REGISTRY[name].formulas[0].function for name in names))
+
+
+class Joining:
+    """Finds calls that one kernel does."""
+
+    def __init__(
+        self, calls: Sequence[Call], facts: dict[int, Facts], wanted: Sequence[int]
+    ) -> None:
+        self.calls = calls
+        self.facts = facts
+        self.used: dict[int, list[int]] = {nr: [len(calls)] for nr in wanted}
+        for place, call in enumerate(calls):
+            for nr in _read(call):
+                self.used.setdefault(nr, []).append(place)
+
+    def joins(self) -> dict[int, Join]:
+        """All of them, by the place of their first call."""
+        found: dict[int, Join] = {}
+        place = 0
+        if all(prod(facts.shape) < LARGE for facts in self.facts.values()):
+            return found
+        while place < len(self.calls):
+            join = self._at(place)
+            if join is not None:
+                found[place] = join
+            place += 1 if join is None else join.count
+        return found
+
+    def _at(self, place: int) -> Join | None:
+        call = self.calls[place]
+        ways: dict[str, Callable[[int, Call], Join | None]] = {
+            "addmm": self._linear,
+            "_log_softmax": self._loss,
+        }
+        if call.kind == "call" and call.label in ways:
+            return ways[call.label](place, call)
+        if call.function is fit:
+            return self._sum(place, call)
+        if call.function is _known().relu_slope:
+            return self._slope(place, call)
+        return None
+
+    # -- one after the other ---------------------------------------------------------------------
+
+    def _linear(self, place: int, call: Call) -> Join | None:
+        """A product with a bias, whose result only a relu takes."""
+        plain = all(value == Constant(1) for value in call.named.values())
+        relu = self._following(place, call, "relu")
+        if relu is None or not plain or len(call.given) != 3:
+            return None
+        bias, made = call.given[0], self._facts(call.made)
+        if not (isinstance(bias, Ref) and made is not None and len(made.shape) == 2):
+            return None
+        if not self._alike(bias, made.shape[1:], made.dtype) or call.whole or relu.whole:
+            return None
+        one = replace(call, function=joined.linear_relu, named={}, made=relu.made)
+        return Join(place, 2, one)
+
+    def _sum(self, place: int, call: Call) -> Join | None:
+        """A gradient that is summed to a vector."""
+        grad, shape, kind = call.given
+        facts = self._facts(grad.nr) if isinstance(grad, Ref) else None
+        if facts is None or len(facts.shape) != 2 or not facts.shape[0] or call.whole:
+            return None
+        if not facts.contiguous or facts.shape[1:] != shape.value or facts.dtype != kind.value:
+            return None
+        return Join(place, 1, replace(call, function=joined.sum_of_rows, given=(grad,)))
+
+    def _slope(self, place: int, call: Call) -> Join | None:
+        """The backward of a relu."""
+        grad, result = call.given
+        facts = self._facts(result.nr) if isinstance(result, Ref) else None
+        if facts is None or not facts.contiguous or not isinstance(grad, Ref):
+            return None
+        if prod(facts.shape) < FEW or not self._alike(grad, facts.shape, facts.dtype) or call.whole:
+            return None
+        return Join(place, 1, replace(call, function=joined.threshold_backward))
+
+    def _loss(self, place: int, call: Call) -> Join | None:
+        """Log softmax, the mean of what it says of classes, and the gradients of both."""
+        parts = self.calls[place : place + 5]
+        if len(parts) < 5 or call.given[1:] != (Constant(1),) or not isinstance(call.given[0], Ref):
+            return None
+        _, loss, one, slope, last = parts
+        facts, classes = self._facts(call.given[0].nr), loss.given[1:2]
+        if facts is None or len(facts.shape) != 2 or facts.dtype != FLOATS[0]:
+            return None
+        small = facts.contiguous and 0 < prod(facts.shape) < MOST
+        if not small or not self._is_mean_of(call, loss):
+            return None
+        if not self._alike(classes[0], facts.shape[:1], np.dtype(np.int64)):
+            return None
+        begun = (Items(list, (Ref(_only(one)),)), *loss.given, Ref(loss.made[1]))
+        if not _is_one(one) or slope.function is not _known().loss_slope or slope.given != begun:
+            return None
+        ended = (Ref(_only(slope)), Ref(_only(call)), Constant(1))
+        if last.function is not _known().log_softmax_slope or last.given != ended:
+            return None
+        inside = (_only(call), _only(one), _only(slope), loss.made[1])
+        if any(max(self.used.get(nr, [place])) > place + 4 for nr in inside):
+            return None
+        made = (loss.made[0], None, _only(last))
+        ignored, otherwise = loss.given[4].value, (call, loss)
+        function = _whole_loss(ignored, *[each.function for each in otherwise])
+        whole = replace(call, function=function, given=(call.given[0], classes[0]), made=made)
+        return Join(place, 5, whole, exact=False)
+
+    def _is_mean_of(self, call: Call, loss: Call) -> bool:
+        """Whether this is the mean loss of these log probabilities, all classes alike."""
+        if loss.label != "nll_loss_forward" or loss.kind != "call" or len(loss.given) != 5:
+            return False
+        wanted = (Ref(_only(call)), Constant(None), Constant(MEAN))
+        found = (loss.given[0], *loss.given[2:4])
+        return found == wanted and isinstance(loss.given[1], Ref) and len(loss.made) == 2
+
+    def _following(self, place: int, call: Call, label: str) -> Call | None:
+        """The next call, if it alone takes what this one makes."""
+        if place + 1 == len(self.calls) or self.used.get(_only(call)) != [place + 1]:
+            return None
+        found = self.calls[place + 1]
+        return found if found.kind == "call" and found.label == label else None
+
+    def _facts(self, nr: Any) -> Facts | None:
+        facts = self.facts.get(nr) if isinstance(nr, int) else None
+        return facts if facts is not None and facts.dtype in FLOATS else None
+
+    def _alike(self, ref: Ref, shape: tuple[int, ...], kind: Any) -> bool:
+        facts = self.facts.get(ref.nr)
+        return facts is not None and facts == Facts(tuple(shape), kind, True)
+
+
+def nothing() -> None:
+    """Stands for a call that another does."""
+
+
+def with_joins(calls: Sequence[Call], joins: dict[int, Join]) -> list[Call]:
+    """The calls with joins in the places of the first of theirs, and nothing in the others'."""
+    made = list(calls)
+    for place, join in joins.items():
+        gone = [replace(c, function=nothing, given=(), named={}, made=None)
+                for c in calls[place + 1 : place + join.count]]  # fmt: skip
+        made[place : place + join.count] = [join.call, *gone]
+    return made
+
+
+def _whole_loss(ignored: int, log_softmax: Any, loss: Any) -> Callable[..., Any]:
+    """A loss in one pass; of classes that are not there the operations complain."""
+
+    def cross_entropy(x: Any, target: Any) -> Any:
+        found = joined.cross_entropy(x, target, ignored)
+        if found is None:
+            loss(log_softmax(x, 1), target, None, MEAN, ignored)
+        return found
+
+    return cross_entropy
+
+
+def _only(call: Call) -> int:
+    """The number of the one array that a call makes; -1 if there are others."""
+    return call.made if isinstance(call.made, int) else -1
+
+
+def _is_one(call: Call) -> bool:
+    """Whether a call gives the number one, as a backward begins."""
+    array = getattr(call.function, "__self__", None)
+    return call.label == "constant" and isinstance(array, np.ndarray) and bool((array == 1).all())
+
+
+def _read(call: Call) -> Iterator[int]:
+    return (nr for value in (*call.given, *call.named.values()) for nr in refs(value))

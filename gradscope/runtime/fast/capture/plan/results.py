@@ -1,0 +1,160 @@
+"""What a step returns, made anew around the arrays of a replay.
+
+First all tensors that it made, each once, with the relations between them; then the lists and
+tuples around them. What was there before the step is returned as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gradscope.runtime.core.tensors.memory.storage import VersionCounter
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.wrapping import wrap
+from gradscope.runtime.fast.capture.plan.history import has_run, replayed
+from gradscope.runtime.fast.capture.recording.recording import PLAIN, Recording
+
+Maker = Callable[[Sequence[Any], Sequence[Any]], Any]
+"""Makes one result of the tensors that were made and of those that were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A tensor that a step made and returned."""
+
+    edge: Any
+    needs_grad: bool
+    version: int  # -1: nobody has counted its writes yet
+    counts_with: int  # which of the results it shares its counter of writes with; itself: none
+
+    def around(self, array: Any, before: Sequence[Any]) -> Any:
+        made = wrap(array)
+        made._edge = self.edge
+        if self.counts_with < len(before):
+            made._versions = before[self.counts_with]._versions
+        elif self.version >= 0:
+            made._versions = VersionCounter(self.version)
+        if self.needs_grad:
+            made.meta().requires_grad = True
+        return made
+
+
+class Results:
+    """How to make what a step returned; `wanted` are the arrays that this takes."""
+
+    def __init__(
+        self,
+        result: Any,
+        recording: Recording,
+        given: Mapping[int, int],
+        there: Mapping[int, Any],
+        outside: frozenset[int],
+    ) -> None:
+        self.recording = recording
+        self.outside = outside  # the arrays that were there before
+        self.given = given  # the places of tensors that are arguments, by id
+        self.there = there  # other tensors that were there before, by id
+        self.wanted: list[int] = []
+        self.with_history = False
+        self._made: list[Made] = []
+        self._tensors: list[Any] = []  # those of the recorded step
+        self._containers: set[int] = set()
+        self._maker_of_all = self._maker(result)
+        self._tensors.clear()
+
+    def make(self, arrays: Sequence[Any], given: Sequence[Any]) -> Any:
+        """What a replay returns that has made these arrays."""
+        made: list[Any] = []
+        for how, array in zip(self._made, arrays, strict=True):
+            made.append(how.around(array, made))
+        return self._maker_of_all(made, given)
+
+    def _maker(self, value: Any) -> Maker:
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if isinstance(value, PLAIN):
+            return partial(_the_same, value)
+        if isinstance(value, list | tuple | dict) and (
+            type(value) in (list, tuple, dict) or hasattr(value, "_fields")
+        ):
+            return self._several(value)
+        self.recording.stop(f"the step returns a {type(value).__name__}", "")
+        return partial(_the_same, None)
+
+    def _several(self, value: Any) -> Maker:
+        if not isinstance(value, tuple) and (
+            id(value) in self._containers or id(value) in self.recording.containers
+        ):
+            self.recording.stop("the step returns a list or dict that it has not made for that", "")
+        self._containers.add(id(value))
+        if isinstance(value, dict):
+            pairs = [(key, self._maker(item)) for key, item in value.items()]
+            return lambda made, given: {key: maker(made, given) for key, maker in pairs}
+        makers, kind = [self._maker(item) for item in value], type(value)
+        if hasattr(value, "_fields"):
+            return lambda made, given: kind(*(maker(made, given) for maker in makers))
+        return lambda made, given: kind([maker(made, given) for maker in makers])
+
+    def _tensor(self, tensor: Any) -> Maker:
+        if id(tensor) in self.given:
+            place = self.given[id(tensor)]
+            return partial(_given, place)
+        if id(tensor) in self.there:
+            return partial(_the_same, tensor)
+        at = next((nr for nr, each in enumerate(self._tensors) if each is tensor), -1)
+        if at >= 0:
+            return partial(_made, at)
+        nr = self.recording.number(tensor._array)
+        reason = self._refusal(tensor, nr)
+        if reason:
+            self.recording.stop(reason, "")
+            return partial(_the_same, None)
+        assert nr is not None
+        at = len(self.wanted)
+        self.wanted.append(nr)
+        self._made.append(self._how(tensor))
+        self._tensors.append(tensor)
+        return partial(_made, at)
+
+    def _how(self, tensor: Any) -> Made:
+        counter, node = tensor._versions, tensor.grad_fn
+        shared = [nr for nr, one in enumerate(self._tensors) if one._versions is counter]
+        if counter is None:
+            shared = []
+        counts_with = shared[0] if shared else len(self._tensors)
+        self.with_history = self.with_history or node is not None
+        edge = None if node is None else (replayed(node), tensor.output_nr)
+        version = -1 if counter is None else counter.value
+        return Made(edge, edge is None and tensor.requires_grad, version, counts_with)
+
+    def _refusal(self, tensor: Any, nr: int | None) -> str:
+        if type(tensor) is not Tensor or tensor.__dict__:
+            return f"the step returns a {type(tensor).__name__} that it made"
+        if nr is None:
+            return "the step returns a tensor whose origin is not seen"
+        if tensor._base is not None and self.recording.number(tensor._base._array) in self.outside:
+            return "the step returns a view of a tensor that was there before"
+        if any(one._base is not None for one in (tensor, *self._tensors)) and any(
+            one._base is tensor or one is tensor._base for one in self._tensors
+        ):
+            return "the step returns a tensor and a view of it"
+        if tensor.grad_fn is not None and not has_run(tensor.grad_fn):
+            return "the step returns a tensor through which no backward has run"
+        if tensor._meta is not None and tensor._meta.grad is not None:
+            return "the step returns a tensor with a gradient"
+        return ""
+
+
+def _the_same(value: Any, _made: Sequence[Any], _given: Sequence[Any]) -> Any:
+    return value
+
+
+def _given(place: int, _made: Sequence[Any], given: Sequence[Any]) -> Any:
+    return given[place]
+
+
+def _made(place: int, made: Sequence[Any], _given: Sequence[Any]) -> Any:
+    return made[place]

@@ -1,0 +1,187 @@
+"""A plan is proved before it is used: it and the program do the same to the same numbers.
+
+The step runs as ever; what it left is put aside, what was there before is put back, and the plan is
+replayed. If one bit differs, the step has what the program left, and the plan is never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.state.generator import Generator
+from gradscope.runtime.core.tensors.default_generator import default_generator
+from gradscope.runtime.core.tensors.memory.storage import VersionCounter
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.fast.capture.plan.plan import Plan
+from gradscope.runtime.fast.capture.reach.guards import version_of
+from gradscope.runtime.fast.capture.recording.recording import PLAIN
+
+
+@dataclass
+class Kept:
+    """Numbers, version and gradient of one tensor at some moment."""
+
+    tensor: Any
+    numbers: Any
+    version: int
+    grad: Any
+    grad_numbers: Any
+    grad_version: int
+
+    @classmethod
+    def of(cls, tensor: Any) -> Kept:
+        grad = None if tensor._meta is None else tensor._meta.grad
+        return cls(
+            tensor,
+            tensor._array.copy(order="K"),
+            version_of(tensor),
+            grad,
+            None if grad is None else grad._array.copy(order="K"),
+            0 if grad is None else version_of(grad),
+        )
+
+    def put_back(self) -> None:
+        tensor = self.tensor
+        if not _same(tensor._array, self.numbers):
+            tensor._array[...] = self.numbers
+        _set_version(tensor, self.version)
+        if tensor._meta is not None:
+            tensor._meta.grad = self.grad
+        if self.grad is not None:
+            if not _same(self.grad._array, self.grad_numbers):
+                self.grad._array[...] = self.grad_numbers
+            _set_version(self.grad, self.grad_version)
+
+    def differs(self, tolerance: float) -> str:
+        """How the tensor differs now from what is kept here."""
+        now = Kept.of(self.tensor)
+        if not _close(now.numbers, self.numbers, tolerance):
+            return "the numbers"
+        if now.version != self.version:
+            return f"the version ({self.version}, replayed {now.version})"
+        if (now.grad is None) is not (self.grad is None):
+            return "whether there is a gradient"
+        if self.grad is None:
+            return ""
+        if not _close(now.grad_numbers, self.grad_numbers, tolerance):
+            return "the gradient"
+        return ""
+
+
+def _set_version(tensor: Any, version: int) -> None:
+    if tensor._versions is not None:
+        tensor._versions.value = version
+    elif version:
+        tensor._versions = VersionCounter(version)
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Whether two arrays hold the same bits, laid out alike."""
+    return (
+        found.shape == wanted.shape
+        and found.dtype == wanted.dtype
+        and found.tobytes() == wanted.tobytes()
+    )
+
+
+def _close(found: Any, wanted: Any, tolerance: float) -> bool:
+    """Whether they are the same, or as close as so much of the largest number."""
+    if not tolerance or wanted.dtype.kind != "f" or not wanted.size:
+        return _same(found, wanted)
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
+    return np.allclose(found, wanted, 0.0, tolerance * largest, equal_nan=True)
+
+
+class Moment:
+    """All that a step can change, at some moment."""
+
+    def __init__(self, states: Sequence[Any], generators: Sequence[Generator]) -> None:
+        self.kept = [Kept.of(tensor) for tensor in states]
+        self.drawn = [(each, Generator.get_state(each)) for each in generators]
+
+    def put_back(self) -> None:
+        for each in self.kept:
+            each.put_back()
+        for generator, state in self.drawn:
+            Generator.set_state(generator, state)
+
+    def differs(self, names: Sequence[str], tolerance: float) -> str:
+        for each, name in zip(self.kept, names, strict=True):
+            reason = each.differs(tolerance)
+            if reason:
+                return f"{reason} of {name}"
+        for generator, state in self.drawn:
+            if not np.array_equal(Generator.get_state(generator), state):
+                return "what was drawn at random"
+        return ""
+
+
+FAILURES = (Exception,)
+"""Whatever a replay raises that the program did not: then it is not used."""
+
+
+def proved(
+    plan: Plan,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    keep: bool = False,
+) -> tuple[Any, str]:
+    """What the step returns, and how the plan differs from it; empty if it does not.
+
+    `keep`: what the program itself has left stays, since somebody has been told of it.
+    """
+    tensors = [state.tensor for state in plan.guards.states]
+    tensors += [leaf.value for leaf in plan.guards.arguments.leaves_of(args, kwargs)]
+    names = [state.name for state in plan.guards.states] + plan.given
+    generators = [default_generator, *plan.guards.generators()]
+    before = Moment(tensors, generators)
+    begin = perf_counter_ns()
+    result = function(*args, **kwargs)
+    took = perf_counter_ns() - begin
+    plan.eager = took if plan.eager < 0 else min(took, plan.eager)
+    plan.eager_watched = keep
+    after = Moment(tensors, generators)
+    before.put_back()
+    try:
+        replayed = plan.replay(args, kwargs)
+    except FAILURES as error:
+        after.put_back()
+        return result, f"the replay fails: {error}"
+    reason = after.differs(names, plan.tolerance) or differs(replayed, result, plan.tolerance)
+    if not reason and not keep:
+        return replayed, ""
+    after.put_back()
+    return result, reason
+
+
+def differs(found: Any, wanted: Any, tolerance: float = 0.0) -> str:
+    """How a returned value differs from another."""
+    if type(found) is not type(wanted):
+        return "what is returned"
+    if isinstance(found, Tensor):
+        names = (found.grad_fn and found.grad_fn.name(), wanted.grad_fn and wanted.grad_fn.name())
+        same = _close(found._array, wanted._array, tolerance)
+        if not same or found._array.strides != wanted._array.strides:
+            return "a tensor that is returned"
+        if names[0] != names[1] or found.requires_grad is not wanted.requires_grad:
+            return "the history of a tensor that is returned"
+        return "" if found._version == wanted._version else "the version of what is returned"
+    if isinstance(found, list | tuple | dict):
+        pairs = list(found.items()) if isinstance(found, dict) else list(enumerate(found))
+        others = list(wanted.items()) if isinstance(wanted, dict) else list(enumerate(wanted))
+        if [key for key, _ in pairs] != [key for key, _ in others]:
+            return "what is returned"
+        reasons = (differs(a, b, tolerance) for (_, a), (_, b) in zip(pairs, others, strict=True))
+        return next((reason for reason in reasons if reason), "")
+    if isinstance(found, PLAIN):
+        return "" if found == wanted or repr(found) == repr(wanted) else "what is returned"
+    return "" if found is wanted else "what is returned"

@@ -1,0 +1,255 @@
+"""The calls of a step as they happen, and which arrays they were given and made."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter_ns as clock
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from gradscope.runtime.core.calls.long_way import NUMBERS32, NUMBERS64
+from gradscope.runtime.core.devices.devices import device
+from gradscope.runtime.core.dtypes.dtypes import dtype
+from gradscope.runtime.core.dtypes.memory_formats import memory_format
+from gradscope.runtime.core.kernels.support import ALL_PLAIN
+from gradscope.runtime.core.state.frames import outside, past_stand_ins
+from gradscope.runtime.core.state.generator import Generator
+from gradscope.runtime.core.state.settings import layout
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.fast.capture.recording.trees import Call, Constant, Items, Ref, TensorOf
+
+PLAIN = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), range)
+CONSTANTS = (
+    *PLAIN, np.dtype, dtype, device, layout, memory_format, type, FunctionType, BuiltinFunctionType,
+    Generator,
+)  # fmt: skip
+"""What is the same in each replay: it comes from code, or from what guards look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a step, or a piece of it, cannot be replayed, and where."""
+
+    reason: str
+    line: str = ""
+    place: int = 0  # the line of the step itself that led there; 0: none
+    about: str = ""  # the variable of which it is, where no line is known
+
+    def __str__(self) -> str:
+        return f"{self.reason} at {self.line}" if self.line else self.reason
+
+
+FROM_THE_START = [Stop("GRADSCOPE_PLAIN=1: nothing is compiled")] if ALL_PLAIN else []
+"""What stops every recording of this process."""
+
+
+class Facts(NamedTuple):
+    """How an array lies that a step made."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    contiguous: bool
+
+
+class Recording:
+    """What one step did with arrays, so far."""
+
+    def __init__(self, code: CodeType | None = None, *, records: bool = True) -> None:
+        self.code = code  # that of the step
+        self.records = records  # else only the code that runs is watched
+        self.thread = threading.get_ident()
+        self.first_node = next(local.state.sequence)  # nodes of the step have higher numbers
+        self.calls: list[Call] = []
+        self.stops: list[Stop] = []
+        self.inside = 0
+        self.part = "forward"
+        self.told: dict[int, int] = {}  # writes that calls count themselves, by id of the tensor
+        self.begun: dict[int, tuple[int, int]] = {}  # gradients begun, with their first version
+        self.leaves: set[int] = set()  # the tensors that were there before, by id
+        self.containers: set[int] = set()  # the lists and dicts that were there before, by id
+        self.facts: dict[int, Facts] = {}
+        self.named: dict[int, tuple[str, str, int]] = {}
+        """Of arrays that were there: what they are, a name, and whose among the tensors."""
+        self._numbers: dict[int, int] = {}
+        self._alive: dict[int, Any] = {}  # not held: who holds an array decides what becomes of it
+        self._count = 0
+
+    # -- arrays ---------------------------------------------------------------------------------
+
+    def new(self, array: Any) -> int:
+        """A number for an array; one that had a number has this one from now on."""
+        nr, self._count = self._count, self._count + 1
+        self.facts[nr] = Facts(array.shape, array.dtype, array.flags.c_contiguous)
+        number = id(array)
+        self._numbers[number] = nr
+        if number not in self._alive:
+            self._alive[number] = ref(array, partial(self._gone, number))
+        return nr
+
+    def _gone(self, number: int, _: Any) -> None:
+        """Another array may get this id now."""
+        self._numbers.pop(number, None)
+        self._alive.pop(number, None)
+
+    def numbers_now(self) -> dict[int, tuple[int, Any]]:
+        """The numbers of the arrays that are there, to go back to."""
+        return {key: (nr, self._alive[key]) for key, nr in self._numbers.items()}
+
+    def go_back_to(self, numbers: dict[int, tuple[int, Any]]) -> None:
+        """Let arrays that are still there have the numbers they had, and others none."""
+        alive = self._alive
+        self._numbers = {key: nr for key, (nr, it) in numbers.items() if alive.get(key) is it}
+
+    def number(self, array: Any) -> int | None:
+        """The number of an array that is known."""
+        return self._numbers.get(id(array))
+
+    def known(self, array: Any) -> int:
+        """The number of an array that has one."""
+        return self._numbers[id(array)]
+
+    def constant(self, array: Any) -> None:
+        """Let an array be known that has the same numbers in each replay."""
+        if self.listens and self.number(array) is None:
+            kept = array.copy()
+            self.calls.append(self.call(kept.copy, (), {}, self.new(array), "constant"))
+
+    # -- calls ----------------------------------------------------------------------------------
+
+    @property
+    def listens(self) -> bool:
+        """Whether what happens now, in this thread, is to be noted."""
+        return (
+            self.records
+            and not (self.inside or self.stops)
+            and self.thread == threading.get_ident()
+        )
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: dict[str, Any] | None = None,
+        *,
+        label: str = "",
+        kind: str = "call",
+    ) -> Any:
+        """Call a function on arrays, note it, and give what it gave, numbers as arrays."""
+        named = named or {}
+        if not self.listens:
+            return function(*args, **named)
+        given = tuple([self.tree(value) for value in args])
+        by_name = {name: self.tree(value) for name, value in named.items()}
+        self.inside += 1
+        begin = clock()
+        try:
+            result = function(*args, **named)
+        finally:
+            end = clock()
+            self.inside -= 1
+        result, whole = _as_arrays(result)
+        made = self._made(result, label)
+        call = self.call(function, given, by_name, made, label, whole=whole, kind=kind)
+        call.begin, call.end = begin, end
+        self.calls.append(call)
+        return result
+
+    def _made(self, result: Any, label: str) -> Any:
+        if result is None:
+            return None
+        if isinstance(result, np.ndarray):
+            return self.new(result)
+        several = isinstance(result, list | tuple)
+        if several and all(one is None or isinstance(one, np.ndarray) for one in result):
+            return tuple([None if one is None else self.new(one) for one in result])
+        self.stop(f"{label} gives a {type(result).__name__}, not arrays")
+        return None
+
+    def call(
+        self, function: Any, given: Any, named: Any, made: Any, label: str, **how: Any
+    ) -> Call:
+        now = clock()
+        return Call(
+            function, given, named, made, label, self.part, line_now(), begin=now, end=now, **how
+        )
+
+    def tree(self, value: Any) -> Any:
+        """An argument with numbers for its arrays; what is not known stops the recording."""
+        if isinstance(value, Tensor):
+            nr = self._known(value._array)
+            return TensorOf(nr) if nr is not None else Constant(value)
+        if isinstance(value, np.ndarray | np.generic):
+            nr = self._known(value)
+            return Ref(nr) if nr is not None else Constant(value)
+        if isinstance(value, dict):
+            items = tuple([self.tree(item) for item in value.values()])
+            return Items(dict, items, tuple(value))
+        if isinstance(value, list | tuple):
+            items = tuple([self.tree(item) for item in value])
+            if all(isinstance(item, Constant) for item in items) and isinstance(value, tuple):
+                return Constant(value)
+            plain = type(value) in (list, tuple)
+            if not plain and any(not isinstance(item, Constant) for item in items):
+                self.stop(f"an argument is a {type(value).__name__} of arrays")
+            return Items(list if isinstance(value, list) else tuple, items)
+        if isinstance(value, slice):
+            parts = [self.tree(part) for part in (value.start, value.stop, value.step)]
+            if not all(isinstance(part, Constant) for part in parts):
+                self.stop("a slice has a tensor as its bound")
+            return Constant(value)
+        if not isinstance(value, CONSTANTS):
+            self.stop(f"an argument is a {type(value).__name__}")
+        return Constant(value)
+
+    def _known(self, array: Any) -> int | None:
+        nr = self.number(array)
+        if nr is None and not _is_number(array):
+            self.stop("an array is used whose origin is not seen")
+        return nr
+
+    def stop(self, reason: str, line: str | None = None, about: str = "") -> None:
+        """Say why this cannot be replayed; the step runs on as ever."""
+        place = 0 if line == "" else self._place()
+        self.stops.append(Stop(reason, line_now() if line is None else line, place, about))
+
+    def _place(self) -> int:
+        """The line of the step that is being run."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code is not self.code:
+            frame = frame.f_back
+        return frame.f_lineno if frame.f_code is self.code else 0
+
+
+def _is_number(array: Any) -> bool:
+    """Whether an array is one of the numbers that calls remember."""
+    if getattr(array, "ndim", 1) or isinstance(array, np.generic):
+        return False
+    known = NUMBERS32 if array.dtype == np.float32 else NUMBERS64
+    return any(number is array for number in known.values())
+
+
+def _as_arrays(result: Any) -> tuple[Any, bool]:
+    """What a kernel gave, with arrays for numbers, and whether there were numbers."""
+    if isinstance(result, np.ndarray) or result is None:
+        return result, False
+    if isinstance(result, np.generic | int | float | bool | complex):
+        return np.asarray(result), True
+    if isinstance(result, list | tuple) and any(isinstance(one, np.generic) for one in result):
+        return [None if one is None else np.asarray(one) for one in result], True
+    return result, False
+
+
+def line_now() -> str:
+    """The line of the program that is being run, as file:line."""
+    frame = outside(sys._getframe(1))
+    while (caller := past_stand_ins(frame)) is not frame:  # a watcher's, in the midst of ours
+        frame = outside(caller)
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

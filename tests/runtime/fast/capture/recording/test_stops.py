@@ -1,0 +1,119 @@
+# ruff: noqa: E501 -- lines of programs
+"""What cannot be replayed is said once, with its line, and the step runs as it would have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import gradscope.runtime as torch
+from gradscope.runtime.fast.capture.captured import Captured
+from tests.runtime.fast.capture.test_replayed_steps import bits
+
+STOPS = {
+    "print(float(y.detach().sum()))": "print() is called at step:7",
+    "print('here')": "print() is called at step:7",
+    "total = y.sum().item()": "a number is read (.item(), float(), or a branch) at step:7",
+    "y = y * 2 if y.sum() > 0 else y": "a number is read (.item(), float(), or a branch)",
+    "y = y * y.tolist()[0][0]": "numbers are read (.tolist())",
+    "y = y * y.detach().numpy().max()": "ndarray.max() is called at step:7",
+    "y = y[y > 0]": "index: how large its result is depends on numbers at step:7",
+    "y = y[:, torch.tensor(1)]": "an index is a number in a tensor at step:7",
+    "y = y.masked_select(y > 0)": "how large its result is depends on numbers",
+    "y = y.nonzero().sum() + y": "nonzero",
+    "y = y * time.time() / time.time()": "time.time() is called at step:7",
+    "y = y * random.random()": "Random.random() is called",
+    "y = y * np.random.rand()": "np.random draws numbers that no recording sees",
+    "y = y * torch.tensor(np.ones(3))": "NumPy's ones is called",
+    "y.register_hook(lambda g: g * 2)": "a hook is registered on a tensor",
+    "y.retain_grad()": "a hook of AddmmBackward0, or a gradient that is retained there, at step:9",
+    "y = Twice.apply(y)": "a custom Function is applied, or a module has a full backward hook",
+    "seen.append(1)": "the step changes what it reads: len(seen) was 1, is 2",
+    "state.count += 1": "the step changes what it reads: state.count was 1, is 2",
+    "model.last = y.detach()": "the step changes what it reads: model.last was a Tensor",
+    "global steps; steps += 1": "the step changes what it reads: steps was 1, is 2",
+    "y = y * next(numbers)": "numbers is of builtins.generator, which is opaque",
+    "y = y * next(counter)": "counter is of itertools.count, which is opaque",
+    "torch.manual_seed(0)": "random numbers are drawn or seeded outside of what is recorded",
+    "y = checkpoint(torch.tanh, y, use_reentrant=False)": "checkpoint (utils.checkpoint.calls)",
+    "open(here).close()": "open() is called",
+    "y = y * given.max()": "ndarray.max() is called",
+    "fresh = torch.ones(3, requires_grad=True); y = y * fresh": "a factory is called with out=",
+    "y = y.to(torch.complex64).abs()": "ToCopyBackward0 computes with complex numbers",
+    "exec('y = 1')": "exec() is called",
+}  # fmt: skip
+
+PROGRAM = """
+from torch.utils.checkpoint import checkpoint
+import itertools, random, time, types, numpy as np
+model, x = torch.nn.Linear(4, 3), torch.linspace(-1, 1, 8).view(2, 4)
+{more}
+def step():
+    y = model(x)
+    {line}
+    loss = y.sum()
+    loss.backward()
+    return loss
+"""
+
+MORE = """seen, steps, state, here, given = [], 0, types.SimpleNamespace(count=0), "/dev/null", np.ones(3)
+numbers, counter = (float(n) for n in range(99)), itertools.count(1.0)"""
+
+
+def ran(line: str, *, captured: bool) -> tuple[list[Any], Any]:
+    lines = PROGRAM.format(more=MORE.replace("\n", "; "), line=line)
+    scope: dict[str, Any] = {"torch": torch, "__name__": "program", "Twice": Twice}
+    torch.manual_seed(0)
+    random_numbers()
+    exec(
+        compile(
+            lines.lstrip("\n").replace(
+                "from torch.utils.checkpoint import checkpoint",
+                "checkpoint = torch.utils.checkpoint.checkpoint",
+            ),
+            "step",
+            "exec",
+        ),
+        scope,
+    )
+    run = Captured(scope["step"]) if captured else scope["step"]
+    scope["model"].requires_grad_(True)
+    return [bits(run()) for _ in range(5)], run
+
+
+def random_numbers() -> None:
+    import random
+
+    import numpy as np
+
+    random.seed(0)
+    np.random.seed(0)
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2
+
+
+def test_what_stops_a_capture_is_said_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {}
+    for line, reason in STOPS.items():
+        found, run = ran(line, captured=True)
+        said = capsys.readouterr().err
+        wanted, _ = ran(line, captured=False)
+        capsys.readouterr()
+        told = str(run.stops[0]) if run.stops else f"{len(run.plans)} plans"
+        if reason not in told:
+            wrong[line] = told
+        elif found != wanted and "time()" not in line:
+            wrong[line] = "other results"
+        elif said.count("is not replayed") != 1:
+            wrong[line] = said
+
+    assert wrong == {}
