@@ -8,6 +8,7 @@ from typing import Any
 
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.array_calls import layout_only
 
 __all__ = [
     "allow_in_graph",
@@ -55,6 +56,7 @@ def _same(fn: Any) -> Any:
 allow_in_graph = assume_constant_result = substitute_in_graph = _same
 
 
+@layout_only
 def is_compiling() -> bool:
     return False
 

@@ -20,6 +20,7 @@ from gradscope.runtime.core.dispatch.overrides.gates import behind, put_before
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.core.rows.operation import Operation
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.forking import renewed
 from gradscope.runtime.core.state.frames import WRITTEN
 from gradscope.runtime.core.state.thread import local
@@ -159,6 +160,7 @@ class _Whole:
         self.name = name
         self.implementation = implementation
 
+    @layout_only
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         state = local.state
         settings = state.autocast

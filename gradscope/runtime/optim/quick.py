@@ -18,7 +18,7 @@ from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.custom.function import CustomOperation
 from gradscope.runtime.core.kernels.arrays import stepping
 from gradscope.runtime.core.rows.operation import REGISTRY
-from gradscope.runtime.core.state.array_calls import optimizer_step
+from gradscope.runtime.core.state.array_calls import layout_only, optimizer_step
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.in_place import count_write
@@ -96,6 +96,7 @@ def fused_operation(optimizer: str) -> CustomOperation:
     return CustomOperation(f"_fused_{optimizer.lower()}_")
 
 
+@layout_only
 def _arrays(rows: Sequence[Sequence[Any]]) -> list[list[Any]] | None:
     """The arrays of ordinary tensors of one dtype and, in each column, of one shape."""
     first = rows[0][0]._array.dtype
@@ -119,6 +120,7 @@ def _arrays(rows: Sequence[Sequence[Any]]) -> list[list[Any]] | None:
     return lists
 
 
+@layout_only
 def _counted(states: Sequence[dict[str, Any]]) -> dict[float, list[int]]:
     """One more step for each parameter; the places of those that have taken the same number."""
     operation = REGISTRY["add_"]

@@ -25,6 +25,7 @@ from gradscope.runtime.core.graph.node import NOWHERE, Node, device_of, new
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.traits import FLOATS, Refused, attaches, rule_of
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors import placement
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
@@ -124,6 +125,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
     }
 
 
+@layout_only
 def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
     """Make `node` the history of several outputs; it takes no gradient for indices at the end."""
     count = 0
@@ -201,6 +203,7 @@ class Stranger(Exception):  # noqa: N818  (it is caught above, and never seen)
     """An argument is no tensor, but of a class that handles functions itself."""
 
 
+@layout_only
 def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any:
     """Promote, wrap and run; `above`: whatever users have registered above autograd."""
     if local.state.autocast is not None and not local.state.formula:
@@ -231,6 +234,7 @@ def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any
     return down(op, values, arrays, begin, where)
 
 
+@layout_only
 def down(op: Any, values: list[Any], arrays: list[Any], begin: int, where: Any) -> Any:
     """Run the full road of an operation, on whatever device, with tangents if there are any."""
     if ThreadState.with_tangents is not None:
@@ -307,6 +311,7 @@ def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
     )
 
 
+@layout_only
 def arrays_of(op: Operation, values: Sequence[Any]) -> list[Any]:
     """The arrays of all tensor arguments, in the dtype they are computed in."""
     taken = [
@@ -335,6 +340,7 @@ def _refuse(refusals: Sequence[Refused], arrays: Sequence[Any], *, given: bool) 
                 raise trait.error(trait.text.format(kind=kind))
 
 
+@layout_only
 def _operand(tensor: Any) -> tuple[Any, int]:
     array = tensor._array
     if array.ndim:
@@ -343,6 +349,7 @@ def _operand(tensor: Any) -> tuple[Any, int]:
     return dtypes.from_numpy(array.dtype), dtypes.NUMBER if number else dtypes.ZERO_DIM
 
 
+@layout_only
 def _cast(value: Any, dtype: Any) -> Any:
     if value is None:
         return None
@@ -352,6 +359,7 @@ def _cast(value: Any, dtype: Any) -> Any:
     return array if dtype is None or array.dtype == dtype else array.astype(dtype)
 
 
+@layout_only
 def _floating(value: Any) -> Any:
     if value is None or isinstance(value, list):
         return _cast(value, None)

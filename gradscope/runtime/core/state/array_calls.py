@@ -7,12 +7,16 @@ and gives arrays, and what else it depends on is in its arguments or drawn from 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Any)
 
 ARRAY_CALLS: list[Any] = []
 OPTIMIZER_STEPS: list[Any] = []
+
+
+CAPTURED_AS: dict[str, str] = {}
+"""The marks of functions that are no array calls, by module and name."""
 
 
 def array_call(function: Function) -> Function:
@@ -29,3 +33,29 @@ def optimizer_step(function: Function) -> Function:
     """
     OPTIMIZER_STEPS.append(function)
     return function
+
+
+def captured_as(
+    how: Literal["layout", "answer", "index", "data", "constant", "drawn"],
+) -> Callable[[Function], Function]:
+    """Mark a function that looks into arrays and is no array call: captured steps may call it.
+
+    A step that calls one without a mark is not replayed. Read the function before you mark it:
+
+    - `layout`: it looks at shapes, dtypes, strides and owners, and never takes another way for
+      other numbers;
+    - `answer`: the same, but its result may change, so the program itself must not ask;
+    - `index`, `data`: so it is for an index, or data, that has no tensors;
+    - `constant`: it makes the same tensor each time;
+    - `drawn`: it makes a tensor of random numbers, and is called again in each replay.
+    """
+
+    def mark(function: Function) -> Function:
+        code = function.__code__
+        CAPTURED_AS[f"{function.__globals__['__name__']}:{code.co_qualname}"] = how
+        return function
+
+    return mark
+
+
+layout_only = captured_as("layout")

@@ -19,6 +19,7 @@ import numpy as np
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.devices.devices import CPU, device, stream_of
 from gradscope.runtime.core.errors.engine.devices import several_devices
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.memory.storage import Storage
 from gradscope.runtime.core.tensors.wrapping import fresh
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gradscope.runtime.core.rows.operation import Operation
 
 
+@layout_only
 def wrapped_on(array: Any, where: device | None) -> Any:
     """A tensor around an array on a device, without history."""
     made = fresh(array)
@@ -36,6 +38,7 @@ def wrapped_on(array: Any, where: device | None) -> Any:
     return made
 
 
+@layout_only
 def place(made: Any, where: device) -> Any:
     """Let a fresh tensor be on a device."""
     if where is CPU and made._storage is None:

@@ -17,10 +17,10 @@ all it depends on is as it was.
 What makes a replay true is that nothing may happen unseen. An array that a recorded call was given
 must be one that the step was given or that a recorded call made; one whose origin is not known
 stops the recording. A function of the runtime that looks into arrays outside of a kernel must be
-named in `recording/reviewed.py`, where somebody has read it; a function in C that the program
-calls must be known to depend on its arguments alone. What a step changes in the program's own
-objects (a counter, a list that grows) is seen because the guards do not hold any more when it is
-over. Whatever stops a recording is said once, with its line; the step is cut there into pieces
+marked where it is defined, by somebody who has read it (`captured_as`); a function in C that the
+program calls must be known to depend on its arguments alone. What a step changes in the program's
+own objects (a counter, a list that grows) is seen because the guards do not hold any more when it
+is over. Whatever stops a recording is said once, with its line; the step is cut there into pieces
 (`pieces.py`), or runs as if it were not captured.
 
 A plan makes the same calls on arrays in the same order as the step: so aliases, views and writes

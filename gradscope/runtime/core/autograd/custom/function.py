@@ -19,6 +19,7 @@ from gradscope.runtime.core.errors.engine import custom_functions as errors, ret
 from gradscope.runtime.core.errors.engine.jvps import no_jvp
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, new
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.saved.saved_variable import save_input, save_output
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -38,6 +39,7 @@ class CustomOperation:
 
     number = -1
 
+    @layout_only
     def __init__(self, name: str) -> None:
         self.name = name
 

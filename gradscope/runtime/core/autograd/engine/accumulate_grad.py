@@ -19,6 +19,7 @@ from gradscope.runtime.core.graph.input_buffer import ALONE
 from gradscope.runtime.core.graph.new_node import remember
 from gradscope.runtime.core.graph.node import LAST, Extra, Node, device_of
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter, dense
 from gradscope.runtime.core.tensors.placement import mark, wrapped_on
@@ -45,6 +46,7 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
     variable: Tensor
 
+    @layout_only
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
         self.next_functions = ()
@@ -118,6 +120,7 @@ class AccumulateGrad(Node):
         made = np.empty_like(self.variable._array, grad._array.dtype, subok=False)
         return wrapped_on(made, device_of(self)).copy_(grad)
 
+    @layout_only
     def _accumulate_array(self, grad: Any, *, alone: bool) -> int:
         meta = self.variable._meta
         assert meta is not None
@@ -140,6 +143,7 @@ class AccumulateGrad(Node):
         count_told_write(before, "AccumulateGrad")
         return IN_PLACE
 
+    @layout_only
     def _fits(self, grad: Any) -> bool:
         """Whether the gradient is laid out as `.grad` should be: as the leaf, if that is dense."""
         leaf = self.variable._array

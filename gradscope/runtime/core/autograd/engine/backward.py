@@ -19,6 +19,7 @@ from gradscope.runtime.core.errors.engine.functional import backward_in_transfor
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, device_of
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.state.warned import warn, while_failing
 from gradscope.runtime.core.tensors.making.factories import zeros_like
@@ -333,6 +334,7 @@ def run(
     return result
 
 
+@layout_only
 def _fit(seed: Any, edge: tuple[Node, int], *, raw: bool) -> Any:
     _, dtype = edge[0].input_metadata[edge[1]]
     if dtype is None:

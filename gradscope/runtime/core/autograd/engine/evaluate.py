@@ -28,6 +28,7 @@ from gradscope.runtime.core.graph.run_node import (
     validate_count,
     validate_outputs,
 )
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
@@ -35,6 +36,7 @@ ndarray = np.ndarray
 
 
 # A node that has all of its gradients now goes into the queue; the others wait in `not_ready`.
+@layout_only
 def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]) -> None:
     """Run one ready node, then give every gradient to the node it is for."""
     here, info, raw = probe.here, task.exec_info, task.raw

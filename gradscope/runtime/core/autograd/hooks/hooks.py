@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.errors.engine import hooks as errors
 from gradscope.runtime.core.graph.node import device_of
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.hook_handles import RemovableHandle
 from gradscope.runtime.core.tensors import wrapping
 from gradscope.runtime.core.tensors.placement import wrapped_on
@@ -54,6 +55,7 @@ def register_post_accumulate(tensor: Tensor, hook: Callable[..., Any]) -> Remova
     return RemovableHandle.added(meta.post_accumulate_hooks, hook)
 
 
+@layout_only
 def retain_grad(tensor: Tensor) -> None:
     """Fill `.grad` of a tensor that is no leaf, after all its hooks have run."""
     if not tensor.requires_grad:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local
 
 SIZED = ("empty", "ones", "rand", "randn", "zeros")
@@ -24,6 +25,7 @@ METHODS = {"detach": "detach.default", "item": "_local_scalar_dense.default"}
 def outlying(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
     """The function, seen by dispatch modes if there are any."""
 
+    @layout_only
     def dispatched(*args: Any, **kwargs: Any) -> Any:
         if not local.state.dispatch_modes:
             return act(*args, **kwargs)

@@ -24,6 +24,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from gradscope.runtime.core.dispatch.modes.factories_for_modes import outlying
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.forking import renewed
 from gradscope.runtime.core.state.frames import file_name, is_inside, past_stand_ins
 from gradscope.runtime.core.state.thread import local
@@ -68,12 +69,14 @@ class Gate:
         )
         self.counts_plain = public.counts_plain
 
+    @layout_only
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         found = self.wanted(args, kwargs)
         if found is None:
             return self.implementation(*args, **kwargs)
         return self.handled(found, args, kwargs)
 
+    @layout_only
     def wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
         """The arguments whose classes want to see this call; None if no mode wants it either."""
         state = local.state

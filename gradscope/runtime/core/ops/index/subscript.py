@@ -15,6 +15,7 @@ from gradscope.runtime.core.ops.shape.aliasing import alias
 from gradscope.runtime.core.ops.shape.broadcasting import expand__default
 from gradscope.runtime.core.ops.shape.shape import unsqueeze
 from gradscope.runtime.core.ops.shape.slicing import select, slice__default
+from gradscope.runtime.core.state.array_calls import captured_as
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import array_of
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -172,6 +173,7 @@ def _recorded(found, dim, item, left):
     return found, dim + 1
 
 
+@captured_as("index")
 def _plain(item):
     """An item of an index as an int, a slice, Ellipsis, None or a tensor."""
     if item is None or item is Ellipsis or item.__class__ in (int, slice):

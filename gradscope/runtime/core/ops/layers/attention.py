@@ -26,6 +26,7 @@ from gradscope.runtime.core.ops.layers.softmax import _safe_softmax
 from gradscope.runtime.core.ops.layers.standard import wide
 from gradscope.runtime.core.ops.products.matmul import matmul
 from gradscope.runtime.core.ops.shape.copies import repeat_interleave
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.settings import attention_allows
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
@@ -147,6 +148,7 @@ def scaled_dot_product_attention(
     )[0]
 
 
+@layout_only
 def _check(query, key, value, mask):
     kinds = {t._array.dtype for t in (query, key, value)}
     if len(kinds) > 1:
@@ -199,6 +201,7 @@ def _chosen_way(*call):
     )
 
 
+@layout_only
 def _in_one(query, key, value, mask, dropout_p, enable_gqa):
     """Whether PyTorch takes its one operation for the CPU."""
     shapes = [t._array.shape for t in (query, key, value)]

@@ -7,7 +7,7 @@ import math
 from gradscope.runtime.core.dtypes.memory_formats import empty_as
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.random.random import as_it_lies
-from gradscope.runtime.core.state.array_calls import array_call
+from gradscope.runtime.core.state.array_calls import array_call, layout_only
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.placement import wrapped_on
@@ -59,6 +59,7 @@ def _times(input, noise, inplace):
     return input.mul_(noise) if inplace else input.mul(noise)
 
 
+@layout_only
 def _dropped(input, p, train, inplace, channels=False, alpha=False):
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")

@@ -26,6 +26,7 @@ from gradscope.runtime.core.ops.layers.standard import (
     turned,
     wide,
 )
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import text
 
 
@@ -129,6 +130,7 @@ native_group_norm = op(
 family(globals())
 
 
+@layout_only
 def _top_group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     array = input._array
     samples, channels = array.shape[:2]

@@ -10,6 +10,7 @@ from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.devices.devices import stream_of
 from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
 from gradscope.runtime.core.ops import METHODS, method
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.making import factories, more_factories as creation
 from gradscope.runtime.core.tensors.making.legacy import legacy_new
@@ -28,6 +29,7 @@ _to_copy__whole = op(None, _converted, INTERNAL)
 family(globals())
 
 
+@layout_only
 def converted(tensor, dtype, device=None, *, copy=False, memory_format=None):
     """The tensor in another dtype or place; itself where it is so and no copy is asked for."""
     kind = dtype.numpy

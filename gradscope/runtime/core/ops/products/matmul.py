@@ -12,6 +12,7 @@ from gradscope.runtime.core.ops.shape.axes import t, transpose
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.shape.reshaping import squeeze_
 from gradscope.runtime.core.ops.shape.shape import _unsafe_view as unsafe_view, reshape
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.memory.storage import elements
 
@@ -45,6 +46,7 @@ def _from_right(self, other):
 METHODS.update(__rmatmul__=_from_right)
 
 
+@layout_only
 def _folds(input, other):
     """Whether the batch of the larger one is better taken as more rows of one matrix."""
     ndim, other_ndim = input._array.ndim, other._array.ndim

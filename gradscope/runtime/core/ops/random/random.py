@@ -19,6 +19,7 @@ from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both, function
 from gradscope.runtime.core.ops.in_formulas import zeros_like
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
+from gradscope.runtime.core.state.array_calls import captured_as
 from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.making.factories import dtype_named, new_leaf
@@ -142,6 +143,7 @@ def _dtype(dtype):
 
 
 @function
+@captured_as("drawn")
 def rand(
     *size,
     generator=None,
@@ -162,6 +164,7 @@ def rand(
 
 
 @function
+@captured_as("drawn")
 def randn(
     *size,
     generator=None,
@@ -187,6 +190,7 @@ def _whole_numbers(low, high, shape, dtype, generator):
 
 @function
 @judged
+@captured_as("drawn")
 def randint(
     *args,
     low=0,
@@ -221,6 +225,7 @@ def randint(
 
 
 @function
+@captured_as("drawn")
 def randperm(
     n, *, generator=None, dtype=dtypes.int64, device=None, requires_grad=False, layout=None
 ):
@@ -232,6 +237,7 @@ def randperm(
 def _like(name, draw):
     """A factory that takes shape and dtype from a tensor."""
 
+    @captured_as("drawn")
     def factory(
         input,
         *,
@@ -259,6 +265,7 @@ randn_like = _like(
 
 
 @function
+@captured_as("drawn")
 def randint_like(input, *bounds, low=0, high=None, generator=None, dtype=None, **_):
     """Whole numbers of [low, high) in a tensor's shape and dtype."""
     if bounds:
@@ -270,6 +277,7 @@ def randint_like(input, *bounds, low=0, high=None, generator=None, dtype=None, *
 
 
 @function
+@captured_as("drawn")
 def normal(
     mean,
     std=1.0,

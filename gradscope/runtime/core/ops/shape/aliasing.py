@@ -20,6 +20,7 @@ from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.index.writing import copy_, wrapped_value
 from gradscope.runtime.core.rows.traits import Attaches
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.bits import CONJ, NEG, bits_of, negated
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
@@ -116,6 +117,7 @@ family(globals())
 
 
 @both
+@layout_only
 def detach(input):
     """The same values without their history, counting the same writes."""
     here = probe.here

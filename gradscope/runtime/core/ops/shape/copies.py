@@ -10,6 +10,7 @@ from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST, ROW_BY_ROW
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import sizes, wrapped, wrapped_all
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
@@ -106,6 +107,7 @@ family(globals())
 
 
 @method
+@layout_only
 def contiguous(self, memory_format=formats.contiguous_format):
     """The tensor itself where its elements lie in this order, else a copy that does."""
     formats.checked("contiguous", memory_format)

@@ -8,6 +8,7 @@ from gradscope.runtime.core.calls.declare import IN_STORAGE, INTERNAL, LINEAR, f
 from gradscope.runtime.core.graph.node import new
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.shape import axes, shape as shapes, slicing
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.views.in_place import ANYWHERE, check_inplace, count_write
 
@@ -45,6 +46,7 @@ _strided = op(
 family(globals())
 
 
+@layout_only
 def _reshaped_in_place(row, target, *options):
     """Give the tensor itself other dims, and its tangent; its elements stay where they are."""
     state, here = local.state, probe.here

@@ -17,6 +17,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import both, function, method
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import sizes, text, wrapped, wrapped_all
 from gradscope.runtime.core.tensors.memory.bits import PLAIN, bits_of
 from gradscope.runtime.core.tensors.memory.storage import elements
@@ -129,6 +130,7 @@ family(globals())
 
 
 @method
+@layout_only
 def view(self, *shape, dtype=None):
     """The same elements under other sizes, or the same bytes as another dtype."""
     if dtype is not None or (shape and isinstance(shape[0], dtypes.dtype)):
@@ -194,6 +196,7 @@ def view_as(self, other):
 
 
 @both
+@layout_only
 def reshape(input, *shape):
     """A view where the strides allow it, a copy where they do not."""
     size = sizes(shape)

@@ -18,6 +18,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     one_int,
 )
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import text
 
 EITHER = {2: "3D or 4D", 3: "4D or 5D"}
@@ -168,6 +169,7 @@ def _average(input, output_size, count):
 
 
 @function
+@layout_only
 def adaptive_avg_pool1d(input, output_size):
     """The means along the last dim, by way of two dims, the first of them of size one."""
     name = "adaptive_avg_pool1d"

@@ -28,6 +28,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     stride_ints,
 )
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import wrapped
 
 WHOLE_NUMBERS = np.dtype(np.int64)
@@ -147,6 +148,7 @@ family(globals())
 
 
 @function
+@layout_only
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """The means along the last dim, by way of two dims, the first of them of size one."""
     name = "avg_pool1d"

@@ -35,6 +35,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     stride_ints,
 )
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import text
 
 
@@ -123,6 +124,7 @@ globals().update(ROWS)
 family(globals())
 
 
+@layout_only
 def _one_dim(input, given, ceil_mode):
     """By way of two dims, the first of them of size one."""
     check_dims_between(input._array, "max_pool1d")
@@ -208,6 +210,7 @@ def _functions(count):
             return _one_dim(input, given, ceil_mode)
         return ROWS[f"{name}_with_indices"](input, *given, ceil_mode)
 
+    @layout_only
     def top(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
         if count == 1:
             given = _given(name, count, kernel_size, stride, padding, dilation)

@@ -17,6 +17,7 @@ from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_c
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
 from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.state import settings, upward
+from gradscope.runtime.core.state.array_calls import captured_as, layout_only
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import no_sizes
 from gradscope.runtime.core.tensors.making.elements import element
@@ -28,6 +29,7 @@ from gradscope.runtime.core.tensors.tensor.values import warned_of_history
 from gradscope.runtime.core.tensors.wrapping import fresh
 
 
+@layout_only
 def new_leaf(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
     """A leaf around a fresh array."""
     tensor = fresh(array)
@@ -81,6 +83,7 @@ def sizes_of(size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     return sizes
 
 
+@captured_as("constant")
 def tensor(
     data: Any,
     *,
@@ -101,6 +104,7 @@ def tensor(
     return new_leaf(array_of(data, dtype).copy(), requires_grad, where)
 
 
+@captured_as("data")
 def array_of(data: Any, dtype: Any = None) -> Any:
     """The data as an array of the dtype PyTorch would give it."""
     if isinstance(data, Tensor):
@@ -156,6 +160,7 @@ def _rank(kind: Any) -> int:
     return 3 if kind.is_complex else 2 if kind.is_floating_point else int(kind is not dtypes.bool_)
 
 
+@captured_as("data")
 def _leaves(data: Any) -> list[Any]:
     if isinstance(data, Tensor):
         return list(warned_of_history(data)._array.reshape(-1))
@@ -172,6 +177,7 @@ def _leaves(data: Any) -> list[Any]:
     raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
 
 
+@captured_as("data")
 def _shape(data: Any, dim: int = 0) -> tuple[int, ...]:
     """The sizes of nested lists; every list of one level must be as long as the first."""
     if isinstance(data, Tensor | np.ndarray):
@@ -210,6 +216,7 @@ def from_numpy(array: Any) -> Any:
     return new_leaf(_supported(array))
 
 
+@captured_as("constant")
 def zeros(
     *sizes: Any,
     size: Any = None,
@@ -229,6 +236,7 @@ def zeros(
     )
 
 
+@captured_as("constant")
 def ones(
     *sizes: Any,
     size: Any = None,
@@ -262,6 +270,7 @@ def _out(name: str, result: Any, out: Any) -> Any:
     return result if out is None else upward.written(name, result, out)
 
 
+@captured_as("constant")
 def empty(
     *sizes: Any,
     size: Any = None,
@@ -290,6 +299,7 @@ def _unset(kind: Any) -> Any:
 
 
 @judged
+@captured_as("constant")
 def full(
     size: Any,
     fill_value: Any,
@@ -316,6 +326,7 @@ def like(name: str) -> Any:
     """A factory that takes shape, dtype and layout from a tensor."""
     maker, value = getattr(np, name), {"zeros_like": 0, "ones_like": 1}.get(name)
 
+    @captured_as("constant")
     def factory(
         input: Tensor,
         *,
@@ -342,6 +353,7 @@ zeros_like, ones_like, empty_like = like("zeros_like"), like("ones_like"), like(
 
 
 @judged
+@captured_as("constant")
 def full_like(
     input: Tensor,
     fill_value: Any,

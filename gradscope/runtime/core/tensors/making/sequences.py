@@ -14,11 +14,13 @@ from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.array_calls import captured_as
 from gradscope.runtime.core.tensors.making.factories import dtype_named, new_leaf
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 @judged
+@captured_as("constant")
 def eye(
     n: int,
     m: int | None = None,
@@ -61,6 +63,7 @@ def _number(value: Any) -> Any:
 
 
 @judged
+@captured_as("constant")
 def arange(
     *bounds: Any,
     start: Any = None,
@@ -109,6 +112,7 @@ def _steps(first: Any, last: Any, by: Any, kind: np.dtype[Any]) -> Any:
 
 
 @judged
+@captured_as("constant")
 def range(
     start: Any = 0,
     end: Any = None,
@@ -170,6 +174,7 @@ def _usual(*numbers: Any) -> Any:
 
 
 @judged
+@captured_as("constant")
 def linspace(
     start: Any,
     end: Any,
@@ -190,6 +195,7 @@ def linspace(
 
 
 @judged
+@captured_as("constant")
 def logspace(
     start: Any,
     end: Any,

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscope.runtime.core.errors.engine import in_place as errors
 from gradscope.runtime.core.rows.plan import Plan
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.memory.storage import dense
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ def repeats(array: Any) -> bool:
     )
 
 
+@layout_only
 def refuse_repeated(target: Tensor) -> None:
     """Refuse a write to a tensor that shows an element several times."""
     if repeats(target._array):
         raise errors.write_to_expanded(target)
 
 
+@layout_only
 def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
     """The checks of a write that says itself which memory it may share."""
     memory = plan.memory
@@ -57,6 +60,7 @@ def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
             refuse_partial_overlap(target, several, apart=p.name in memory.apart)
 
 
+@layout_only
 def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...], *, apart: bool = False) -> None:
     """Refuse a write into memory of which an input sees another part, or sees it in another order.
 
@@ -77,6 +81,7 @@ def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...], *, apart: bo
         raise errors.write_overlaps_input(target)
 
 
+@layout_only
 def _same_data(written: Any, source: Any) -> bool:
     """Whether a tensor is written to itself, seen by the same sizes and steps."""
     array = getattr(source, "_array", None)

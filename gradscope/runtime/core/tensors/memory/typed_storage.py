@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.devices.devices import CPU, stream_of
 from gradscope.runtime.core.dtypes.dtypes import dtype as dtype_type
+from gradscope.runtime.core.state.array_calls import captured_as
 from gradscope.runtime.core.state.thread import ThreadState
 from gradscope.runtime.core.state.warned import warn_once
 from gradscope.runtime.core.tensors.memory.storage import Indexed, Storage, shown
@@ -80,6 +81,7 @@ def restored(memory: Any, dtype: dtype_type | None, device: Any) -> TypedStorage
     return TypedStorage(Storage(np.frombuffer(bytearray(memory), np.uint8), device), dtype)
 
 
+@captured_as("answer")
 def storage(self: Any) -> Any:
     """The memory as numbers of this dtype, which PyTorch no longer recommends."""
     warn_once(

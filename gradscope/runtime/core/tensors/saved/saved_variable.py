@@ -10,6 +10,7 @@ from gradscope.runtime.core import probe
 from gradscope.runtime.core.dtypes.names import error_name
 from gradscope.runtime.core.errors.engine import saved_values as errors
 from gradscope.runtime.core.graph.node import BEING_MADE, Node, new, operation_name
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import Storage, VersionCounter
 from gradscope.runtime.core.tensors.views.inference import refuse_saving
@@ -79,6 +80,7 @@ class SavedVariable:
         pack(self, bare, hooks)
 
 
+@layout_only
 def save_input(tensor: Any, state: ThreadState) -> Any:
     """Keep an input. None and Python numbers are kept as they are."""
     if tensor is None or not isinstance(tensor, Tensor):
@@ -101,6 +103,7 @@ def save_input(tensor: Any, state: ThreadState) -> Any:
     return saved
 
 
+@layout_only
 def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVariable:
     """Keep an output of `node` without holding the tensor that has `node` as its history."""
     if tensor._versions is None:
@@ -137,6 +140,7 @@ def _let_see_its_node(tensor: Any, node: Any, nr: int) -> None:
         tensor._edge = (node, nr)
 
 
+@layout_only
 def pack(saved: SavedVariable, tensor: Any, hooks: tuple[Any, Any]) -> None:
     """Hand a value to a pack hook and keep what it returns in its place."""
     state, here = local.state, probe.here
@@ -170,6 +174,7 @@ def _remember(saved: SavedVariable, tensor: Any) -> None:
     saved.fw_grad = None if tensor._meta is None else tensor._meta.fw_grad
 
 
+@layout_only
 def unpack_array(node: Any, value: Any, slot: int) -> Any:
     """The array of a saved value, after making sure that it is still the saved one."""
     if value.__class__ is SavedVariable:
@@ -214,6 +219,7 @@ def _has_no_history(tensor: Any) -> bool:
     return tensor._edge is None
 
 
+@layout_only
 def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
     """A saved value as a tensor with its history."""
     if value.__class__ is SavedVariable:
@@ -254,6 +260,7 @@ def _history_of_output(saved: SavedVariable, node: Any) -> tuple[Any, int | None
     return _place_of_output(saved, node)
 
 
+@layout_only
 def _placed(made: Any, where: Any) -> Any:
     """A tensor without history, on a device."""
     if where is not None and where.type != "cpu":
@@ -261,6 +268,7 @@ def _placed(made: Any, where: Any) -> Any:
     return made
 
 
+@layout_only
 def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
     """What an unpack hook gives back."""
     assert saved.hooks is not None
@@ -279,6 +287,7 @@ def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
     return value
 
 
+@layout_only
 def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
     """A tensor on what was unpacked, with the history of what was packed, if that had one."""
     if saved.nr is None and saved.edge is None and saved.fw_grad is None:

@@ -7,6 +7,7 @@ from typing import Any
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.engine import leaves as errors
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta
 
 
@@ -36,6 +37,7 @@ def set_grad_dtype(tensor: Any, wanted: Any) -> None:
         node.input_metadata = ((tensor._array.shape, meta.grad_dtype),)
 
 
+@layout_only
 def check_grad(tensor: Any, value: Any) -> None:
     """Refuse what could not be the gradient of this tensor."""
     if not hasattr(value, "_array"):

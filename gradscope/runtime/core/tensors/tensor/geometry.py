@@ -10,6 +10,7 @@ from gradscope.runtime.core.devices.devices import CPU, device
 from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.probe import lend
+from gradscope.runtime.core.state.array_calls import captured_as, layout_only
 from gradscope.runtime.core.tensors.memory.bits import BitsCounter, bits_of, turned
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
 from gradscope.runtime.core.tensors.size import Size
@@ -68,10 +69,12 @@ class Geometry:
     def element_size(self) -> int:
         return self._array.itemsize
 
+    @layout_only
     def stride(self, dim: int | None = None) -> Any:
         steps = strides_of(self._array)
         return steps if dim is None else _at(steps, dim)
 
+    @captured_as("answer")
     def storage_offset(self) -> int:
         return offset_of(self._array, self.untyped_storage())
 
@@ -83,6 +86,7 @@ class Geometry:
         lend(array)
         return int(array.__array_interface__["data"][0]) if array.size else 0
 
+    @layout_only
     def is_contiguous(self, *, memory_format: Any = formats.contiguous_format) -> bool:
         if memory_format in (formats.channels_last, formats.channels_last_3d):
             # Of an empty tensor only the row-major strides are known, see strides_of.

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.frames import stood_for
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors import wrapping
@@ -66,6 +67,7 @@ def leave_alone(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> An
         return func(*args, **(kwargs or {}))
 
 
+@layout_only
 def overriders(values: Iterable[Any], *, plain: bool = False) -> list[Any]:
     """One value of each class that handles functions itself, subclasses before their bases.
 
@@ -84,6 +86,7 @@ def overriders(values: Iterable[Any], *, plain: bool = False) -> list[Any]:
     return found
 
 
+@layout_only
 def overrides(cls: type, *, plain: bool = False) -> bool:
     """Whether a class handles functions itself."""
     handler = getattr(cls, "__torch_function__", None)

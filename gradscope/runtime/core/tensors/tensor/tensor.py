@@ -22,6 +22,7 @@ from gradscope.runtime.core.errors.missing import METHODS_OF_SPARSE, refuse_disp
 from gradscope.runtime.core.graph.node import new
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.array_calls import captured_as, layout_only
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors import wrapping
 from gradscope.runtime.core.tensors.memory.bits import uncounted
@@ -79,6 +80,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         return as_instances(cls, func, types, args, kwargs)
 
     @classmethod
+    @layout_only
     def from_array(cls, array: Any) -> Any:
         """A tensor around this very array, without history."""
         return wrap(array)
@@ -108,6 +110,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
             setattr(recast, name, getattr(made, name))
         return recast
 
+    @captured_as("answer")
     def untyped_storage(self) -> Storage:
         if self._storage is None:
             self._storage = Storage(self._array)
@@ -230,6 +233,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         return self._meta is not None and self._meta.retains_grad
 
     @property
+    @captured_as("answer")
     def _version(self) -> int:
         versions = self._versions
         if versions is None:
@@ -254,6 +258,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         return None if self._meta is None else self._meta.name
 
     @property
+    @layout_only
     def data(self) -> Tensor:
         made: Tensor = alias_of(self, Tensor)
         made._versions = uncounted(made._versions)
@@ -264,6 +269,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         return made
 
     @data.setter
+    @layout_only
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -278,6 +284,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         self._storage = value._storage
 
     @data.deleter
+    @layout_only
     def data(self) -> None:
         raise errors.data_deleted()
 
@@ -317,6 +324,7 @@ def add_methods(**functions: Callable[..., Any]) -> None:
         setattr(Tensor, name, function)
 
 
+@layout_only
 def alias_of(source: Tensor, cls: Any) -> Any:
     """A tensor of class `cls` on the same bytes, counting the same writes, without history."""
     made = new(cls)

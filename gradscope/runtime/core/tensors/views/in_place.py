@@ -13,6 +13,7 @@ from gradscope.runtime.core.errors.engine import in_place as errors
 from gradscope.runtime.core.graph.node import operation_name
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.plan import Memory, Plan
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import ThreadState
 from gradscope.runtime.core.tensors.memory.overlap import (
     check_memory,
@@ -96,6 +97,7 @@ def check_rebase(target: Tensor) -> None:
         raise errors.leaf_view_in_place(target)
 
 
+@layout_only
 def write(target: Tensor, result: Any, writer: Any) -> None:
     """Put the result of an operation into the tensor it is named to write to."""
     array = target._array
@@ -136,6 +138,7 @@ def _castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return ranks.get(source.kind, 2) <= ranks.get(target.kind, 2)
 
 
+@layout_only
 def before_write(tensor: Tensor) -> Tensor:
     """A clone of a tensor that is about to be written to; the clone is a node, as in PyTorch."""
     begin = 0 if probe.here is None else perf_counter_ns()

@@ -21,6 +21,7 @@ from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.graph.run_node import apply
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.memory.overlap import repeats
 from gradscope.runtime.core.tensors.memory.storage import InferenceCounter, Storage, VersionCounter
@@ -97,6 +98,7 @@ def _new_accumulator(tensor: Tensor, meta: AutogradMeta) -> Node:
         return node
 
 
+@layout_only
 def share(made: Tensor, source: Tensor) -> None:
     """Let `made` be an alias of `source`: the same bytes and the same counter of writes."""
     if source._storage is None:
@@ -107,6 +109,7 @@ def share(made: Tensor, source: Tensor) -> None:
     made._versions = source._versions
 
 
+@layout_only
 def attach_view(
     made: Tensor,
     source: Tensor,
@@ -163,6 +166,7 @@ def _window_on(array: Any, source: Any) -> bool:
     return not array.size or np.may_share_memory(array, source)
 
 
+@layout_only
 def attach_views(
     made: Sequence[Tensor],
     source: Tensor,
@@ -217,6 +221,7 @@ class AsStridedBackward0(Node):
         return None if base is None else base.input_metadata[nr][0]
 
 
+@layout_only
 def _regenerated(view: Tensor, meta: ViewMeta) -> Edges:
     """A new history for a view: one window on its base, but for operations that are called again.
 

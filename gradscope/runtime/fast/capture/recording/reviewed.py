@@ -1,19 +1,20 @@
-"""What may run in a step that is to be replayed: read by a person, and named here.
+"""What may run in a step that is to be replayed.
 
 A function of the runtime that touches arrays outside of kernels may look at what is in them, and go
-another way the next time. Those named here do not: they look at shapes, dtypes, strides and at who
-holds what. Whoever adds one has read it.
+another way the next time. Those that do not are marked where they are defined: `captured_as`.
 """
 
 from __future__ import annotations
 
 import dis
+import re
 from functools import cache
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from itertools import pairwise
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
+from gradscope.runtime.core.state.array_calls import CAPTURED_AS
 from gradscope.runtime.fast.capture.recording.recording import Recording
 
 HARMLESS: Any = object()
@@ -140,95 +141,17 @@ def _drawn(recording: Recording, given: dict[str, Any]) -> Any:
     return DRAWN
 
 
-def _names(module: str, names: str, what: Any) -> dict[str, Any]:
-    return {f"{module}:{name}": what for name in names.split()}
+HOW: dict[str, Any] = {
+    "layout": HARMLESS, "answer": ANSWER, "index": _index, "data": _plain_data,
+    "constant": _constant, "drawn": _drawn,
+}  # fmt: skip
+"""What the marks of functions mean here (`captured_as` in core/state/array_calls.py)."""
+_INSIDE = re.compile(r"(\.<locals>\.<(gen|list|set|dict)(expr|comp)>)+$")
 
 
-FUNCTIONS: dict[str, Any] = {
-    **_names(
-        "core.autograd.engine.accumulate_grad",
-        "AccumulateGrad.__init__ AccumulateGrad._accumulate_array AccumulateGrad._fits",
-        HARMLESS,
-    ),
-    **_names("core.autograd.engine.backward", "_fit", HARMLESS),
-    **_names("core.autograd.hooks.hooks", "retain_grad", HARMLESS),  # the engine stops there
-    **_names("core.tensors.tensor.assigned_grad", "check_grad", HARMLESS),
-    **_names("core.autograd.engine.evaluate", "evaluate_function", HARMLESS),
-    **_names("core.probe", "_nobody", HARMLESS),
-    **_names("compiler", "is_compiling", HARMLESS),
-    **_names("amp.casting", "_Whole.__call__", HARMLESS),  # under autocast steps run as ever
-    **_names("core.dispatch.overrides.gates", "Gate.__call__ Gate.wanted", HARMLESS),
-    **_names("core.tensors.tensor.overriding", "overriders overrides", HARMLESS),
-    **_names("core.dispatch.modes.factories_for_modes", "outlying.<locals>.dispatched", HARMLESS),
-    **_names(
-        "core.calls.long_way", "_cast _floating connect down take_road arrays_of _operand", HARMLESS
-    ),
-    **_names("core.graph.run_node", "fitted", HARMLESS),
-    **_names("core.ops.shape.aliasing", "detach", HARMLESS),
-    **_names(
-        "core.ops.layers.attention",
-        "_in_one.<locals>.<genexpr> _in_one.<locals>.<listcomp>",
-        HARMLESS,
-    ),
-    **_names("core.ops.layers.attention", "_check", HARMLESS),
-    **_names("core.ops.products.matmul", "_folds", HARMLESS),
-    **_names("core.ops.shape.copies", "contiguous", HARMLESS),
-    **_names("core.ops.shape.shape", "reshape view", HARMLESS),
-    **_names(
-        "core.tensors.memory.overlap",
-        "_same_data check_memory refuse_partial_overlap refuse_repeated",
-        HARMLESS,
-    ),
-    **_names("core.ops.index.subscript", "_plain", _index),
-    **_names("core.ops.layers.dropout", "_dropped", HARMLESS),
-    **_names("core.ops.layers.group_norm", "_top_group_norm", HARMLESS),
-    **_names("core.ops.windows.avg_pooling", "avg_pool1d", HARMLESS),
-    **_names("core.ops.windows.max_pooling", "_functions.<locals>.top _one_dim", HARMLESS),
-    **_names("core.ops.pointwise.conversion", "converted", HARMLESS),
-    **_names("core.ops.windows.adaptive_pooling", "adaptive_avg_pool1d", HARMLESS),
-    **_names("core.ops.shape.reshaping", "_reshaped_in_place", HARMLESS),
-    **_names(
-        "core.tensors.saved.saved_variable",
-        "save_input save_output unpack_array unpack_tensor pack _unhooked _placed _with_history",
-        HARMLESS,
-    ),
-    **_names(
-        "core.tensors.tensor.geometry",
-        "Geometry.stride Geometry.is_contiguous",
-        HARMLESS,
-    ),
-    **_names("core.tensors.tensor.geometry", "Geometry.storage_offset", ANSWER),
-    **_names("core.tensors.tensor.tensor", "Tensor._version Tensor.untyped_storage", ANSWER),
-    **_names("core.tensors.memory.typed_storage", "storage", ANSWER),
-    **_names(
-        "core.tensors.tensor.tensor",
-        "alias_of Tensor.from_array Tensor.data",
-        HARMLESS,
-    ),
-    **_names("core.tensors.placement", "wrapped_on place", HARMLESS),
-    **_names("core.tensors.views.in_place", "before_write write", HARMLESS),
-    **_names(
-        "core.tensors.views.views",
-        "attach_view attach_views share regenerated _regenerated",
-        HARMLESS,
-    ),
-    **_names("core.tensors.wrapping", "wrap fresh wrap_all wrapped_number", HARMLESS),
-    **_names("core.tensors.making.factories", "new_leaf", HARMLESS),
-    **_names("core.tensors.making.factories", "array_of _leaves _shape", _plain_data),
-    **_names(
-        "core.tensors.making.factories",
-        "zeros ones full tensor like.<locals>.factory full_like empty",
-        _constant,
-    ),
-    **_names("core.tensors.making.sequences", "eye arange range linspace logspace", _constant),
-    **_names(
-        "core.ops.random.random",
-        "rand randn randint randperm _like.<locals>.factory randint_like normal",
-        _drawn,
-    ),
-    **_names("optim.quick", "_arrays _counted", HARMLESS),
-    **_names("core.autograd.custom.function", "CustomOperation.__init__", HARMLESS),
-}
+def mark_of(name: str) -> Any:
+    """What is known of a function of the runtime that touches arrays; None: nothing."""
+    return HOW.get(CAPTURED_AS.get(f"gradscope.runtime.{_INSIDE.sub('', name)}", ""))
 
 
 def drawn(recording: Recording, frame: FrameType, given: dict[str, Any], result: Any) -> None:

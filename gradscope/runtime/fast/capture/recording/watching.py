@@ -2,7 +2,7 @@
 
 # Note [Who may run]
 In a watched or recorded step every call is looked at, outside of kernels. A function of the runtime
-may run if its module is named in `reviewed.py`; if it touches arrays, if it is itself named there.
+may run if its module is named in `reviewed.py`; if it touches arrays, if it is marked.
 A function of the standard library may run if its module only shuffles its arguments. Functions in C
 that the program calls may be those of builtins and containers that depend on their arguments alone.
 Everything else is the program's: what its code reads is kept, for the guards (see `reach/`).
@@ -244,7 +244,7 @@ class Watching:
 
     def _look_closer(self, frame: FrameType, name: str) -> None:
         """At a function of the runtime that has to do with arrays."""
-        found = reviewed.FUNCTIONS.get(name)
+        found = reviewed.mark_of(name)
         if found is None:
             self.recording.stop(reviewed.why_not(name))
         elif found is reviewed.ANSWER:
@@ -332,8 +332,9 @@ def _of_runtime(code: CodeType, module: str) -> tuple[int, str]:
     if module == "core.state.generator":
         return DRAWS, ""
     name = f"{module}:{code.co_qualname}"
-    if name in reviewed.FUNCTIONS:
-        return (OURS, "") if reviewed.FUNCTIONS[name] is reviewed.HARMLESS else (LOOKS, name)
+    mark = reviewed.mark_of(name)
+    if mark is not None:
+        return (OURS, "") if mark is reviewed.HARMLESS else (LOOKS, name)
     allowed = module.startswith(reviewed.MODULES) and reviewed.looks_at_layout_only(code)
     return (OURS, "") if allowed else (LOOKS, name)
 

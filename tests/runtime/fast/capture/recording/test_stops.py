@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as torch
+from gradscope.runtime.core.state.array_calls import CAPTURED_AS
 from gradscope.runtime.fast.capture.captured import Captured
+from gradscope.runtime.fast.capture.recording import watching
 from tests.runtime.fast.capture.test_replayed_steps import bits
 
 STOPS = {
@@ -117,3 +119,20 @@ def test_what_stops_a_capture_is_said_with_its_line(capsys: pytest.CaptureFixtur
             wrong[line] = said
 
     assert wrong == {}
+
+
+def test_a_function_of_the_runtime_without_a_mark_stops_a_recording(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watching, "_kinds", {})
+    marked, x = Captured(lambda: x.exp().reshape(2, 3)), torch.arange(6.0)
+    for _ in range(3):
+        marked()
+    monkeypatch.setattr(watching, "_kinds", {})
+    monkeypatch.delitem(CAPTURED_AS, "gradscope.runtime.core.ops.shape.shape:reshape")
+    unmarked = Captured(lambda: x.exp().reshape(2, 3))
+    for _ in range(3):
+        unmarked()
+
+    assert (len(marked.plans), unmarked.plans) == (1, [])
+    assert "reshape (ops.shape.shape) looks at numbers" in capsys.readouterr().err
