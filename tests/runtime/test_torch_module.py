@@ -42,6 +42,18 @@ def test_importing_it_loads_no_module_that_only_some_programs_need() -> None:
     assert rare.isdisjoint(done.stdout.split())
 
 
+def test_importing_it_makes_no_road_that_only_some_calls_take() -> None:
+    code = (
+        "import gradscope.runtime\n"
+        "from gradscope.runtime.core.rows.operation import REGISTRY\n"
+        "scopes = [row.road.__globals__.keys() for row in REGISTRY.values()]\n"
+        "print(sum({'road_full', 'by_number'} & scope != set() for scope in scopes))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "0\n"
+
+
 def test_it_says_which_pytorch_it_follows() -> None:
     assert torch.__version__ == "2.13.0+gradscope"
 

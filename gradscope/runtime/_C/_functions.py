@@ -8,7 +8,7 @@ from typing import Any
 from gradscope.runtime.core.autograd.custom.once_differentiable import DelayedError as Error
 from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad
 from gradscope.runtime.core.autograd.engine.run_by_hand import check_arguments
-from gradscope.runtime.core.calls.declare import node_class
+from gradscope.runtime.core.calls.late import node_class
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new

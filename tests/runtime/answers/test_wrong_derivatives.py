@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.runtime.core.calls.declare import node_class
+from gradscope.runtime.core.calls.late import node_class
 from gradscope.runtime.core.rows.operation import REGISTRY
 from tests.runtime import oracle
 from tests.runtime.answers import held_samples

@@ -23,13 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.core.calls.late import add_names
 from gradscope.runtime.core.calls.long_way import scope_of
-from gradscope.runtime.core.calls.road import backward_text as road_back, forward as road
+from gradscope.runtime.core.calls.road import forward as road
 from gradscope.runtime.core.calls.words import w
 from gradscope.runtime.core.generated.first_call import LazyFunction, road_of
-from gradscope.runtime.core.generated.texts import build
-from gradscope.runtime.core.graph.node import OpNode
-from gradscope.runtime.core.kernels.compile_notices import own_work
 from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import REGISTRY, Formula, Operation
 from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, parameters
@@ -55,7 +53,6 @@ from gradscope.runtime.core.rows.traits import (
     TRANSPOSED,
     UNKNOWN,
     Constants,
-    Hidden,
     Holds,
     Joint,
     Named,
@@ -297,19 +294,10 @@ def _constant(traits: Sequence[Trait]) -> tuple[Slot, ...]:
 
 def _finish(made: Operation) -> Any:
     """Give the operation the function users call; its code is written at the first call."""
-    scope = scope_of(made)
-
-    def names() -> dict[str, Any]:
-        return {"Node": node_class(made)}
-
     made.replayed = REPLAYED in made.traits
-    plan, arguments = made.plan, made.plan.arguments
-    made.road = road_of("fast", partial(road.fast, plan), made, names, arguments).function(scope)
-    if road.takes_number(plan):
-        text = partial(road.fast, plan, number=True)
-        scope["by_number"] = road_of("number", text, made, names, arguments).function(scope)
-    text = partial(road.full, plan)
-    made.full = road_of("full", text, made, names, road.arguments_in_full(plan)).function(scope)
+    text = partial(road.fast, made.plan)
+    unbuilt = road_of("fast", text, made, partial(add_names, made), made.plan.arguments)
+    made.road = unbuilt.function(scope_of(made))
     made.road.op = made  # type: ignore[attr-defined]
     return made.road
 
@@ -317,8 +305,8 @@ def _finish(made: Operation) -> Any:
 def like(row: Any, name: str = "", **names: Any) -> Any:
     """A function with the code of another, in which some names mean something else."""
     scope = {**row.__globals__, **names}
-    if "call" in names and "unbuilt_number" in scope and "by_number" not in names:
-        scope["by_number"] = scope["unbuilt_number"].function({**scope})
+    if "call" in names and "by_number" not in names:
+        scope.pop("by_number", None)  # it has to call the same
     unbuilt: LazyFunction = scope["unbuilt_fast"]
     made = unbuilt.function(scope)
     made.__name__ = made.__qualname__ = name or row.__name__
@@ -326,55 +314,6 @@ def like(row: Any, name: str = "", **names: Any) -> Any:
     made.__annotations__ = row.__annotations__
     made.__dict__.update(row.__dict__)
     return made
-
-
-def node_class(made: Operation) -> type[OpNode] | None:
-    """The class of the operation's nodes, made when first needed; a twin in place has the same."""
-    if made.node_class is None and made.node_name:
-        source = made.inplace_of
-        with own_work(f"writes {made.node_name}"):
-            made.node_class = _node_class(made) if source is None else node_class(source)
-    return made.node_class
-
-
-def _node_class(made: Operation) -> type[OpNode]:
-    scope = scope_of(made)
-    formulas = {f"f_{i}": f.function for i, f in enumerate(made.formulas)}
-    scope.update(formulas)
-    runs = {
-        f"run_{kind}": build(
-            f"run_{kind}",
-            road_back.backward(made.plan, made.formulas, arrays=kind == "arrays", joint=made.joint),
-            scope,
-            (),
-            label=f"{made.node_name}, on {kind}",
-        )
-        for kind in ("arrays", "tensors")
-    }
-    body = {
-        "__slots__": (),
-        "op": made,
-        "slots": _shown(made),
-        "releases": any(s.kind in {"input", "output", "held"} for s in made.plan.slots),
-        **runs,
-    }
-    return type(made.node_name, (OpNode,), {**body, "__module__": "gradscope.runtime"})
-
-
-def _shown(made: Operation) -> tuple[str, ...]:
-    """What users see the slots called; nothing for those that are hidden."""
-    concealed = {n for t in made.traits if isinstance(t, Hidden) for n in t.names}
-    endings = {"shape": "_sym_sizes", "strides": "_sym_strides", "numel": "_sym_numel"}
-    concealed |= {s.name for s in made.plan.slots if s.kind == "dtype"}
-    optional = {p.name for p in made.plan.parameters if p.optional}
-    return tuple(
-        ""
-        if s.name in concealed
-        else s.source + endings[s.kind] + ("_opt" if s.source in optional else "")
-        if s.kind in endings
-        else s.name
-        for s in made.plan.slots
-    )
 
 
 def family(namespace: dict[str, Any]) -> None:

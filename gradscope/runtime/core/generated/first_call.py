@@ -31,7 +31,7 @@ from gradscope.runtime.core.state.frames import WRITTEN
 
 _roads: list[LazyFunction] = []
 
-Names = Callable[[], dict[str, Any]]
+Names = Callable[[dict[str, Any]], None]
 
 _lock = renewed(RLock())
 
@@ -39,7 +39,7 @@ _lock = renewed(RLock())
 class LazyFunction:
     """One road of an operation, and all functions that are to have its code."""
 
-    __slots__ = ("arguments", "built", "functions", "kind", "label", "names", "text")
+    __slots__ = ("add_names", "arguments", "built", "functions", "kind", "label", "text")
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class LazyFunction:
         label: Callable[[], str],
         text: Callable[[], str],
         arguments: Sequence[Argument],
-        names: Names,
+        add_names: Names | None = None,
     ) -> None:
         self.kind = kind
         self.label = label
         self.text = text
         self.arguments = arguments
-        self.names = names  # what the text needs besides, made as late as the code
+        self.add_names = add_names  # puts what the text needs besides into the globals
         self.functions: list[FunctionType] = []
         self.built = False
         _roads.append(self)
@@ -105,7 +105,8 @@ class LazyFunction:
 
     def _complete(self, made: FunctionType) -> None:
         scope = made.__globals__
-        scope.update(self.names())
+        if self.add_names is not None:
+            self.add_names(scope)
         built = build(made.__name__, self.text(), scope, self.arguments, label=self.label())
         made.__defaults__, made.__kwdefaults__ = built.__defaults__, built.__kwdefaults__
         if isinstance(op := scope.get("op"), Operation):
@@ -120,10 +121,14 @@ def scopes() -> list[dict[str, Any]]:
 
 
 def road_of(
-    kind: str, text: Callable[[], str], op: Operation, names: Names, arguments: Sequence[Argument]
+    kind: str,
+    text: Callable[[], str],
+    op: Operation,
+    add_names: Names,
+    arguments: Sequence[Argument],
 ) -> LazyFunction:
     """A road of an operation, which has a name by the time the road is built."""
-    return LazyFunction(kind, lambda: f"{op.name}{LABELS[kind]}", text, arguments, names)
+    return LazyFunction(kind, lambda: f"{op.name}{LABELS[kind]}", text, arguments, add_names)
 
 
 LABELS = {"fast": "", "number": " by a number", "full": ", the long way"}

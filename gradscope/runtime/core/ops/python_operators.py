@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls import long_way as call
 from gradscope.runtime.core.calls.declare import like
+from gradscope.runtime.core.calls.late import number_road
 from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.pointwise.arithmetic import mul, neg, positive, reciprocal
 from gradscope.runtime.core.ops.pointwise.comparison import (
@@ -141,6 +142,8 @@ def _inverted(self):
     return bitwise_not(self)
 
 
+_RSUB = REGISTRY["rsub.Scalar"]
+
 METHODS.update(
     __add__=operator("add"),
     __radd__=operator("add"),
@@ -149,7 +152,7 @@ METHODS.update(
     __rsub__=like(
         REGISTRY["rsub.plain"].road,
         call=_rsub_or_give_way,
-        by_number=REGISTRY["rsub.Scalar"].road.__globals__["by_number"],
+        by_number=number_road(_RSUB).function(_RSUB.road.__globals__),
     ),
     __isub__=operator("sub_"),
     __mul__=operator("mul"),

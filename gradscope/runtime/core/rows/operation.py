@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.core.rows.parameters import names_of
 from gradscope.runtime.core.rows.traits import COMPARES, PROMOTES, Attaches, Trait
+from gradscope.runtime.core.state import upward
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.graph.node import OpNode
@@ -44,10 +46,14 @@ class Operation:
     number: int = 0
     node_class: type[OpNode] | None = None
     road: Callable[..., Any] = field(default=lambda: None)
-    full: Callable[..., Any] = field(default=lambda: None)
     inplace_of: Operation | None = None
     replayed: bool = False  # see traits.REPLAYED
     jvp: Callable[..., Any] | None = None
+
+    @cached_property
+    def full(self) -> Callable[..., Any]:
+        """The road below the dispatcher, made when somebody first needs it."""
+        return upward.full_road(self)
 
     def call_with(self, *arguments: Any) -> Any:
         """Call with all arguments in the order of the row."""

@@ -20,6 +20,9 @@ call_with_tangents: Callable[..., Any]
 cross_entropy_in_pieces: Callable[..., Any]
 """That of a linear layer, a few rows at a time (nn/modules/linear_cross_entropy.py)."""
 
+full_road: Callable[[Any], Any]
+"""The road of an operation below the dispatcher (calls/late.py)."""
+
 given_to_modes: Callable[..., Any]
 """Offers to dispatch modes what is no row of a table (dispatch/modes/protocol.py)."""
 

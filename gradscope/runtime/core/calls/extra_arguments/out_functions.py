@@ -6,9 +6,9 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from gradscope.runtime.core.calls.declare import node_class
 from gradscope.runtime.core.calls.extra_arguments import out_rules as rules
 from gradscope.runtime.core.calls.extra_arguments.out import dtype_inside, written
+from gradscope.runtime.core.calls.late import add_names
 from gradscope.runtime.core.calls.road import forward as road
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import OR_BLAME
 from gradscope.runtime.core.errors.arguments.wrappers import around
@@ -54,16 +54,12 @@ def _row_taking_out(row: Any) -> FunctionType:
     op: Operation = row.op
     scope = {**row.__globals__, "put_into": put_into}
 
-    def names() -> dict[str, Any]:
-        return {"Node": node_class(op)}
-
     def label() -> str:
         return f"{op.name} with out="
 
     text = partial(road.fast, op.plan, out=True)
-    made = LazyFunction("fast", label, text, road.with_out(op.plan).arguments, names).function(
-        scope
-    )
+    arguments = road.with_out(op.plan).arguments
+    made = LazyFunction("fast", label, text, arguments, partial(add_names, op)).function(scope)
     made.__name__ = made.__qualname__ = row.__name__
     made.__doc__ = row.__doc__
     made.op = op  # type: ignore[attr-defined]

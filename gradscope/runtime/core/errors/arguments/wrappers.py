@@ -24,9 +24,9 @@ def around(
         return f"def road({declared(arguments)}):\n{lines.replace('{call}', call)}"
 
     names |= {"inner": inner, "blame_the_call": blame_the_call}
-    made = LazyFunction(
-        "fast", lambda: f"{inner.__name__}, {label}", text, arguments, dict
-    ).function(names)
+    made = LazyFunction("fast", lambda: f"{inner.__name__}, {label}", text, arguments).function(
+        names
+    )
     made.__name__, made.__qualname__ = inner.__name__, inner.__qualname__
     made.__module__, made.__doc__ = inner.__module__, inner.__doc__
     made.__annotations__ = inner.__annotations__
