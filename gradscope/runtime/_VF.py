@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 
 
 def __getattr__(name: str) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.core import ops
 from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.rows.offered import offered
 
-globals().update(ops.offered("fft"))
+globals().update(offered("fft"))
 
 
 def __getattr__(name: str) -> Any:

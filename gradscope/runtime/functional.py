@@ -6,7 +6,7 @@ from typing import Any
 
 from gradscope.runtime.core.dispatch.overrides.public import IN_PYTHON
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 
 globals().update({name: FUNCTIONS[name] for name in IN_PYTHON if name in FUNCTIONS})
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.core import ops
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.ops.matrix.matrices import LinAlgError
+from gradscope.runtime.core.rows.offered import offered
 
 __all__ = ["LinAlgError"]
 
-globals().update(ops.offered("linalg"))
+globals().update(offered("linalg"))
 
 
 def __getattr__(name: str) -> Any:

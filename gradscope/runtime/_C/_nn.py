@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.ops import NN_FUNCTIONS
+from gradscope.runtime.core.rows.offered import NN_FUNCTIONS
 from gradscope.runtime.core.tensors.to_arguments import wanted_of
 
 

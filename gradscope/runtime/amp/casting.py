@@ -18,7 +18,7 @@ from typing import Any
 
 from gradscope.runtime.core.dispatch.overrides.gates import behind, put_before
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.forking import renewed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import zeros_like
 from gradscope.runtime.func.gradients import (
     _Depth,

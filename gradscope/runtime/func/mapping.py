@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.pointwise.comparison import equal
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.default_generator import get_rng_state, set_rng_state
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.func.gradients import inside

@@ -7,9 +7,9 @@ import warnings
 from typing import Any
 
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
-from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.pointwise.choice import where
 from gradscope.runtime.core.ops.random.random import randperm
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import empty_like
 
 _GAINS = {

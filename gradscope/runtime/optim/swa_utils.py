@@ -10,7 +10,7 @@ from typing import Any
 
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import tensor
 from gradscope.runtime.nn.modules.batchnorm import _BatchNorm
 from gradscope.runtime.nn.modules.module import Module

@@ -9,7 +9,7 @@ from typing import Any
 
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.limits import finfo, iinfo
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.making.factories import empty
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import INTERNAL
 from tests.runtime import oracle

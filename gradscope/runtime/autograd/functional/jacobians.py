@@ -23,7 +23,7 @@ from gradscope.runtime.autograd.functional.strictness import (
 )
 from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
 from gradscope.runtime.core.errors.engine import functional as errors
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import zeros_like
 
 STRATEGIES = ("forward-mode", "reverse-mode")

@@ -16,7 +16,7 @@ from gradscope.runtime.autograd.gradcheck.case import (
 )
 from gradscope.runtime.autograd.gradcheck.words import NOT_ZERO, in_slow_mode, not_close
 from gradscope.runtime.core.dtypes.dtypes import promote_types
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.state.generator import Generator
 
 

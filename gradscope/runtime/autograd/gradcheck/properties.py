@@ -28,7 +28,7 @@ from gradscope.runtime.autograd.gradcheck.words import (
 from gradscope.runtime.core.autograd.batched import one_by_one
 from gradscope.runtime.core.autograd.custom.function import Function
 from gradscope.runtime.core.autograd.engine.backward import grad
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

@@ -12,48 +12,11 @@ from types import FunctionType
 from typing import Any
 
 from gradscope.runtime.core.errors.missing import make_read_only, say_why_absent
+from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS, NN_FUNCTIONS, ONE_OBJECT
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
 from gradscope.runtime.core.state.collecting import without_collecting
 from gradscope.runtime.core.state.frames import WRITTEN
-
-FUNCTIONS: dict[str, Any] = {}
-"""What the runtime's top module offers by name."""
-NN_FUNCTIONS: dict[str, Any] = {}
-"""What `nn.functional` offers by name."""
-METHODS: dict[str, Any] = {}
-"""What tensors offer by name."""
-
-ONE_OBJECT = frozenset({
-    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d",
-    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist",
-    "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_",
-})  # fmt: skip
-"""What the top module and `nn.functional` share; all other functions are two, as in PyTorch."""
-
-
-def function(made: Any) -> Any:
-    """Offer a function built of operations in the runtime's top module."""
-    FUNCTIONS[made.__name__] = made
-    return made
-
-
-def method(made: Any) -> Any:
-    """Offer a function built of operations as a method of tensors."""
-    METHODS[made.__name__] = made
-    return made
-
-
-def both(made: Any) -> Any:
-    """Offer a function built of operations as a function and as a method."""
-    return function(method(made))
-
-
-def nn_function(made: Any) -> Any:
-    """Offer a function built of operations in `nn.functional`."""
-    NN_FUNCTIONS[made.__name__] = made
-    return made
 
 
 def _families() -> list[str]:
@@ -178,9 +141,3 @@ def _distinct(made: Any, name: str, taken: set[int]) -> Any:
     twin.__kwdefaults__, twin.__module__ = made.__kwdefaults__, made.__module__
     twin.__dict__.update(made.__dict__)
     return twin
-
-
-def offered(module: str) -> dict[str, Any]:
-    """The functions of `torch.<module>` by name; those of the top module for ""."""
-    names = {name: name.rpartition(".") for name in FUNCTIONS}
-    return {short: FUNCTIONS[name] for name, (home, _, short) in names.items() if home == module}

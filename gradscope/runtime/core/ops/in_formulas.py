@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import w
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.core.tensors.making import factories
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
 

@@ -7,7 +7,6 @@ import numpy as np
 from gradscope.runtime.core.calls import long_way as call
 from gradscope.runtime.core.calls.declare import like
 from gradscope.runtime.core.calls.late import number_road
-from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.pointwise.arithmetic import mul, neg, positive, reciprocal
 from gradscope.runtime.core.ops.pointwise.comparison import (
     bitwise_left_shift,
@@ -26,6 +25,7 @@ from gradscope.runtime.core.ops.pointwise.powers import (
 )
 from gradscope.runtime.core.ops.pointwise.rounding import abs
 from gradscope.runtime.core.ops.products.linalg import mm
+from gradscope.runtime.core.rows.offered import METHODS
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state.asking_modes import NotTaken
 from gradscope.runtime.core.tensors.making.factories import from_numpy

@@ -14,7 +14,7 @@ from typing import Any
 from gradscope.runtime.core.autograd.modes.grad_mode import is_grad_enabled
 from gradscope.runtime.core.dispatch.operators.custom_op import custom_op
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import FUNCTIONS, NN_FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS, NN_FUNCTIONS
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.tensors.making.factories import zeros
 from gradscope.runtime.nn.modules.linear_cross_entropy_options import HALVES

@@ -7,7 +7,7 @@ import numbers
 import warnings
 from typing import Any
 
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import empty, zeros
 from gradscope.runtime.nn import init
 from gradscope.runtime.nn.modules.module import Module

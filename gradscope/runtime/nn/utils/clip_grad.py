@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
-from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.shape.joining import stack
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import tensor
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.dtypes.limits import finfo
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making import factories, sequences
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.nn import functional

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import ones_like
 from gradscope.runtime.nn.utils.convert_parameters import parameters_to_vector
 from gradscope.runtime.nn.utils.prune_masks import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
 
-from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.layers import packing
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import as_tensor, empty_like, tensor
 from gradscope.runtime.core.tensors.making.sequences import arange
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.nn import functional
 from gradscope.runtime.nn.parameter import Parameter, is_lazy
 from gradscope.runtime.nn.utils.transposed import output_dim

@@ -145,7 +145,7 @@ class OpOverloadPacket:
         return list(self._overloads)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+        from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS, NN_FUNCTIONS
 
         for table in (FUNCTIONS, METHODS, NN_FUNCTIONS):
             if self.__name__ in table:

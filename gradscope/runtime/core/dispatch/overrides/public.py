@@ -10,7 +10,7 @@ from typing import Any
 from gradscope.runtime.core.dispatch.modes import factories_for_modes as dispatch_outlying
 from gradscope.runtime.core.dispatch.overrides import gates
 from gradscope.runtime.core.dispatch.overrides.gates import Public
-from gradscope.runtime.core.ops import FUNCTIONS, ONE_OBJECT
+from gradscope.runtime.core.rows.offered import FUNCTIONS, ONE_OBJECT
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.frames import stood_for

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from gradscope.runtime.core.dtypes.limits import finfo
-from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS, both, function, nn_function
 from gradscope.runtime.core.ops.activations import kinks, smooth as activation
 from gradscope.runtime.core.ops.in_formulas import nn_alias
+from gradscope.runtime.core.rows.offered import (
+    FUNCTIONS,
+    METHODS,
+    NN_FUNCTIONS,
+    both,
+    function,
+    nn_function,
+)
 
 
 def _switched(name, row, twin):

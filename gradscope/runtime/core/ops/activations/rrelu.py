@@ -14,8 +14,8 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.dtypes.memory_formats import contiguous_format
-from gradscope.runtime.core.ops import FUNCTIONS, NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import zeros_like
+from gradscope.runtime.core.rows.offered import FUNCTIONS, NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.making import factories

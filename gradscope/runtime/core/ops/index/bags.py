@@ -9,9 +9,9 @@ from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, 
 from gradscope.runtime.core.dtypes.names import type_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.making.sequences import arange
 from gradscope.runtime.core.tensors.placement import wrapped_on

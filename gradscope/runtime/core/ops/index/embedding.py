@@ -7,9 +7,9 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, tensors, w
 from gradscope.runtime.core.dtypes.names import type_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.index.bags import shorten
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
 

@@ -18,11 +18,11 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.index.indexing import CHEAPLY_COPIED
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.shape.slicing import FULL
+from gradscope.runtime.core.rows.offered import both
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.placement import wrapped_on

@@ -19,10 +19,10 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.shape.slicing import FULL
 from gradscope.runtime.core.rows.layouts import ordered, slowest_first
+from gradscope.runtime.core.rows.offered import both, method
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

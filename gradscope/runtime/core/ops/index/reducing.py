@@ -9,10 +9,10 @@ from gradscope.runtime.core.calls.declare import UNKNOWN, family, inplace, joint
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.limits import iinfo
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.index.gathering import bounded, reach
 from gradscope.runtime.core.ops.index.scattering import APART, check_rows, checked, lifted
+from gradscope.runtime.core.rows.offered import both, method
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.state.warned import warn
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.dtypes.names import tp_name
-from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.index.indexing import index_put_, indexed
 from gradscope.runtime.core.ops.index.writing import copy_, fill_, wrapped_value
 from gradscope.runtime.core.ops.shape.aliasing import alias
 from gradscope.runtime.core.ops.shape.broadcasting import expand__default
 from gradscope.runtime.core.ops.shape.shape import unsqueeze
 from gradscope.runtime.core.ops.shape.slicing import select, slice__default
+from gradscope.runtime.core.rows.offered import METHODS
 from gradscope.runtime.core.state.array_calls import captured_as
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import array_of

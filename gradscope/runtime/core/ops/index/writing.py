@@ -18,9 +18,9 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import tp_name
-from gradscope.runtime.core.ops import METHODS, function, method
 from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.shape.broadcasting import disagreement
+from gradscope.runtime.core.rows.offered import METHODS, function, method
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.making.elements import element

@@ -19,13 +19,13 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.kernels.layers import attention as kernels
-from gradscope.runtime.core.ops import nn_function
 from gradscope.runtime.core.ops.in_formulas import Scalar
 from gradscope.runtime.core.ops.layers.dropout import dropout
 from gradscope.runtime.core.ops.layers.softmax import _safe_softmax
 from gradscope.runtime.core.ops.layers.standard import wide
 from gradscope.runtime.core.ops.products.matmul import matmul
 from gradscope.runtime.core.ops.shape.copies import repeat_interleave
+from gradscope.runtime.core.rows.offered import nn_function
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.settings import attention_allows
 from gradscope.runtime.core.tensors.placement import wrapped_on

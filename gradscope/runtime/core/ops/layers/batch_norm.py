@@ -20,7 +20,6 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.kernels.layers import norms
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.layers.standard import (
     curvature,
     laid,
@@ -32,6 +31,7 @@ from gradscope.runtime.core.ops.layers.standard import (
     three,
     wide,
 )
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 
 
 def _check(input, weight, bias, running_mean, running_var, training):

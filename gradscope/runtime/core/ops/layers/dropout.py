@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from gradscope.runtime.core.dtypes.memory_formats import empty_as
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.random.random import as_it_lies
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.state.array_calls import array_call, layout_only
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.default_generator import chosen

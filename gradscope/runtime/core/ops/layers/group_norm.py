@@ -12,7 +12,6 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
 )
 from gradscope.runtime.core.kernels.layers import norms
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.layers.batch_norm import several_values
 from gradscope.runtime.core.ops.layers.standard import (
@@ -26,6 +25,7 @@ from gradscope.runtime.core.ops.layers.standard import (
     turned,
     wide,
 )
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import text
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.layers.attention import scaled_dot_product_attention
 from gradscope.runtime.core.ops.layers.dropout import dropout
 from gradscope.runtime.core.ops.products.linalg import baddbmm, bmm
 from gradscope.runtime.core.ops.products.matmul import linear
 from gradscope.runtime.core.ops.shape.joining import cat
 from gradscope.runtime.core.ops.shape.padding import pad
+from gradscope.runtime.core.rows.offered import NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.making.factories import zeros, zeros_like
 

@@ -20,7 +20,6 @@ from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.layers import norms
-from gradscope.runtime.core.ops import FUNCTIONS, NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import Scalar
 from gradscope.runtime.core.ops.layers.standard import (
     curvature,
@@ -32,6 +31,7 @@ from gradscope.runtime.core.ops.layers.standard import (
     wide,
 )
 from gradscope.runtime.core.ops.shape.padding import pad
+from gradscope.runtime.core.rows.offered import FUNCTIONS, NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.tensors.dims import text
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import FUNCTION_ONLY, family, jvp, op, outputs, tensors, w
 from gradscope.runtime.core.dtypes.names import type_name
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.in_formulas import on_arrays
+from gradscope.runtime.core.rows.offered import function
 from gradscope.runtime.core.tensors.making import factories
 from gradscope.runtime.core.tensors.placement import wrapped_on
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.products.matmul import linear, matmul
 from gradscope.runtime.core.ops.shape.splitting import unsafe_chunk
+from gradscope.runtime.core.rows.offered import function
 
 
 class Parameters(NamedTuple):

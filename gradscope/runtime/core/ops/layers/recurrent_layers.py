@@ -6,7 +6,6 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import w
 from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.layers.dropout import dropout
 from gradscope.runtime.core.ops.layers.recurrent import mkldnn_rnn_layer
 from gradscope.runtime.core.ops.layers.recurrent_cells import (
@@ -16,6 +15,7 @@ from gradscope.runtime.core.ops.layers.recurrent_cells import (
     relu_step,
     tanh_step,
 )
+from gradscope.runtime.core.rows.offered import function
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.making import factories
 

@@ -18,8 +18,8 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.kernels.layers import rows
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import both, nn_function
 from gradscope.runtime.core.ops.in_formulas import ONES, function_alias, nn_alias
+from gradscope.runtime.core.rows.offered import both, nn_function
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import wrapped

@@ -13,10 +13,10 @@ from gradscope.runtime.core.calls.declare import (
     op,
     outputs,
 )
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.losses.margins import norm__ScalarOpt_dim
 from gradscope.runtime.core.ops.reduce.norms import norm_kernel, norm_slope
+from gradscope.runtime.core.rows.offered import function
 
 norm__Scalar = op(
     "NormBackward0",

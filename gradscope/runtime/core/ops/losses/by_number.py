@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.losses import likelihood, margins
+from gradscope.runtime.core.rows.offered import function
 from gradscope.runtime.core.rows.reduction import NONE, reduced_tensor
 
 REDUCTIONS = ("none", "mean", "sum")

@@ -18,8 +18,8 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.layers import ctc
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import no_derivative
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.rows.reduction import MEAN, NONE, reduction_number
 from gradscope.runtime.core.tensors.making.factories import tensor, zeros
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

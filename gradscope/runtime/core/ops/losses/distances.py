@@ -8,9 +8,9 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, w
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.in_formulas import nn_alias, on_arrays
 from gradscope.runtime.core.ops.products.linalg import _same_dtype
+from gradscope.runtime.core.rows.offered import function
 
 BLOCK = 1 << 22
 """So many differences are looked at at once."""

@@ -19,9 +19,9 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import other_dtype
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.losses.losses import share
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.rows.reduction import reduced, reduction_number
 from gradscope.runtime.core.state import upward
 
@@ -204,7 +204,7 @@ def linear_cross_entropy(
 
 
 def _functional(name):
-    from gradscope.runtime.core.ops import NN_FUNCTIONS
+    from gradscope.runtime.core.rows.offered import NN_FUNCTIONS
 
     return NN_FUNCTIONS[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.ops import nn_function
 from gradscope.runtime.core.ops.layers.softmax import _log_softmax__default
 from gradscope.runtime.core.ops.losses.classification import (
     binary_cross_entropy__default,
@@ -13,6 +12,7 @@ from gradscope.runtime.core.ops.losses.classification import (
 from gradscope.runtime.core.ops.losses.losses import no_gradient_for
 from gradscope.runtime.core.ops.pointwise.arithmetic import add__Scalar, div__Scalar, mul__Scalar
 from gradscope.runtime.core.ops.pointwise.special import xlogy__Tensor
+from gradscope.runtime.core.rows.offered import nn_function
 from gradscope.runtime.core.rows.reduction import MEAN, NONE, reduced_tensor, reduction_number
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

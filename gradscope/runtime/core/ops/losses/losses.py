@@ -16,8 +16,8 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import zeros_like
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.rows.reduction import MEAN, reduced, reduced_tensor, reduction_number
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
 from gradscope.runtime.core.state.thread import local

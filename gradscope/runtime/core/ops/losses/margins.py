@@ -19,7 +19,6 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.errors.numpy import mismatch
-from gradscope.runtime.core.ops import function, nn_function
 from gradscope.runtime.core.ops.activations.functional import logsigmoid
 from gradscope.runtime.core.ops.in_formulas import nn_alias, zeros_like
 from gradscope.runtime.core.ops.losses.losses import no_gradient_for, share
@@ -32,6 +31,7 @@ from gradscope.runtime.core.ops.pointwise.arithmetic import (
 from gradscope.runtime.core.ops.pointwise.choice import clamp_min__default, where__default
 from gradscope.runtime.core.ops.reduce.norms import linalg_vector_norm, norm_kernel, norm_slope
 from gradscope.runtime.core.ops.reduce.sums import sum__dim
+from gradscope.runtime.core.rows.offered import function, nn_function
 from gradscope.runtime.core.rows.reduction import reduced, reduced_tensor, reduction_number
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
 from gradscope.runtime.core.tensors.questions import result_type

@@ -17,7 +17,6 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops import FUNCTIONS, both
 from gradscope.runtime.core.ops.in_formulas import beside
 from gradscope.runtime.core.ops.matrix.lu import side_by_side
 from gradscope.runtime.core.ops.matrix.matrices import (
@@ -35,6 +34,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     raise_for,
 )
 from gradscope.runtime.core.ops.pointwise.complexes import is_complex
+from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 
 # -- cholesky ------------------------------------------------------------------------------------
 

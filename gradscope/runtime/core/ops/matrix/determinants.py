@@ -18,7 +18,6 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops import FUNCTIONS, both
 from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
@@ -32,6 +31,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     mH,
 )
 from gradscope.runtime.core.ops.pointwise.complexes import is_complex
+from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 
 
 def by_transpose(A):

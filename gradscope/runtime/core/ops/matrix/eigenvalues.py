@@ -18,7 +18,6 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.in_formulas import beside
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
@@ -33,6 +32,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     real_part,
 )
 from gradscope.runtime.core.ops.pointwise.complexes import is_complex
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 
 
 def _eigh(A, UPLO, compute_v):

@@ -9,7 +9,6 @@ from gradscope.runtime.core.calls.declare import BY_HAND, INTERNAL, family, jvp,
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.memory_formats import contiguous_format
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops import FUNCTIONS, METHODS, both
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
     check_precise,
@@ -17,6 +16,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     mH,
     raise_for,
 )
+from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS, both
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making import factories
 

@@ -20,10 +20,10 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops import FUNCTIONS, both
 from gradscope.runtime.core.ops.matrix.matrices import as_matrix, as_vector, check_square, mH
 from gradscope.runtime.core.ops.matrix.matrix_norms import check_tolerance, tolerances
 from gradscope.runtime.core.ops.matrix.solving import is_vector
+from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 from gradscope.runtime.core.tensors.dims import text
 
 

@@ -18,7 +18,6 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops import FUNCTIONS, both, function
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
@@ -33,6 +32,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
 from gradscope.runtime.core.ops.matrix.solving import lu_solved
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.shape.joining import cat
+from gradscope.runtime.core.rows.offered import FUNCTIONS, both, function
 from gradscope.runtime.core.tensors.dims import text
 
 

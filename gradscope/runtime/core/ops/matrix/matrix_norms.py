@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.matrix.decompositions import svdvals
 from gradscope.runtime.core.ops.matrix.eigenvalues import eigvalsh
 from gradscope.runtime.core.ops.matrix.inverse import linalg_inv_ex__default as inverted
@@ -18,6 +17,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
 )
 from gradscope.runtime.core.ops.reduce.extremes import amax, amin
 from gradscope.runtime.core.ops.reduce.norms import check_dtype, vector_norm
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.dims import text, wrapped
 
 

@@ -19,7 +19,6 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.linalg import ldl, linalg as kernels
-from gradscope.runtime.core.ops import FUNCTIONS, both
 from gradscope.runtime.core.ops.in_formulas import no_derivative, on_arrays
 from gradscope.runtime.core.ops.matrix.matrices import (
     check_floating,
@@ -30,6 +29,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     mH,
 )
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
+from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 
 # -- formulas of reflections ---------------------------------------------------------------------
 

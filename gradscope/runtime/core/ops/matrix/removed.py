@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.ops import FUNCTIONS, METHODS
+from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS
 
 GONE = "This function was deprecated since version 1.9 and is now removed."
 WORDS = {

@@ -19,7 +19,6 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops import FUNCTIONS, both
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
@@ -37,6 +36,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     raise_for,
 )
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
+from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 
 
 def is_vector(a, b):

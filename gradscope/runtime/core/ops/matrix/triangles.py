@@ -7,8 +7,8 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import LINEAR, Memory, family, inplace, op, w
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.shape.view_copies import diagonal_copy
+from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import new_leaf

@@ -20,8 +20,8 @@ from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.arrays.stepping import multiply_add
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import alias, beside, with_number, zeros_like
+from gradscope.runtime.core.rows.offered import both, method
 
 NO_MASKS = (
     refuses(

@@ -7,8 +7,8 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import ELEMENTWISE, family, inplace, op, refuses
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.kernels.arrays.stepping import multiply_add
-from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import beside
+from gradscope.runtime.core.rows.offered import both, method
 
 
 def _lerp(self, end, weight):

@@ -20,7 +20,6 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.in_formulas import (
     TWO,
     alias,
@@ -31,6 +30,7 @@ from gradscope.runtime.core.ops.in_formulas import (
     scalar,
     without,
 )
+from gradscope.runtime.core.rows.offered import METHODS, both, function, method
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.making.elements import element
 

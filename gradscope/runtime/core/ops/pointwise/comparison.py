@@ -15,8 +15,8 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import alias
+from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.tensors.placement import read, wrapped_on
 
 

@@ -21,8 +21,8 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.in_formulas import ZERO, beside, on_arrays, zeros_like
+from gradscope.runtime.core.rows.offered import both
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
 
 

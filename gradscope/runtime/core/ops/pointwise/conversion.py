@@ -9,7 +9,7 @@ from gradscope.runtime.core.calls.declare import BY_HAND, INTERNAL, LINEAR, fami
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.devices.devices import stream_of
 from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
-from gradscope.runtime.core.ops import METHODS, method
+from gradscope.runtime.core.rows.offered import METHODS, method
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.making import factories, more_factories as creation

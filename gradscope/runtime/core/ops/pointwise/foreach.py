@@ -6,8 +6,8 @@ so does this: a recording sees those calls.
 
 from __future__ import annotations
 
-from gradscope.runtime.core.ops import FUNCTIONS, METHODS
 from gradscope.runtime.core.ops.reduce.norms import vector_norm
+from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS
 
 UNARY = (
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",

@@ -23,7 +23,6 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import (
     beside,
     is_number,
@@ -33,6 +32,7 @@ from gradscope.runtime.core.ops.in_formulas import (
     zeros_like,
 )
 from gradscope.runtime.core.ops.pointwise.powers import pow__Scalar
+from gradscope.runtime.core.rows.offered import both, method
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

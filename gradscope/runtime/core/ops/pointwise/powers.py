@@ -18,7 +18,6 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.in_formulas import (
     TWO,
     beside,
@@ -29,6 +28,7 @@ from gradscope.runtime.core.ops.in_formulas import (
     zeros_like,
 )
 from gradscope.runtime.core.ops.pointwise.arithmetic import floor_divided, no_zeros
+from gradscope.runtime.core.rows.offered import METHODS, both, function, method
 from gradscope.runtime.core.rows.traits import AS_OPERANDS, ROW_BY_ROW
 
 

@@ -20,8 +20,8 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import ZERO, alias, beside, is_whole, zeros_like
+from gradscope.runtime.core.rows.offered import both, method
 
 
 def _on_fractions(step):

@@ -22,7 +22,6 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.in_formulas import (
     ONE,
     Constant,
@@ -33,6 +32,7 @@ from gradscope.runtime.core.ops.in_formulas import (
     without,
     zeros_like,
 )
+from gradscope.runtime.core.rows.offered import METHODS, both, function, method
 
 ERF_SLOPE, ERFC_SLOPE = Constant(2 / math.sqrt(math.pi)), Constant(-2 / math.sqrt(math.pi))
 ERFINV_SLOPE = Constant(math.sqrt(math.pi) / 2)

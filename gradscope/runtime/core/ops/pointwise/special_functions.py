@@ -29,7 +29,6 @@ from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.special import bessel, bessel_j_y, tails
 from gradscope.runtime.core.kernels.special.polynomials import POLYNOMIALS
-from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.in_formulas import (
     Constant,
     beside,
@@ -42,6 +41,7 @@ from gradscope.runtime.core.ops.in_formulas import (
 )
 from gradscope.runtime.core.ops.pointwise.arithmetic import add__Scalar, mul__Scalar
 from gradscope.runtime.core.ops.pointwise.special import erf
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 APART = (METHOD_ONLY, FUNCTION_ONLY)

@@ -6,8 +6,8 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, PRODUCT, family, op, w
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.in_formulas import nn_alias
+from gradscope.runtime.core.rows.offered import function
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.products.linalg import bmm
 from gradscope.runtime.core.ops.shape.shape import reshape
+from gradscope.runtime.core.rows.offered import function
 
 DOTS = "..."
 

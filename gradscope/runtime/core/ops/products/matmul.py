@@ -6,12 +6,12 @@ from math import prod
 
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.names import tp_name
-from gradscope.runtime.core.ops import METHODS, both, function, nn_function
 from gradscope.runtime.core.ops.products.linalg import addmm, bmm, dot, mm, mv
 from gradscope.runtime.core.ops.shape.axes import t, transpose
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.shape.reshaping import squeeze_
 from gradscope.runtime.core.ops.shape.shape import _unsafe_view as unsafe_view, reshape
+from gradscope.runtime.core.rows.offered import METHODS, both, function, nn_function
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.memory.storage import elements

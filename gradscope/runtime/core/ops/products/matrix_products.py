@@ -21,13 +21,13 @@ from gradscope.runtime.core.dtypes.names import c_name, scalar_name
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import FUNCTIONS, both, function
 from gradscope.runtime.core.ops.in_formulas import on_arrays, total
 from gradscope.runtime.core.ops.matrix.lu import side_by_side
 from gradscope.runtime.core.ops.matrix.matrices import check_floating, check_square, conjugate, mH
 from gradscope.runtime.core.ops.products.linalg import addmm, mm, vdot
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape, not_expandable
 from gradscope.runtime.core.ops.shape.shape import _unsafe_view as unsafe_view
+from gradscope.runtime.core.rows.offered import FUNCTIONS, both, function
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.making import factories

@@ -16,8 +16,8 @@ from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.ops import METHODS, both, function
 from gradscope.runtime.core.ops.in_formulas import zeros_like
+from gradscope.runtime.core.rows.offered import METHODS, both, function
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.state.array_calls import captured_as
 from gradscope.runtime.core.tensors.default_generator import chosen

@@ -17,9 +17,9 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.kernels.random import reparameterized
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.in_formulas import zeros_like
 from gradscope.runtime.core.ops.random.random import NOTHING, as_it_lies
+from gradscope.runtime.core.rows.offered import METHODS
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.default_generator import chosen
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import function_alias, is_number
 from gradscope.runtime.core.ops.pointwise.arithmetic import div__Scalar, mul__Scalar
 from gradscope.runtime.core.ops.shape.joining import cat
 from gradscope.runtime.core.ops.shape.slicing import slice__default as part
+from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.tensors.dims import wrapped, wrapped_all
 from gradscope.runtime.core.tensors.making.factories import zeros, zeros_like
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

@@ -8,9 +8,9 @@ from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, refuses, w
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import no_derivative, not_implemented
 from gradscope.runtime.core.ops.reduce.sorting import CHOSEN, VALUES, order
+from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.tensors.dims import wrapped
 
 NOTHING = np.zeros(0, np.int64)

@@ -8,11 +8,11 @@ from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import REDUCES, family, op, outputs, refuses, w
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.in_formulas import ZERO, is_number, on_arrays, zeros_like
 from gradscope.runtime.core.ops.pointwise.choice import maximum, minimum
 from gradscope.runtime.core.ops.reduce.sorting import CHOSEN, VALUES, order
 from gradscope.runtime.core.ops.reduce.sums import dims_of, in_rows
+from gradscope.runtime.core.rows.offered import both
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped, wrapped_all
 

@@ -20,10 +20,10 @@ from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import FUNCTIONS, both, nn_function
 from gradscope.runtime.core.ops.in_formulas import without
 from gradscope.runtime.core.ops.pointwise.arithmetic import div
 from gradscope.runtime.core.ops.reduce.sums import accumulated, checked, dims_of, unreduced
+from gradscope.runtime.core.rows.offered import FUNCTIONS, both, nn_function
 
 
 def norm_kernel(self, ord=2, dim=None, keepdim=False):

@@ -11,8 +11,8 @@ from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, 
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import is_number, no_derivative
+from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.wrapping import wrapped_number

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.pointwise.arithmetic import mul__Scalar
 from gradscope.runtime.core.ops.reduce.extremes import any
 from gradscope.runtime.core.ops.reduce.sorting import sort
+from gradscope.runtime.core.rows.offered import both
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import full_like
 from gradscope.runtime.core.tensors.making.more_factories import scalar_tensor

@@ -23,10 +23,10 @@ from gradscope.runtime.core.dtypes.dtypes import from_numpy
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.reduce.sorting import IN_PLACES
 from gradscope.runtime.core.ops.reduce.sums import unreduced
+from gradscope.runtime.core.rows.offered import both, method
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import dtype_named

@@ -17,7 +17,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops import METHODS, both, function
+from gradscope.runtime.core.rows.offered import METHODS, both, function
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST, ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.placement import read, wrapped_on

@@ -24,7 +24,6 @@ from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.arrays.reduce import sum_columns
 from gradscope.runtime.core.kernels.support import HALVES, LARGE
-from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import (
     ONES,
     ZERO,
@@ -35,6 +34,7 @@ from gradscope.runtime.core.ops.in_formulas import (
     without,
 )
 from gradscope.runtime.core.ops.reduce.spread import spread_measure
+from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped_all
 from gradscope.runtime.core.tensors.making.factories import dtype_named

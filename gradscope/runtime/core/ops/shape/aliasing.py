@@ -17,8 +17,8 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import memory_formats as formats
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.index.writing import copy_, wrapped_value
+from gradscope.runtime.core.rows.offered import METHODS, both, function, method
 from gradscope.runtime.core.rows.traits import Attaches
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local

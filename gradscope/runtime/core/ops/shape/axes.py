@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, view as view_op, w
-from gradscope.runtime.core.ops import METHODS, both, function
 from gradscope.runtime.core.ops.shape.aliasing import alias
+from gradscope.runtime.core.rows.offered import METHODS, both, function
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import sizes, text, wrapped
 

@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, view
 from gradscope.runtime.core.dtypes.names import error_name
-from gradscope.runtime.core.ops import both, function, method
+from gradscope.runtime.core.rows.offered import both, function, method
 from gradscope.runtime.core.tensors.dims import sizes, text
 from gradscope.runtime.core.tensors.size import Size
 

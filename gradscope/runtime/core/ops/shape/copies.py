@@ -7,8 +7,8 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import LINEAR, METHOD_ONLY, family, op, w
 from gradscope.runtime.core.dtypes import memory_formats as formats
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.index.gathering import zeros_of
+from gradscope.runtime.core.rows.offered import METHODS, both, function, method
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST, ROW_BY_ROW
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import sizes, wrapped, wrapped_all

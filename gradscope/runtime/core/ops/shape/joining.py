@@ -24,11 +24,11 @@ from gradscope.runtime.core.dtypes.memory_formats import (
     copied,
     is_ordered,
 )
-from gradscope.runtime.core.ops import function
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.shape.shape import atleast_1d, atleast_2d, atleast_3d
 from gradscope.runtime.core.ops.shape.slicing import FULL
+from gradscope.runtime.core.rows.offered import function
 from gradscope.runtime.core.state.warned import warn_once
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.placement import wrapped_on

@@ -20,8 +20,8 @@ from gradscope.runtime.core.errors.engine.in_place import resize_with_grad, set_
 from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
-from gradscope.runtime.core.ops import method
 from gradscope.runtime.core.ops.products import matrix_products
+from gradscope.runtime.core.rows.offered import method
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import BY_HAND, family, jvp, op, w
-from gradscope.runtime.core.ops import nn_function
 from gradscope.runtime.core.ops.shape.mirroring import ROWS
 from gradscope.runtime.core.ops.shape.slicing import slice__default
 from gradscope.runtime.core.ops.windows.pool_arguments import ints
+from gradscope.runtime.core.rows.offered import nn_function
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.making.elements import element
 

@@ -19,7 +19,6 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import beside
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.reduce.norms import norm_slope
@@ -29,6 +28,7 @@ from gradscope.runtime.core.ops.shape.slicing import (
     select,
     slice__default as slice_of,
 )
+from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.memory.storage import elements
 from gradscope.runtime.core.tensors.placement import wrapped_on

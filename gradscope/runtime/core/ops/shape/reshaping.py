@@ -6,8 +6,8 @@ from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad, plainly
 from gradscope.runtime.core.calls.declare import IN_STORAGE, INTERNAL, LINEAR, family, hidden, op
 from gradscope.runtime.core.graph.node import new
-from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.shape import axes, shape as shapes, slicing
+from gradscope.runtime.core.rows.offered import both, method
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.views.in_place import ANYWHERE, check_inplace, count_write

@@ -16,7 +16,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import both, function, method
+from gradscope.runtime.core.rows.offered import both, function, method
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import sizes, text, wrapped, wrapped_all
 from gradscope.runtime.core.tensors.memory.bits import PLAIN, bits_of

@@ -15,7 +15,7 @@ from gradscope.runtime.core.calls.declare import (
     view,
     w,
 )
-from gradscope.runtime.core.ops import both, method
+from gradscope.runtime.core.rows.offered import both, method
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of, strided
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

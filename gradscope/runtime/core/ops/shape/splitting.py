@@ -7,8 +7,8 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import LINEAR, family, op, outputs, view, w
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.ops import METHODS, both
 from gradscope.runtime.core.ops.shape.slicing import FULL, slice__default
+from gradscope.runtime.core.rows.offered import METHODS, both
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter

@@ -19,9 +19,9 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.shape import aliasing, axes, broadcasting, shape, slicing, splitting
+from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.rows.traits import Attaches
 
 OF_VIEWS = {IN_STORAGE, INTERNAL, METHOD_ONLY, REPLAYED}

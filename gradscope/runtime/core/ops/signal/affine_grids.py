@@ -7,9 +7,9 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import FUNCTION_ONLY, LINEAR, family, op
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import nn_function
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.signal.grid_sampling import grid_sampler
+from gradscope.runtime.core.rows.offered import nn_function
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.making.sequences import spaced
 from gradscope.runtime.core.tensors.placement import wrapped_on

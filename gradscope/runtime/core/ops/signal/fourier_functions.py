@@ -10,7 +10,6 @@ from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.pointwise.complexes import conj_physical
 from gradscope.runtime.core.ops.shape.copies import roll
 from gradscope.runtime.core.ops.shape.padding import constant_pad_nd
@@ -23,6 +22,7 @@ from gradscope.runtime.core.ops.signal.fourier import (
     _fft_c2r,
     _fft_r2c,
 )
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making import factories
 

@@ -12,7 +12,7 @@ from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.errors.dtypes import other_dtype, unknown_dtype
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.kernels.windows import grid as kernels
-from gradscope.runtime.core.ops import function
+from gradscope.runtime.core.rows.offered import function
 from gradscope.runtime.core.tensors.dims import text
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.ops import NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.signal.upsampling import ROWS
+from gradscope.runtime.core.rows.offered import NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.state.warned import warn
 
 UNALIGNED = ("nearest", "area", "nearest-exact")

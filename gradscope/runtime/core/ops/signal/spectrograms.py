@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gradscope.runtime.core.calls.declare import w
-from gradscope.runtime.core.ops import NN_FUNCTIONS, both
 from gradscope.runtime.core.ops.shape.aliasing import view_as_complex, view_as_real
 from gradscope.runtime.core.ops.shape.padding import constant_pad_nd
 from gradscope.runtime.core.ops.shape.slicing import slice__default as slice_of
@@ -15,6 +14,7 @@ from gradscope.runtime.core.ops.signal.fourier import (
     _fft_c2r,
     _fft_r2c,
 )
+from gradscope.runtime.core.rows.offered import NN_FUNCTIONS, both
 from gradscope.runtime.core.state.warned import warn, warn_once
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.making import factories

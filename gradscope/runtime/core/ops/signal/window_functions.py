@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops import function
+from gradscope.runtime.core.rows.offered import function
 from gradscope.runtime.core.tensors.making.factories import new_leaf
 
 

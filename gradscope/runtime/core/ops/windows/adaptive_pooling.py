@@ -6,7 +6,6 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, hidden, op, outputs, w
 from gradscope.runtime.core.kernels.windows import pool, spans
-from gradscope.runtime.core.ops import function, nn_function
 from gradscope.runtime.core.ops.in_formulas import nn_alias
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.windows.max_pooling import max_backward_row, picked_tangent
@@ -17,6 +16,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     known_dtype,
     one_int,
 )
+from gradscope.runtime.core.rows.offered import function, nn_function
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import text

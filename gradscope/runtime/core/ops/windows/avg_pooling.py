@@ -11,7 +11,6 @@ from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.kernels.windows import pool
-from gradscope.runtime.core.ops import NN_FUNCTIONS, function, nn_function
 from gradscope.runtime.core.ops.in_formulas import nn_alias
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.windows.pool_arguments import (
@@ -27,6 +26,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     spread,
     stride_ints,
 )
+from gradscope.runtime.core.rows.offered import NN_FUNCTIONS, function, nn_function
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import wrapped

@@ -6,9 +6,9 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, family, joint, jvp, op, w
 from gradscope.runtime.core.errors.dtypes import unlike_dtypes
-from gradscope.runtime.core.ops import FUNCTIONS, NN_FUNCTIONS
 from gradscope.runtime.core.ops.in_formulas import total
 from gradscope.runtime.core.ops.windows.convolution import _convolution
+from gradscope.runtime.core.rows.offered import FUNCTIONS, NN_FUNCTIONS
 from gradscope.runtime.core.tensors.dims import text
 
 LINE = ((1,), (0,), (1,), False, (0,), 1)

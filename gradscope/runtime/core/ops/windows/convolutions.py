@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.ops import FUNCTIONS, function
 from gradscope.runtime.core.ops.in_formulas import Scalar, nn_alias
 from gradscope.runtime.core.ops.shape.aliasing import view_as_real
 from gradscope.runtime.core.ops.shape.padding import constant_pad_nd
 from gradscope.runtime.core.ops.shape.shape import squeeze__dim as squeeze, unsqueeze
 from gradscope.runtime.core.ops.shape.slicing import select
 from gradscope.runtime.core.ops.windows.convolution import convolution__default
+from gradscope.runtime.core.rows.offered import FUNCTIONS, function
 from gradscope.runtime.core.state.warned import warn_once
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

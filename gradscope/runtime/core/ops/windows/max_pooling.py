@@ -17,7 +17,6 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.kernels.windows import pool, spans
-from gradscope.runtime.core.ops import function, nn_function
 from gradscope.runtime.core.ops.in_formulas import nn_alias, on_arrays
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.windows.pool_arguments import (
@@ -34,6 +33,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     spread,
     stride_ints,
 )
+from gradscope.runtime.core.rows.offered import function, nn_function
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.dims import text

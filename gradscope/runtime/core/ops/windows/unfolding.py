@@ -7,7 +7,7 @@ from math import prod
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, refuses, w
 from gradscope.runtime.core.kernels.windows.windows import folded, unfolded, windows
-from gradscope.runtime.core.ops import nn_function
+from gradscope.runtime.core.rows.offered import nn_function
 from gradscope.runtime.core.tensors.dims import text
 
 

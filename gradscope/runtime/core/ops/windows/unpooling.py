@@ -7,10 +7,10 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, outputs, tensors, w
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.windows import pool, spans
-from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import nn_alias
 from gradscope.runtime.core.ops.windows.max_pooling import max_backward_row, picked, picked_tangent
 from gradscope.runtime.core.ops.windows.pool_arguments import flat_last, known_dtype
+from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.tensors.dims import text, wrapped
 
 

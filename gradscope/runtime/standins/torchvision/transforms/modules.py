@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradscope.runtime import nn
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.standins.torchvision.transforms import functional
 from gradscope.runtime.standins.torchvision.transforms.functional import InterpolationMode
 from gradscope.runtime.standins.torchvision.transforms.images import size_of

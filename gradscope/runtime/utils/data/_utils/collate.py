@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.dtypes.dtypes import float64
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import as_tensor, tensor
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
