@@ -1,7 +1,8 @@
 """How long the command line takes to start, and to draw and show a small trace.
 
 Against importing what it cannot do without. Drawing includes loading the trace. Both run as they
-are once installed, with their bytecode compiled: the rounds that do not count see to that.
+are once installed, with their bytecode compiled: the rounds that do not count see to that. And how
+long a script waits that imports the engine.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ ENVIRONMENT = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTW
 
 
 def main() -> None:
+    engine = process(sys.executable, "-c", "import gradscope.runtime")
+    numpy = in_turn(engine, process(sys.executable, "-c", "import numpy"))
+    report_ratio("import gradscope.runtime", "import numpy", numpy, 3.5)
     with TemporaryDirectory() as directory:
         trace = str(Path(directory, "trace.json"))
         process(GRADSCOPE, "trace", "-q", "--on", "gradscope", "-o", trace, str(SAMPLE))()
