@@ -6,7 +6,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gradscope.runtime.core.devices.devices import CPU, device
 from gradscope.runtime.core.dtypes import dtypes
@@ -33,16 +33,6 @@ BEING_MADE = -1
 
 LAST = 2**64 - 1
 """AccumulateGrad's sequence number: above all others, so that it runs as soon as it is ready."""
-
-
-class Edge(NamedTuple):
-    """Where a gradient goes: the `input_nr`-th input of `function`."""
-
-    function: Node | None
-    input_nr: int
-
-    def is_valid(self) -> bool:
-        return self.function is not None
 
 
 class Extra:
@@ -213,10 +203,6 @@ class Node:
         if self._extra is None:
             self._extra = Extra()
         return self._extra
-
-    @property
-    def next_edges(self) -> tuple[Edge, ...]:
-        return tuple(Edge(node, nr) for node, nr in self.next_functions)
 
     @shown
     def metadata(self) -> dict[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sys import _getframe
 from types import FrameType
 from typing import Any
 
@@ -99,13 +98,3 @@ def is_gate(frame: FrameType) -> bool:
     if frame.f_globals.get("__name__") == GATES:
         return True
     return frame.f_code.co_filename.endswith(_GATE)
-
-
-def above_gates(level: int) -> int:
-    """The stacklevel of the `level`-th frame, counted from the caller's own, without gates."""
-    frame: FrameType | None = _getframe(1)
-    found, left = 1, level
-    while left > 1 and frame is not None and frame.f_back is not None:
-        frame, found = frame.f_back, found + 1
-        left -= not is_gate(frame)
-    return found

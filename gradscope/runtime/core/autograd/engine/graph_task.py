@@ -135,15 +135,3 @@ class GraphTask:
         self.dependencies.clear()
         self.exec_info = None
         self.graph_roots = self.inputs = ()
-
-    @property
-    def grad_mode(self) -> bool:
-        return self.create_graph
-
-    @property
-    def has_error(self) -> bool:
-        return self.error is not None
-
-    @property
-    def nodes_in_graph(self) -> set[Node]:
-        return set(self.dependencies)

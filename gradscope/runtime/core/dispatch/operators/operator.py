@@ -38,8 +38,6 @@ def _never(*args: Any, **kwargs: Any) -> Any:
 
 
 FALLTHROUGH = Kernel(_never, "built in", kind="fallthrough")
-FALLS_THROUGH = frozenset({"ADInplaceOrView", "BackendSelect", "Python", "AutocastCPU"})
-"""Keys that calls pass when nobody has registered anything for them."""
 
 fallbacks: dict[DispatchKey, Kernel] = {}
 """What all operators do at a key that have no kernel of their own there."""

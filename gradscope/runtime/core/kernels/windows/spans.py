@@ -42,11 +42,6 @@ class Span:
     def out(self) -> int:
         return int(self.starts.shape[-1])
 
-    @property
-    def disjoint(self) -> bool:
-        """Whether no place is in two windows."""
-        return bool((self.ends[..., :-1] <= self.starts[..., 1:]).all())
-
     def places(self, tap: int) -> Array:
         """Where each window has its place number `tap`, its last one if it has fewer."""
         last = self.starts + (self.ends - self.starts - 1) // self.step * self.step

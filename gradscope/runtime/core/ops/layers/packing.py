@@ -73,10 +73,6 @@ def _unpack(grads, input_shape, result1, batch_first):
     return made.swapaxes(0, 1) if arrays else made.transpose(0, 1)
 
 
-def _packed_tangent(input_t, lengths, batch_first):
-    return w._pack_padded_sequence(input_t, lengths, batch_first)[0], None
-
-
 _pack_padded_sequence = op(
     "PackPaddedSequenceBackward0",
     _pack,

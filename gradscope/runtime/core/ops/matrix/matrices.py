@@ -151,12 +151,6 @@ def depends_on_phase(line):
     return off > 1e-2 * max(1.0, float(np.abs(array).max(initial=0)))
 
 
-def with_line(x, line):
-    """The matrices with something else on their diagonals."""
-    size = x.shape[-1]
-    return x * constant(1 - np.eye(size), x) + w.diag_embed(line)
-
-
 def constant(array, like):
     """An array of the formula's own beside an array or a tensor."""
     kind = array.dtype if array.dtype.kind == "c" else real_kind(like)

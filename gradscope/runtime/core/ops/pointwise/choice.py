@@ -148,10 +148,6 @@ def _at_most(grad, self, other):
     return (self <= other) | (other != other)
 
 
-def _not_nan(value):
-    return value == value
-
-
 fmax = op(
     "FmaxBackward0",
     np.fmax,
