@@ -5,14 +5,13 @@ The objects are PyTorch's (`torch.float32` by name and by `repr`); each knows it
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 
 @final
@@ -163,17 +162,6 @@ def set_default_dtype(kind: object) -> None:
         raise TypeError(_FLOATING_ONLY)
     _default.real = kind
     _results.clear()
-
-
-@contextmanager
-def default_dtype(kind: dtype) -> Iterator[None]:
-    """Let Python floats become `kind` inside the block."""
-    before = _default.real
-    set_default_dtype(kind)
-    try:
-        yield
-    finally:
-        set_default_dtype(before)
 
 
 def number_dtype(number: complex) -> dtype:

@@ -6,8 +6,6 @@ then vectors are broken into lines, matrices into rows, and long ones shortened 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -43,11 +41,6 @@ class _Current:
 _current: Final = _Current()
 
 
-def get_printoptions() -> dict[str, Any]:
-    options = _current.options
-    return options._asdict()
-
-
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,
@@ -66,17 +59,6 @@ def set_printoptions(
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     _current.options = options._replace(**changes, sci_mode=sci_mode)
-
-
-@contextmanager
-def printoptions(**options: Any) -> Iterator[None]:
-    """Change how tensors print inside the block."""
-    before = _current.options
-    try:
-        set_printoptions(**options)
-        yield
-    finally:
-        _current.options = before
 
 
 def format_tensor(
