@@ -9,7 +9,7 @@ from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, 
 from gradscope.runtime.core.dtypes.names import type_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES
-from gradscope.runtime.core.ops.in_formulas import no_derivative
+from gradscope.runtime.core.ops.in_formulas import no_derivative, not_implemented
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up
 from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
 from gradscope.runtime.core.state.warned import warn
@@ -214,21 +214,14 @@ _embedding_bag = op(
 )
 
 
-def _once(name):
-    def formula(grad):
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
-
-    return formula
-
-
 _embedding_bag_backward = op(
     "EmbeddingBagBackwardBackward0",
     _embedding_bag_back,
     UNKNOWN,
     INTERNAL,
     tensors("indices", "bags", "sizes", "places"),
-    grad=_once("_embedding_bag_backward"),
-    per_sample_weights=_once("_embedding_bag_backward"),
+    grad=not_implemented("_embedding_bag_backward"),
+    per_sample_weights=not_implemented("_embedding_bag_backward"),
 )
 _never = no_derivative("_embedding_bag_per_sample_weights_backward")
 _embedding_bag_per_sample_weights_backward = op(

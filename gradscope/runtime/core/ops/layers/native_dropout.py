@@ -13,7 +13,7 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
     w,
 )
-from gradscope.runtime.core.ops.in_formulas import is_whole, on_arrays
+from gradscope.runtime.core.ops.in_formulas import is_whole, not_implemented, on_arrays
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.default_generator import chosen
 
@@ -44,12 +44,6 @@ native_dropout = op(
 )
 
 
-def _unknown_mask(grad):
-    raise NotImplementedError(
-        "the derivative for 'native_dropout_backward: mask' is not implemented."
-    )
-
-
 def _scaled(grad_output, mask, scale):
     kind = np.dtype(np.float32) if is_whole(grad_output) else grad_output.dtype
     return grad_output.astype(kind, copy=False) * mask.astype(kind) * kind.type(scale)
@@ -61,6 +55,6 @@ native_dropout_backward = op(
     UNKNOWN,
     INTERNAL,
     grad_output=lambda grad, grad_output, mask, scale: w.native_dropout_backward(grad, mask, scale),
-    mask=_unknown_mask,
+    mask=not_implemented("native_dropout_backward: mask"),
 )
 family(globals())

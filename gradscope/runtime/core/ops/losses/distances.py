@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, w
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.ops.in_formulas import nn_alias, on_arrays
+from gradscope.runtime.core.ops.in_formulas import nn_alias, not_implemented, on_arrays
 from gradscope.runtime.core.ops.products.linalg import _same_dtype
 from gradscope.runtime.core.rows.offered import function
 
@@ -86,13 +86,6 @@ def _turned(value):
     return value.transpose(-1, -2).contiguous()
 
 
-def _once(name):
-    def formula(grad):
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
-
-    return formula
-
-
 _cdist_forward = op(
     "CdistBackward0",
     _cdist,
@@ -106,10 +99,10 @@ _cdist_backward = op(
     _cdist_back,
     UNKNOWN,
     INTERNAL,
-    grad=_once("_cdist_backward"),
-    x1=_once("_cdist_backward"),
-    x2=_once("_cdist_backward"),
-    cdist=_once("_cdist_backward"),
+    grad=not_implemented("_cdist_backward"),
+    x1=not_implemented("_cdist_backward"),
+    x2=not_implemented("_cdist_backward"),
+    cdist=not_implemented("_cdist_backward"),
 )
 
 
@@ -192,9 +185,9 @@ _pdist_backward = op(
     _pdist_back,
     UNKNOWN,
     INTERNAL,
-    grad=_once("_pdist_backward"),
-    self=_once("_pdist_backward"),
-    pdist=_once("_pdist_backward"),
+    grad=not_implemented("_pdist_backward"),
+    self=not_implemented("_pdist_backward"),
+    pdist=not_implemented("_pdist_backward"),
 )
 family(globals())
 

@@ -20,7 +20,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.errors.numpy import mismatch
 from gradscope.runtime.core.ops.activations.functional import logsigmoid
-from gradscope.runtime.core.ops.in_formulas import nn_alias, zeros_like
+from gradscope.runtime.core.ops.in_formulas import nn_alias, no_derivative, zeros_like
 from gradscope.runtime.core.ops.losses.losses import no_gradient_for, share
 from gradscope.runtime.core.ops.pointwise.arithmetic import (
     add__Scalar,
@@ -134,10 +134,7 @@ multi_margin_loss__default = op(
 )
 
 
-def _once(grad):
-    raise RuntimeError("derivative for aten::multi_margin_loss_backward is not implemented")
-
-
+_once = no_derivative("multi_margin_loss_backward")
 multi_margin_loss_backward = op(
     "NotImplemented",
     _multi_margin_backward,

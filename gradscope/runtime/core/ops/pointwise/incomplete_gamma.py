@@ -13,14 +13,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.kernels.special import gamma_function
-from gradscope.runtime.core.ops.in_formulas import function_alias
-
-
-def _no_derivative(name):
-    def derivative(grad):
-        raise NotImplementedError(f"the derivative for '{name}: input' is not implemented.")
-
-    return derivative
+from gradscope.runtime.core.ops.in_formulas import function_alias, not_implemented
 
 
 def _density(self, other):
@@ -35,7 +28,7 @@ igamma = op(
     PROMOTES,
     FLOATS,
     TENSORS_ONLY,
-    self=_no_derivative("igamma"),
+    self=not_implemented("igamma: input"),
     other=lambda grad, self, other: grad * _density(self, other),
 )
 igammac = op(
@@ -45,7 +38,7 @@ igammac = op(
     PROMOTES,
     FLOATS,
     TENSORS_ONLY,
-    self=_no_derivative("igammac"),
+    self=not_implemented("igammac: input"),
     other=lambda grad, self, other: -grad * _density(self, other),
 )
 igamma_ = inplace(igamma)
