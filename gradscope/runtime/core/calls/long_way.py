@@ -139,7 +139,7 @@ def one_dtype(arrays: Sequence[Any]) -> bool:
 
 def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     """The long way round: whatever the short road would not take."""
-    if arguments and _bare(op, arguments):
+    if arguments and _bare(arguments):
         return _on_bare(op, arguments)
     try:
         return take_road(op, arguments)
@@ -218,7 +218,7 @@ def tensors_of(op: Operation, arguments: Sequence[Any]) -> list[Any]:
     return values
 
 
-def _bare(op: Operation, arguments: tuple[Any, ...]) -> bool:
+def _bare(arguments: tuple[Any, ...]) -> bool:
     """Whether a formula is calling on plain arrays."""
     first = arguments[0]
     if isinstance(first, list | tuple) and first:

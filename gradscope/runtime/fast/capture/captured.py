@@ -54,7 +54,7 @@ class Captured:
         if told is not None and not told.over:
             told.met(self)
         if told is not None and told.reason:
-            return self._untold(told, told.reason, args, kwargs)
+            return self._untold(told.reason, args, kwargs)
         if _is_special(local.state) or (told is None and here is not None):
             return self._as_ever(args, kwargs)
         if self.pieces is not None:
@@ -86,11 +86,9 @@ class Captured:
         """Let somebody see the step that has not, or has seen what replays could not repeat."""
         if plan.shown(told) < MOST_TRIES:
             return self._without(plan, told, args, kwargs)
-        return self._untold(told, "it does not do the same each time", args, kwargs)
+        return self._untold("it does not do the same each time", args, kwargs)
 
-    def _untold(
-        self, told: Told, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def _untold(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run as ever, since nobody could be told of a replay what is so."""
         if reason not in self.untold:
             self.untold.append(reason)

@@ -94,7 +94,7 @@ def cut(
     if body and _is_docstring(body[0]):
         body = body[1:]
     place = next((n for n, at in enumerate(body) if at.lineno <= line <= _end(at)), None)
-    if place is None or len(body) < 2 or not _can_be_cut(definition, body):
+    if place is None or len(body) < 2 or not _can_be_cut(body):
         return None
     groups = [(body[:place], False), (body[place : place + 1], True), (body[place + 1 :], False)]
     groups = [group for group in groups if group[0]]
@@ -165,7 +165,7 @@ def _end(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-def _can_be_cut(definition: ast.FunctionDef, body: Sequence[ast.stmt]) -> bool:
+def _can_be_cut(body: Sequence[ast.stmt]) -> bool:
     inner = [node for statement in body for node in _own(statement)]
     if any(isinstance(node, NOT_CUT) for node in inner):
         return False

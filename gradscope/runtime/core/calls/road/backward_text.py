@@ -20,7 +20,7 @@ def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) 
         lines += [f"    {line}" for line in _unpack(plan.slots, range(len(plan.slots)), arrays)]
         lines += _incoming(plan, arrays=arrays)
         needs = "tuple([f is not None for f, _ in node.next_functions])"
-        call = _formula_call("f_0", formulas[0], plan, arrays=arrays, needs=needs)
+        call = _formula_call("f_0", formulas[0], needs)
         lines += [f"    return {call}"]
         return "\n".join(lines) + "\n"
     single = len(plan.differentiable) == 1
@@ -39,7 +39,7 @@ def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) 
         pad = "    " if single else "        "
         if not single:
             lines += [f"    g_{i} = None", f"    if n_{i} is not None:"]
-        lines += [f"{pad}g_{i} = {_formula_call(f'f_{i}', formulas[i], plan, arrays=arrays)}"]
+        lines += [f"{pad}g_{i} = {_formula_call(f'f_{i}', formulas[i])}"]
     lines += [f"    return ({''.join(f'g_{i}, ' for i in range(len(formulas)))})"]
     return "\n".join(lines) + "\n"
 
@@ -80,7 +80,7 @@ def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
     return lines
 
 
-def _formula_call(name: str, formula: Any, plan: Plan, *, arrays: bool, needs: str = "None") -> str:
+def _formula_call(name: str, formula: Any, needs: str = "None") -> str:
     if hands_on(formula):
         return "grad"
     words = [

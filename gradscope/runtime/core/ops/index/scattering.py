@@ -325,7 +325,7 @@ _index_spread = op(
 family(globals())
 
 
-def _scattered(rows, self, dim, index, src, value, reduce):
+def _scattered(rows, self, dim, index, src, value):
     src = value if src is None else src
     if isinstance(src, Tensor):
         return rows[0](self, dim, index, src)
@@ -336,7 +336,7 @@ def _scattered(rows, self, dim, index, src, value, reduce):
 def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     """Elements of `src`, or a number, where the index says."""
     if reduce is None:
-        return _scattered((scatter__src, scatter__value), input, dim, index, src, value, reduce)
+        return _scattered((scatter__src, scatter__value), input, dim, index, src, value)
     source = value if src is None else src
     if not isinstance(source, Tensor):
         source = input.new_full(index.shape, source)
@@ -347,7 +347,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
 def scatter_(self, dim, index, src=None, *, value=None, reduce=None):
     if reduce is not None:
         return self.copy_(scatter(self, dim, index, src, value=value, reduce=reduce))
-    return _scattered((scatter___src, scatter___value), self, dim, index, src, value, reduce)
+    return _scattered((scatter___src, scatter___value), self, dim, index, src, value)
 
 
 @both

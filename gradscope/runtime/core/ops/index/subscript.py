@@ -52,7 +52,7 @@ def _size(self, dim):
     return shape[dim]
 
 
-def _sliced(self, dim, part):
+def _sliced(self, part):
     start, end, step = part.start, part.stop, part.step
     start = 0 if start is None else _whole(start)
     end = LAST if end is None else _whole(end)
@@ -77,7 +77,7 @@ def _whole(bound):
 
 def _narrowed(self, dim, part):
     """A slice; the tensor itself where it is all of it."""
-    start, end, step = _sliced(self, dim, part)
+    start, end, step = _sliced(self, part)
     size = _size(self, dim)
     if start == 0 and step == 1 and end >= size:
         return self
@@ -89,7 +89,7 @@ def _getitem(self, index):
     if kind is int:
         return _selected(self, 0, index)
     if kind is slice:
-        return slice__default(self, 0, *_sliced(self, 0, index))
+        return slice__default(self, 0, *_sliced(self, index))
     if index is None:
         return unsqueeze(self, 0)
     if index is Ellipsis:

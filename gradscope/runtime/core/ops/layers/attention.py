@@ -145,7 +145,7 @@ def scaled_dot_product_attention(
         )[0]
     return _attention_math(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )[0]
+    )
 
 
 @layout_only
@@ -227,10 +227,8 @@ def _in_one(query, key, value, mask, dropout_p, enable_gqa):
     return fits and not mask.requires_grad
 
 
-def _attention_math(
-    query, key, value, mask, dropout_p, is_causal, *, scale=None, enable_gqa=False, weights=None
-):
-    """Attention as products and a softmax; returns the weights too."""
+def _attention_math(query, key, value, mask, dropout_p, is_causal, *, scale=None, enable_gqa=False):
+    """Attention as products and a softmax."""
     kind = query.dtype
     if kind in HALVES:
         query, key, value = (t.to(dtypes.float32) for t in (query, key, value))
@@ -253,7 +251,7 @@ def _attention_math(
     if dropout_p > 0:
         found = _dropped(found, dropout_p)
     made = matmul(found, value)
-    return (made if made.dtype is kind else made.to(kind)), found
+    return made if made.dtype is kind else made.to(kind)
 
 
 def _dropped(weights, dropout_p):

@@ -78,7 +78,7 @@ def einsum(equation, *operands):
         _placed(operand, labels, order, dotted, nr)
         for nr, (operand, labels) in enumerate(zip(operands, read.operands, strict=True))
     ]
-    _check_sizes(ready, order, read)
+    _check_sizes(ready, order)
     return _contracted(ready, kept, len(order))
 
 
@@ -161,7 +161,7 @@ def _on_diagonal(operand, first, second, label, nr):
     return operand.diagonal(0, first, second).movedim(-1, first)
 
 
-def _check_sizes(operands, order, read):
+def _check_sizes(operands, order):
     for dim, label in enumerate(order):
         seen = 1
         for nr, operand in enumerate(operands):

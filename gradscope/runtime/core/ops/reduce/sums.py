@@ -250,7 +250,7 @@ logsumexp__default = op(
 )
 
 
-def _deviation(self, dim, keepdim):
+def _deviation(self, dim):
     """The distance of each element from the mean, and how many elements one variance is of."""
     dim = dim or None
     if self.dtype.kind in "biu":
@@ -263,7 +263,7 @@ def _var(self, dim=None, *, correction=None, keepdim=False):
     if self.dtype in HALVES:
         wide = _var(self.astype(FLOAT32), dim, correction=correction, keepdim=keepdim)
         return np.asarray(wide).astype(self.dtype)
-    far, count = _deviation(self, dim, keepdim)
+    far, count = _deviation(self, dim)
     squares = far.real**2 + far.imag**2 if far.dtype.kind == "c" else far * far
     total = add_reduce(squares, axis=dim or None, keepdims=keepdim)
     left = max(count - (1 if correction is None else correction), 0)

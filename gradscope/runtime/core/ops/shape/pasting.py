@@ -34,7 +34,7 @@ from gradscope.runtime.core.tensors.memory.storage import elements
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
-def _pasted(view, name):
+def _pasted(view):
     """A copy with the window that `view` looks through replaced."""
 
     def kernel(self, src, *options):
@@ -52,9 +52,9 @@ def _pasted(view, name):
     return kernel
 
 
-_select = _pasted(select, "select")
-_slice = _pasted(slice_of, "slice")
-_diagonal = _pasted(diagonal, "diagonal")
+_select = _pasted(select)
+_slice = _pasted(slice_of)
+_diagonal = _pasted(diagonal)
 HIDDEN = hidden("src_shape")
 
 select_scatter = op(

@@ -76,7 +76,7 @@ class MakingModel(Making):
             recording.go_back_to(numbers)
         if self.program.size() != size:
             recording.stop(MORE_CODE, "")
-        self._look_over(result, states, arguments, guards, args, kwargs, inputs)
+        self._look_over(result, states, guards, args, kwargs, inputs)
         if recording.stops:
             return result
         plan = ModelPlan(
@@ -121,9 +121,8 @@ class MakingModel(Making):
         return [each for each in tensors_in(result) if each.requires_grad]
 
     def _look_over(
-        self, result: Any, states: Any, arguments: Any, guards: Any, args: Any, kwargs: Any,
-        inputs: Any,
-    ) -> None:  # fmt: skip
+        self, result: Any, states: Any, guards: Any, args: Any, kwargs: Any, inputs: Any
+    ) -> None:
         """Stop where a replay would not leave what the call has left."""
         recording = self.recording
         arrays = []
