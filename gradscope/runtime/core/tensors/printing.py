@@ -68,7 +68,6 @@ def format_tensor(
     requires_grad: bool = False,
     grad_fn_name: str | None = None,
     device: str = "cpu",
-    names: tuple[str | None, ...] | None = None,
     tangent: str | None = None,
     class_name: str = "tensor",
 ) -> str:
@@ -89,8 +88,6 @@ def format_tensor(
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    if names is not None:
-        suffixes.append(f"names={names}")
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
     return _joined(f"{prefix}{text}", suffixes, options.linewidth, len(prefix))

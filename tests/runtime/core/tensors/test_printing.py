@@ -202,8 +202,6 @@ def test_a_tensor_on_the_meta_device_shows_its_shape() -> None:
 
 def test_another_device_and_names_are_told() -> None:
     assert printed(np.float32([1, 2]), device="sim:0") == "tensor([1., 2.], device='sim:0')"
-    named = printed(np.float32([[1, 2]]), names=("rows", None))
-    assert named == "tensor([[1., 2.]], names=('rows', None))"
 
 
 @pytest.mark.torch
