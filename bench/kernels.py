@@ -24,8 +24,8 @@ import numpy as np
 from bench.measure import report
 from bench.models import MODELS
 
-ROOMS = ("gradscope.runtime.core.kernels", "gradscope.runtime.core.ops")
-CHOOSE = {"wins", "wins_by_now", "_way", "_wins", "_pays", "_are_compiled"}
+ROOMS = ("gradscope.runtime.core.kernels", "gradscope.runtime.core.ops", "gradscope.runtime.fast")
+CHOOSE = {"wins", "wins_by_now", "_way", "_wins", "_pays", "_tiles_pay", "_are_compiled"}
 LIMIT = 1.05
 """As much is noise of two ways that take the same time."""
 ROUNDS, ENOUGH = 9, 3_000_000
@@ -62,14 +62,15 @@ def choices() -> list[Choice]:
     from gradscope.runtime.core.kernels.layers import attention, lstm
     from gradscope.runtime.core.kernels.linalg import products
     from gradscope.runtime.core.kernels.support import Family
-    from gradscope.runtime.core.kernels.windows.by_tiles import direct, winograd
+    from gradscope.runtime.core.kernels.windows import convolution
+    from gradscope.runtime.fast.windows import winograd
 
     return [
         Choice(Family, "wins", "compiled"),
         Choice(Family, "wins_by_now", "compiled"),
         Choice(products, "_way", "tiles"),
         Choice(attention, "_wins", "tiles"),
-        Choice(direct, "wins", "tiles"),
+        Choice(convolution, "_tiles_pay", "tiles"),
         Choice(winograd, "wins", "Winograd"),
         Choice(lstm, "_are_compiled", "compiled"),
     ]

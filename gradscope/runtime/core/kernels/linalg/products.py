@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array, kernels_of, pays_from
 
 MANY: Final = pays_from(1 << 22)
 """From so many products on it pays to have compiled what uses tiles: seconds, once for each."""
 FEWEST: Final = (32, 64, 16)
 """Rows, steps and columns below which too much of the work would be for nothing."""
-MULTIPLE: Final = 8
-"""Rows of the largest tile."""
 COST: Final = 0.02
 """Nanoseconds for one product on most processors; half of it on those with the widest vectors."""
-PART: Final = 96
-"""Columns that a thread makes together, at least: those of two tiles with the longest vectors."""
-VECTOR: Final = 16
-"""Columns of the longest vector: parts begin at its multiples."""
 
 
-NONE: Final = {kind: np.empty(0, kind) for kind in "fd"}
-"""What is added where there is no bias."""
-
-
-tiles: Final = kernels_of("tiles.fast_products")
+tiles: Final = kernels_of("tiles.products")
 
 
 def product(
@@ -43,19 +32,7 @@ def product(
     if not way:
         made = left.dot(right, made)
         return made if bias is None else np.add(made, bias, made)
-    if made is None:
-        made = np.empty((left.shape[0], right.shape[1]), left.dtype)
-    if way.flipped:
-        left, right = right.T, left.T
-    rows, count, columns = way.sizes
-    flat = (*_flat(left, way.left), *_flat(right, way.right))
-    matrices = (*flat, made.reshape(-1), way.far, NONE[kind] if bias is None else bias, count)
-    if columns >= 2 * PART:
-        some = partial(_some_columns, matrices, (0, rows))
-        spread(some, columns, rows * count * COST, VECTOR)
-    else:
-        spread(partial(_some_rows, matrices, (0, columns)), rows, columns * count * COST, MULTIPLE)
-    return made
+    return cast("Array", tiles().product(left, right, made, bias, way))
 
 
 class Way(NamedTuple):
@@ -94,18 +71,3 @@ def _order(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> str:
     if strides == (shape[1] * size, size):
         return "by rows"
     return "by columns" if strides == (size, shape[0] * size) else "apart"
-
-
-def _some_columns(matrices: Any, rows: Any, first: int, last: int) -> None:
-    tiles().multiply(*matrices, rows, (first, last))
-
-
-def _some_rows(matrices: Any, columns: Any, first: int, last: int) -> None:
-    tiles().multiply(*matrices, (first, last), columns)
-
-
-def _flat(matrix: Array, order: str) -> tuple[Array, tuple[int, int]]:
-    """A matrix as it lies in memory, and how far apart its rows and columns are."""
-    if order == "by columns":
-        return matrix.T.reshape(-1), (1, matrix.shape[0])
-    return np.ascontiguousarray(matrix).reshape(-1), (matrix.shape[1], 1)

@@ -1,6 +1,6 @@
 """Convolution and its gradients: windows as columns of a matrix, and one product for all.
 
-Where images are large enough to compile for, tiles do without the columns (see direct.py).
+Where images are large enough to compile for, tiles do without the columns (fast/windows/direct.py).
 
 Images are (images, channels, *size), weights (out channels, channels of one group, *kernel). Each
 function takes what the windows are (see windows.py). A transposed convolution is the gradient of
@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from gradscope.runtime.core.kernels.linalg.products import MANY
 from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES, Array, kernels_of
-from gradscope.runtime.core.kernels.windows.by_tiles import direct
 from gradscope.runtime.core.kernels.windows.windows import (
     Block,
     Windows,
@@ -45,8 +45,8 @@ def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
         many = len(weight) // groups
         _each_channel("", (x, weight, made), x.shape, many, w)
         return made
-    if direct.wins(x, w, len(weight) // groups):
-        return direct.forward(x, weight, w, groups)
+    if _tiles_pay(x, w, len(weight) // groups):
+        return by_tiles().forward(x, weight, w, groups)
     rows = _rows(weight, groups)
     made = np.empty((len(x), groups, rows.shape[1], w.count), x.dtype)
     if not (made.size and rows.size):
@@ -69,7 +69,7 @@ def to_input(grad: Array, weight: Array, w: Windows, groups: int) -> Array:
         return _halves_to_input(grad, weight, w, groups)
     channels = weight.shape[1] * groups
     made = np.empty((len(grad), channels, *w.size), grad.dtype)
-    if direct.wins(made, w, weight.shape[1]) and direct.to_input(grad, weight, made, w, groups):
+    if _tiles_pay(made, w, weight.shape[1]) and by_tiles().to_input(grad, weight, made, w, groups):
         return made
     made = np.zeros(made.shape, grad.dtype)
     if _is_channel_by_channel(made, weight, w, groups):
@@ -113,8 +113,8 @@ def to_weight(grad: Array, x: Array, w: Windows, groups: int) -> Array:
     of_group = x.shape[1] // groups
     weight = np.empty((grad.shape[1], of_group, *w.kernel), x.dtype)
     each = _is_channel_by_channel(x, weight, w, groups)
-    if not each and direct.wins(x, w, len(weight) // groups):
-        direct.to_weight(grad, x, weight, w, groups)
+    if not each and _tiles_pay(x, w, len(weight) // groups):
+        by_tiles().to_weight(grad, x, weight, w, groups)
         return weight
     weight = np.zeros(weight.shape, x.dtype)
     if each:
@@ -144,6 +144,20 @@ def to_bias(grad: Array) -> Array:
 def _is_channel_by_channel(x: Array, weight: Array, w: Windows, groups: int) -> bool:
     """Whether every output channel sees one channel only, and there is enough of them."""
     return groups == x.shape[1] > 1 == weight.shape[1] and is_large(x, w)
+
+
+FEWEST: Final = 8
+"""Rows of a tile: with fewer channels than these to make, too much of it would be for nothing."""
+
+
+by_tiles: Final = kernels_of("windows.direct")
+
+
+def _tiles_pay(x: Array, w: Windows, rows: int) -> bool:
+    """Whether tiles make this, with so many rows for each group."""
+    products = len(x) * x.shape[1] * w.taps * w.count * rows
+    flat = w.size[0] == w.kernel[0] == w.out[0] == 1 and w.stride[1] == w.stride[2]
+    return flat and rows >= FEWEST and products >= MANY and x.dtype.char in "fd"
 
 
 def _each_channel(way: str, arrays: Sequence[Array], sizes: Any, many: int, w: Windows) -> None:

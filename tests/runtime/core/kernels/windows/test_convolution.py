@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from gradscope.runtime.core.kernels.windows import convolution, windows as w
-from gradscope.runtime.core.kernels.windows.by_tiles import direct
 from gradscope.runtime.core.kernels.windows.convolution import forward, to_bias, to_input, to_weight
 
 GEOMETRIES = [
@@ -109,7 +108,7 @@ def test_the_columns_of_small_images_never_need_numba(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(w, "fast", cache(refuse))
     monkeypatch.setattr(convolution, "depthwise", refuse)
-    monkeypatch.setattr(direct, "tiles", refuse)
+    monkeypatch.setattr(convolution, "by_tiles", refuse)
 
     assert len(Case(GEOMETRIES[3], np.float32).results()) == 3
 

@@ -34,8 +34,6 @@ ROWS: Final = 32
 
 
 tiles: Final = kernels_of("windows.fast_winograd")
-
-
 of_weight: Final = kernels_of("windows.fast_winograd_weight")
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from gradscope.runtime.core.kernels import spread
 from gradscope.runtime.core.kernels.spread import set_kernel_threads
-from gradscope.runtime.core.kernels.windows.by_tiles import direct, winograd
+from gradscope.runtime.core.kernels.windows import convolution
+from gradscope.runtime.fast.windows import direct, winograd
 from tests.runtime.core.kernels.windows.test_convolution import Case, let_all_be
 
 SIZES = [
@@ -40,7 +41,7 @@ def every(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(winograd, "FEWEST", (8, 1))
     monkeypatch.setattr(winograd, "FILLED", 0)
     monkeypatch.setattr(winograd, "MANY", 1)
-    monkeypatch.setattr(direct, "MANY", 1)
+    monkeypatch.setattr(convolution, "MANY", 1)
     monkeypatch.setattr(winograd, "PART", 16)
     monkeypatch.setattr(winograd, "ROWS", 8)
     monkeypatch.setattr(winograd, "NUMBERS", 1 << 15)
@@ -49,7 +50,7 @@ def every(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_columns(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     with monkeypatch.context() as patched:
-        patched.setattr(direct, "wins", lambda *_: False)
+        patched.setattr(convolution, "_tiles_pay", lambda *_: False)
         let_all_be(False, patched)
         return case.results()
 

@@ -10,26 +10,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.linalg.products import COST, MANY
+from gradscope.runtime.core.kernels.linalg.products import COST
 from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array, kernels_of
-from gradscope.runtime.core.kernels.windows.by_tiles import winograd
+from gradscope.runtime.core.kernels.windows.convolution import FEWEST
 from gradscope.runtime.core.kernels.windows.windows import Windows
+from gradscope.runtime.fast.windows import winograd
 
-FEWEST: Final = 8
-"""Rows of a tile: with fewer channels than these to make, too much of it would be for nothing."""
 PART: Final = 16
 """Channels whose weights' gradients a thread makes together, at least."""
 
-
 tiles: Final = kernels_of("windows.fast_direct")
-
-
-def wins(x: Array, w: Windows, rows: int) -> bool:
-    """Whether tiles make this, with so many rows for each group."""
-    products = len(x) * x.shape[1] * w.taps * w.count * rows
-    flat = w.size[0] == w.kernel[0] == w.out[0] == 1 and w.stride[1] == w.stride[2]
-    return flat and rows >= FEWEST and products >= MANY and x.dtype.char in "fd"
 
 
 def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:

@@ -11,7 +11,7 @@ import pytest
 from gradscope.runtime.core.kernels import spread
 from gradscope.runtime.core.kernels.spread import set_kernel_threads
 from gradscope.runtime.core.kernels.windows import convolution
-from gradscope.runtime.core.kernels.windows.by_tiles import direct, winograd
+from gradscope.runtime.fast.windows import direct, winograd
 from tests.runtime.core.kernels.windows.test_convolution import Case, let_all_be
 
 GEOMETRIES = [
@@ -49,14 +49,14 @@ def by_tiles(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def results(case: Case) -> list[Any]:
         begun.clear()
-        monkeypatch.setattr(direct, "MANY", 1)
+        monkeypatch.setattr(convolution, "MANY", 1)
         monkeypatch.setattr(direct, "tiles", noted)
         found = case.results()
         assert begun
         return found
 
     def plain(case: Case) -> list[Any]:
-        monkeypatch.setattr(direct, "wins", lambda *_: False)
+        monkeypatch.setattr(convolution, "_tiles_pay", lambda *_: False)
         let_all_be(False, monkeypatch)
         found = case.results()
         monkeypatch.undo()
@@ -152,10 +152,10 @@ def test_what_is_small_or_has_few_channels_is_left_to_columns() -> None:
     deep = Case(((3, 4, 5), (2, 3, 2), (1, 2, 1), (1, 0, 2), (1, 1, 2), 1, 8, 8), np.float32, 900)
     many = Case(((32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 1, 16, 32), np.float32)
 
-    assert direct.wins(many.x, many.windows, 32)
-    assert not direct.wins(many.x.astype(np.int64), many.windows, 32)
-    assert not direct.wins(many.x, many.windows, 7)
-    assert not direct.wins(small.x, small.windows, 8)
-    assert not direct.wins(few.x, few.windows, 3)
-    assert not direct.wins(deep.x, deep.windows, 8)
+    assert convolution._tiles_pay(many.x, many.windows, 32)
+    assert not convolution._tiles_pay(many.x.astype(np.int64), many.windows, 32)
+    assert not convolution._tiles_pay(many.x, many.windows, 7)
+    assert not convolution._tiles_pay(small.x, small.windows, 8)
+    assert not convolution._tiles_pay(few.x, few.windows, 3)
+    assert not convolution._tiles_pay(deep.x, deep.windows, 8)
     assert convolution.forward(small.x, small.weight, small.windows, 1).shape[1] == 8

@@ -1,1 +1,0 @@
-"""Convolutions by register tiles, where images are large enough to compile for."""
