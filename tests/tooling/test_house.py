@@ -69,7 +69,7 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/core/autograd/custom/function.py",
         "runtime/core/autograd/modes/grad_mode.py",  # thrown into a decorated generator
         "runtime/fast/compiling/compiled.py",  # what a spoilt cache makes pickle raise
-        "runtime/core/kernels/spread.py",  # what a part raised on another thread
+        "runtime/fast/threads/spread.py",  # what a part raised on another thread
         "runtime/multiprocessing/spawn.py",  # what a process ran, for who started it
         "runtime/nn/modules/module_parts/calls.py",  # a hook after an error that is raised anyway
         "runtime/nn/modules/module_parts/state.py",  # what copying a state into a parameter raised

@@ -28,6 +28,13 @@ def _replayed(model: Any) -> Any:
     return capture(model)
 
 
+def _set_kernel_threads(count: int | None) -> None:
+    from gradscope.runtime.fast.threads.spread import set_kernel_threads
+
+    set_kernel_threads(count)
+
+
 if not ALL_PLAIN:
     register(_read)
 upward.replayed = _replayed
+upward.set_kernel_threads = _set_kernel_threads

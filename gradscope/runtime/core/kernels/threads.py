@@ -1,6 +1,6 @@
 """How many threads the products of matrices run in: those of the BLAS that NumPy brought.
 
-Compiled kernels run in as many (see spread.py), NumPy's other functions in the caller's.
+Compiled kernels run in as many (fast/threads/spread.py), NumPy's other functions in the caller's.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any, Final, final
 
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.kernels.spread import set_kernel_threads
 from gradscope.runtime.core.kernels.threads import blas_threads, set_blas_threads
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.warned import warn_once
 
 
@@ -80,7 +80,7 @@ def put_num_threads(count: int | None) -> None:
     if count != _settings.threads:
         own = _by_itself()
         set_blas_threads(own if count is None else count)
-        set_kernel_threads(count)
+        upward.set_kernel_threads(count)
         _settings.threads = count
 
 

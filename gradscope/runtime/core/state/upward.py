@@ -44,6 +44,9 @@ replayed: Callable[[Any], Any]
 saved_value: Callable[[Any, int], Any]
 """What a node keeps in a slot, as users see it (tensors/saved/saved_attributes.py)."""
 
+set_kernel_threads: Callable[[int | None], None]
+"""Lets compiled kernels run in so many threads (fast/threads/spread.py)."""
+
 view_as: Callable[[Any], Any]
 """A view made by a class that handles functions (dispatch/overrides/public.py)."""
 

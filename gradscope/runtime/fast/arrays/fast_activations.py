@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.arrays.fast_math import HALF, ONE, erf, exp, f32, tanh
 from gradscope.runtime.fast.compiling.compiled import compiled
+from gradscope.runtime.fast.threads.spread import spread
 
 SQRT_HALF = f32(math.sqrt(0.5))
 DENSITY = f32(1.0 / math.sqrt(2.0 * math.pi))  # of the normal distribution at zero

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.special.special import ERF_DENOMINATOR, ERF_NUMERATOR
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.compiling.compiled import compiled
 from gradscope.runtime.fast.random import fast_normal
+from gradscope.runtime.fast.threads.spread import spread
 
 
 def normal_blocks(unit: Array) -> Array:

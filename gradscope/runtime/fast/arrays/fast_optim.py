@@ -16,9 +16,9 @@ import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import LARGE, Array
 from gradscope.runtime.fast.compiling.compiled import compiled, inner
+from gradscope.runtime.fast.threads.spread import spread
 
 COSTS = {"adam": 1.0, "rmsprop": 0.4, "sgd": 0.2}
 """Nanoseconds for one element."""

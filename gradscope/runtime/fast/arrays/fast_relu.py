@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.compiling.compiled import compiled
+from gradscope.runtime.fast.threads.spread import spread
 
 COST = 0.2
 """Nanoseconds for one element, which is only moved."""

@@ -18,9 +18,9 @@ from gradscope.runtime.core.kernels.random.random import (
     QUARTER_PI,
     SIN_COEFFICIENTS,
 )
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.compiling.compiled import compiled, inner
+from gradscope.runtime.fast.threads.spread import spread
 
 f32 = np.float32
 i32 = np.int32

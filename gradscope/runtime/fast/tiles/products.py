@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.linalg.products import COST, Way
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array
+from gradscope.runtime.fast.threads.spread import spread
 from gradscope.runtime.fast.tiles import fast_products
 
 MULTIPLE: Final = 8

@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.linalg.products import COST
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array, kernels_of
 from gradscope.runtime.core.kernels.windows.convolution import FEWEST
 from gradscope.runtime.core.kernels.windows.windows import Windows
+from gradscope.runtime.fast.threads.spread import spread
 from gradscope.runtime.fast.windows import winograd
 
 PART: Final = 16

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.compiling.compiled import compiled, inner
+from gradscope.runtime.fast.threads.spread import spread
 
 BLOCK = 128
 SPLIT = 134217729.0  # 2**27 + 1

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span, regular
 from gradscope.runtime.fast.compiling.compiled import compiled
+from gradscope.runtime.fast.threads.spread import spread
 
 Spans = tuple[Span, ...]
 

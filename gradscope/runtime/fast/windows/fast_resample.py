@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.core.kernels.windows.taps import Taps
 from gradscope.runtime.fast.compiling.compiled import compiled
+from gradscope.runtime.fast.threads.spread import spread
 
 COST = 0.7
 """Nanoseconds for one weight of one place."""

@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.linalg.products import COST, MANY
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import Array, kernels_of
 from gradscope.runtime.core.kernels.windows.windows import Windows
+from gradscope.runtime.fast.threads.spread import spread
 
 FEWEST: Final = (48, 32)
 """Channels and patches from which on it pays to transform what is multiplied."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels import spread
-from gradscope.runtime.core.kernels.spread import set_kernel_threads
 from gradscope.runtime.core.kernels.windows import convolution
+from gradscope.runtime.fast.threads import spread
+from gradscope.runtime.fast.threads.spread import set_kernel_threads
 from gradscope.runtime.fast.windows import direct, winograd
 from tests.runtime.core.kernels.windows.test_convolution import Case, let_all_be
 

@@ -14,9 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.layers.rows import COST, FAST
-from gradscope.runtime.core.kernels.linalg.products import COST as PRODUCT
-from gradscope.runtime.core.kernels.spread import spread
+from gradscope.runtime.core.kernels.layers.rows import FAST
 from gradscope.runtime.core.kernels.support import Array, kernels_of, pays_from, quiet
 
 BLOCK: Final = 1 << 19
@@ -65,7 +63,7 @@ def attention(query: Array, key: Array, value: Array, how: How) -> tuple[Array, 
     batch, heads, length = query.shape[:3]
     logs = np.empty((batch, length, heads), query.dtype).transpose(0, 2, 1)
     if _wins(query, key, value, how):
-        _by_tiles(tiles().attention, (query, key, value, made, logs[..., None]), key, how, 2)
+        tiles().attention((query, key, value, made, logs[..., None]), key, how)
         return made, logs
     queries, keys, values = _grouped(query, key, value)
     outs, sums = _split(made, key.shape[1]), _split(logs[..., None], key.shape[1])
@@ -85,7 +83,7 @@ def attention_backward(
     if _wins(query, key, value, how):
         given = (grad, query, key, value, out, logs[..., None])
         found = np.empty_like(query), np.empty_like(key), np.empty_like(value)
-        _by_tiles(tiles().attention_backward, (*given, *found), key, how, 5)
+        tiles().attention_backward((*given, *found), key, how)
         return found
     made = np.empty_like(query), np.zeros_like(key), np.zeros_like(value)
     queries, keys, values = _grouped(query, key, value)
@@ -104,7 +102,7 @@ def attention_backward(
     return made
 
 
-tiles: Final = kernels_of("layers.fast_attention")
+tiles: Final = kernels_of("layers.attention")
 
 
 def _wins(query: Array, key: Array, value: Array, how: How) -> bool:
@@ -113,22 +111,6 @@ def _wins(query: Array, key: Array, value: Array, how: How) -> bool:
     fit = fit and query.shape[3] == key.shape[3] == value.shape[3]
     enough = min(query.shape[2], key.shape[2]) >= FEWEST_ROWS and query.shape[3] >= FEWEST_NUMBERS
     return fit and enough and query.size * key.shape[2] >= MANY
-
-
-def _by_tiles(kernel: Any, arrays: Any, key: Array, how: How, products: int) -> None:
-    """Let a kernel make the last of these arrays, which may lie in memory in any way."""
-    batch, heads, keys, width = key.shape
-    queries = arrays[0]
-    each, length = queries.shape[1] // heads, queries.shape[2]
-    far = tuple([tuple([step // array.itemsize for step in array.strides]) for array in arrays])
-    begins = [array[0, 0, 0, :1] for array in arrays]
-    rest = (far, (heads, each, length, keys, width), key.dtype.type(how.scale), how.causal)
-    cost = each * length * keys * (products * width * PRODUCT + 2 * COST)
-    spread(
-        lambda first, last: kernel(*begins, *rest, (first, last)),
-        batch * heads,
-        cost / 2 if how.causal else cost,
-    )
 
 
 def _split(array: Array, groups: int) -> Array:
@@ -217,20 +199,8 @@ def _compiled(weights: Array, block: _Block, how: How, mask: Array | None) -> Ar
     """The same by a compiled kernel."""
     left = _masked(weights, block, how, mask)
     logs = np.empty((*weights.shape[:-1], 1), weights.dtype)
-    _of_rows(FAST.kernels.attention, weights, logs.reshape(-1), left=left)
+    FAST.kernels.attention(weights, logs.reshape(-1), left=left)
     return logs
-
-
-def _of_rows(kernel: Any, weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
-    """Call a kernel for all rows of weights: some heads here, some in other threads."""
-    width, queries = weights.shape[-1], weights.shape[-2]
-    flat = [weights.reshape(-1, width), *others]
-    spread(
-        lambda first, last: kernel(*[a[first:last] for a in flat], *left),
-        len(flat[0]),
-        width * COST,
-        multiple=queries,
-    )
 
 
 @quiet
@@ -251,7 +221,7 @@ def _softmax_backward(
             along = along * along.dtype.type(how.scale)
         flat = slopes.reshape(-1, slopes.shape[-1])
         sums = (np.ascontiguousarray(a).reshape(-1) for a in (logs, along))
-        _of_rows(FAST.kernels.attention_backward, weights, flat, *sums, left=left)
+        FAST.kernels.attention_backward(weights, flat, *sums, left=left)
         return
     _prepare(weights, block, how, mask)
     weights -= logs

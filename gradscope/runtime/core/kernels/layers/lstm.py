@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.linalg.products import COST, product
-from gradscope.runtime.core.kernels.spread import kernel_threads, spread
+from gradscope.runtime.core.kernels.linalg.products import product
 from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, kernels_of, quiet
 
 Cell = Callable[..., None]
@@ -124,8 +122,6 @@ def steps_backward(
 
 FEWEST: Final = 8
 """So many rows fill the largest tile."""
-TOGETHER: Final = 1 << 24
-"""A step of more products may be made by many threads together, as BLAS does."""
 
 
 def _order(steps: int, *, reverse: bool) -> Array:
@@ -133,38 +129,22 @@ def _order(steps: int, *, reverse: bool) -> Array:
 
 
 def _run(plain: Callable[..., None], gates: Array, *others: Array) -> None:
-    """Make all steps: by tiles, unless they are few or small, or better made by BLAS.
-
-    Rows of a batch have nothing to do with each other, so threads part them once for all steps.
-    """
-    steps, batch, wide = gates.shape
-    if not _are_compiled(gates) or batch < FEWEST or _is_for_many(batch, wide):
+    """Make all steps: by tiles, unless they are few or small, or better made by BLAS."""
+    large = gates.shape[1] >= FEWEST and _are_compiled(gates)
+    if not large or not fast().ran(plain.__name__, gates, *others):
         plain(gates, *others)
-    else:
-        kernels = fast()
-        some = partial(getattr(kernels, plain.__name__), gates, *others)
-        spread(some, batch, steps * wide * wide / 4 * COST, kernels.ROWS)
-
-
-def _is_for_many(batch: int, wide: int) -> bool:
-    """Whether BLAS parts a step among so many threads that it is done before tiles are.
-
-    There are no more threads than tiles have rows to part; one does what two of BLAS do.
-    """
-    most = min(kernel_threads(), -(-batch // FEWEST))
-    return batch * wide * wide >= 4 * TOGETHER and kernel_threads() > 2 * most
 
 
 def _step_for(gates: Array, plain: Cell) -> Cell:
     """The compiled step for a long run of large ones, NumPy's for others."""
-    return getattr(fast(), plain.__name__) if _are_compiled(gates) else plain
+    return fast().step(plain.__name__) if _are_compiled(gates) else plain
 
 
 def _are_compiled(gates: Array) -> bool:
     return gates.size >= LARGE and gates.dtype == np.float32
 
 
-fast: Final = kernels_of("layers.fast_lstm")
+fast: Final = kernels_of("layers.lstm")
 
 
 def workspace_parts(workspace: Array, steps: int, batch: int, width: int) -> tuple[Array, Array]:

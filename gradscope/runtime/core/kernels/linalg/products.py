@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def product(
     if not way:
         made = left.dot(right, made)
         return made if bias is None else np.add(made, bias, made)
-    return cast("Array", tiles().product(left, right, made, bias, way))
+    return tiles().product(left, right, made, bias, way)
 
 
 class Way(NamedTuple):

@@ -9,14 +9,12 @@ an ordinary one, and the other way round: the same three functions are all there
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from gradscope.runtime.core.kernels.linalg.products import MANY
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES, Array, kernels_of
 from gradscope.runtime.core.kernels.windows.windows import (
     Block,
@@ -30,8 +28,10 @@ from gradscope.runtime.core.kernels.windows.windows import (
 
 TOGETHER: Final = 192
 """Images with fewer windows are multiplied side by side."""
-COST: Final = 0.15
-"""Nanoseconds for one product where every output channel sees one channel."""
+FEWEST: Final = 8
+"""Rows of a tile: with fewer channels than these to make, too much of it would be for nothing."""
+by_tiles: Final = kernels_of("windows.direct")
+depthwise: Final = kernels_of("windows.depthwise")
 
 
 def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
@@ -43,7 +43,7 @@ def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
     if _is_channel_by_channel(x, weight, w, groups):
         made = np.zeros((len(x), len(weight), *w.out), x.dtype)
         many = len(weight) // groups
-        _each_channel("", (x, weight, made), x.shape, many, w)
+        depthwise().each_channel("", (x, weight, made), x.shape, many, w)
         return made
     if _tiles_pay(x, w, len(weight) // groups):
         return by_tiles().forward(x, weight, w, groups)
@@ -74,7 +74,7 @@ def to_input(grad: Array, weight: Array, w: Windows, groups: int) -> Array:
     made = np.zeros(made.shape, grad.dtype)
     if _is_channel_by_channel(made, weight, w, groups):
         many = len(weight) // groups
-        _each_channel("_to_input", (grad, weight, made), made.shape, many, w)
+        depthwise().each_channel("_to_input", (grad, weight, made), made.shape, many, w)
         return made
     rows = _rows(weight, groups).swapaxes(1, 2)
     grads = np.ascontiguousarray(grad).reshape(len(grad), groups, rows.shape[2], w.count)
@@ -119,7 +119,7 @@ def to_weight(grad: Array, x: Array, w: Windows, groups: int) -> Array:
     weight = np.zeros(weight.shape, x.dtype)
     if each:
         many = len(weight) // groups
-        _each_channel("_to_weight", (grad, x, weight), x.shape, many, w)
+        depthwise().each_channel("_to_weight", (grad, x, weight), x.shape, many, w)
         return weight
     grads = np.ascontiguousarray(grad).reshape(len(grad), groups, grad.shape[1] // groups, w.count)
     made = weight.reshape(groups, grad.shape[1] // groups, of_group * w.taps)
@@ -146,37 +146,11 @@ def _is_channel_by_channel(x: Array, weight: Array, w: Windows, groups: int) -> 
     return groups == x.shape[1] > 1 == weight.shape[1] and is_large(x, w)
 
 
-FEWEST: Final = 8
-"""Rows of a tile: with fewer channels than these to make, too much of it would be for nothing."""
-
-
-by_tiles: Final = kernels_of("windows.direct")
-
-
 def _tiles_pay(x: Array, w: Windows, rows: int) -> bool:
     """Whether tiles make this, with so many rows for each group."""
     products = len(x) * x.shape[1] * w.taps * w.count * rows
     flat = w.size[0] == w.kernel[0] == w.out[0] == 1 and w.stride[1] == w.stride[2]
     return flat and rows >= FEWEST and products >= MANY and x.dtype.char in "fd"
-
-
-def _each_channel(way: str, arrays: Sequence[Array], sizes: Any, many: int, w: Windows) -> None:
-    """Let a kernel fill the last of three arrays; each channel has `many` of the output's."""
-    flat = [np.ascontiguousarray(each).reshape(-1) for each in arrays]
-    framed = w.step_by_one
-    kernel = getattr(depthwise(), f"{'framed' if framed else 'each_channel'}{way}")
-    rest = (w.padding, w.dilation) if framed else (w.stride, w.padding, w.dilation)
-    count, together = sizes[0] * sizes[1], 1
-    if way == "_to_weight":  # which is a sum over all images
-        count, together = sizes[1], sizes[0]
-    spread(
-        lambda first, last: kernel(*flat, sizes, many, w.kernel, w.out, *rest, (first, last)),
-        count,
-        together * many * w.taps * w.count * COST,
-    )
-
-
-depthwise: Final = kernels_of("windows.fast_depthwise")
 
 
 def _images(x: Array, w: Windows) -> Array:

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.spread import spread
 from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of
 
 Sizes: TypeAlias = tuple[int, ...]
@@ -19,11 +18,9 @@ SCRATCH: Final = 1 << 20
 """Columns are made for so many numbers at a time: what a cache holds, and memory can spare."""
 WHOLE: Final = 1 << 16
 """Fewer numbers than these are made at once."""
-COST: Final = 0.4
-"""Nanoseconds for one number of a column."""
 
 
-fast: Final = kernels_of("windows.fast_convolution")
+fast: Final = kernels_of("windows.columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,7 @@ def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
     if not _is_large(x, w):
         plain_columns(part, w, block.lines, out)
         return
-    _by_channels(fast().im2col, (part.reshape(-1), out.reshape(-1)), part.shape, w, block)
+    fast().im2col(part, out, w, block)
 
 
 def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
@@ -173,16 +170,7 @@ def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
     if not _is_large(x, w):
         plain_add_columns(part, w, block.lines, made)
         return
-    _by_channels(fast().col2im, (made.reshape(-1), part.reshape(-1)), part.shape, w, block)
-
-
-def _by_channels(
-    kernel: Any, arrays: tuple[Array, Array], sizes: Sizes, w: Windows, block: Block
-) -> None:
-    """Call a kernel for a block's columns and all channels."""
-    rest = (sizes, w.kernel, w.out, w.stride, w.padding, w.dilation, block.lines)
-    of_channel = sizes[0] * w.taps * (block.lines[1] - block.lines[0]) * w.out[2]
-    spread(lambda first, last: kernel(*arrays, *rest, (first, last)), sizes[1], of_channel * COST)
+    fast().col2im(made, part, w, block)
 
 
 def unfolded(x: Array, w: Windows) -> Array:

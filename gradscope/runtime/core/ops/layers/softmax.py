@@ -62,7 +62,7 @@ def _softmax(self, dim):
     if ones is not None and (made := _small_softmax(self, ones)) is not None:
         return made
     if rows.wins(self, dim):
-        return rows.softmax(self)
+        return rows.FAST.kernels.softmax(self)
     if self.dtype in HALVES:
         return _softmax(self.astype(np.float32), dim).astype(self.dtype)
     if not self.size or not self.ndim:
@@ -78,7 +78,7 @@ def _softmax_backward(grad_output, output, dim):
     if ones is not None:
         return (grad_output - (grad_output * output).dot(ones)) * output
     if rows.wins(output, dim) and grad_output.dtype == output.dtype:
-        return rows.softmax_backward(grad_output, output)
+        return rows.FAST.kernels.softmax_backward(grad_output, output)
     if output.dtype in HALVES or not output.ndim:
         wide = [x.astype(np.float32) for x in (grad_output, output)]
         made = (wide[0] - (wide[0] * wide[1]).sum(dim or None, keepdims=True)) * wide[1]
@@ -146,7 +146,7 @@ _safe_softmax = op(
 
 def _log_softmax(self, dim):
     if rows.wins(self, dim):
-        return rows.log_softmax(self)
+        return rows.FAST.kernels.log_softmax(self)
     if self.dtype in HALVES:
         return _log_softmax(self.astype(np.float32), dim).astype(self.dtype)
     if not self.size or not self.ndim:
@@ -161,7 +161,7 @@ def _log_softmax(self, dim):
 
 def _log_softmax_backward(grad_output, output, dim):
     if rows.wins(output, dim) and grad_output.dtype == output.dtype:
-        return rows.log_softmax_backward(grad_output, output)
+        return rows.FAST.kernels.log_softmax_backward(grad_output, output)
     if output.dtype in HALVES:
         grad, wide = grad_output.astype(np.float32), output.astype(np.float32)
         return _log_softmax_backward(grad, wide, dim).astype(output.dtype)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels import spread
 from gradscope.runtime.core.kernels.layers import lstm
 from gradscope.runtime.core.kernels.support import Array
-from gradscope.runtime.fast.layers import fast_lstm
+from gradscope.runtime.fast.layers import fast_lstm, lstm as tiles
+from gradscope.runtime.fast.threads import spread
 
 BATCH, WIDTH = 3, 19
 
@@ -175,9 +175,9 @@ def test_blas_makes_what_many_of_its_threads_make_sooner(
     batch: int, width: int, threads: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    tiles = SimpleNamespace(ROWS=8, steps_forward=lambda *arrays: made.append("tiles"))
-    monkeypatch.setattr(lstm, "fast", lambda: tiles)
-    monkeypatch.setattr(lstm, "spread", lambda part, count, cost, multiple: part(0, count))
+    kernels = SimpleNamespace(steps_forward=lambda *arrays: made.append("tiles"))
+    monkeypatch.setattr(tiles, "fast_lstm", kernels)
+    monkeypatch.setattr(tiles, "spread", lambda part, count, cost, multiple: part(0, count))
     monkeypatch.setattr(spread._State, "threads", threads)
 
     def steps_forward(*arrays: Array) -> None:

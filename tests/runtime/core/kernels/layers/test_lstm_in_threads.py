@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradscope.runtime as ours
-from gradscope.runtime.core.kernels import spread
+from gradscope.runtime.fast.threads import spread
 from tests.runtime.engines import torch
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels import spread
 from gradscope.runtime.core.kernels.linalg import products
-from gradscope.runtime.core.kernels.spread import set_kernel_threads
+from gradscope.runtime.fast.threads import spread
+from gradscope.runtime.fast.threads.spread import set_kernel_threads
 
 SHAPES = [(8, 1, 1), (9, 3, 47), (23, 300, 49), (64, 17, 96), (1030, 5, 33), (40, 600, 411)]
 

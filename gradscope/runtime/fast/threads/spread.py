@@ -20,17 +20,18 @@ from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import perf_counter_ns, thread_time_ns
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gradscope.runtime.core.kernels.support import kernels_of
 from gradscope.runtime.core.kernels.threads import blas_threads
+
+if TYPE_CHECKING:
+    from gradscope.runtime.fast.threads.awake import Counts
 
 Part: TypeAlias = Callable[[int, int], object]
 """Makes the results from the first number to before the last."""
 Done: TypeAlias = "SimpleQueue[BaseException | None]"
 Piece: TypeAlias = tuple[Part, int, int, Done]
-Worker: TypeAlias = "tuple[SimpleQueue[Piece], Any]"
-"""A thread's queue, and its counts (fast/compiling/awake.py)."""
+Worker: TypeAlias = "tuple[SimpleQueue[Piece], Counts]"
 
 LEAST: Final = 30_000
 """Nanoseconds of work that a thread is given which is awake."""
@@ -38,7 +39,6 @@ WAKING: Final = 70_000
 """So much more is worth to wake one."""
 WORTH: Final = 0.85
 """What share of the time that one thread would have taken is worth to do it again."""
-_awake: Final = kernels_of("compiling.awake")
 MOST_LEFT: Final = 16
 """So many arrays are left to the caller at most before several threads are tried again."""
 
@@ -57,7 +57,9 @@ class _Pool:
     def workers(self, count: int) -> list[Worker]:
         """So many threads, which start here if they are not there."""
         while len(self.waiting) < count:
-            worker: Worker = SimpleQueue(), _awake().Counts()
+            from gradscope.runtime.fast.threads.awake import Counts  # with a compiler
+
+            worker: Worker = SimpleQueue(), Counts()
             start_new_thread(_work, worker)
             self.waiting.append(worker)
         return self.waiting[:count]
@@ -155,7 +157,7 @@ def _look_at(taken: int, by_one: int) -> None:
         _State.next_left = min(2 * _State.next_left, MOST_LEFT)
 
 
-def _work(queue: SimpleQueue[Piece], counts: Any) -> None:
+def _work(queue: SimpleQueue[Piece], counts: Counts) -> None:
     """Do what comes, for ever: the process does not wait for this thread when it ends."""
     counts.begin()
     while True:

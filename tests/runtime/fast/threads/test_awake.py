@@ -8,8 +8,8 @@ from _thread import get_native_id
 
 import pytest
 
-from gradscope.runtime.fast.compiling import awake
-from gradscope.runtime.fast.compiling.awake import DONE, GIVEN, Counts
+from gradscope.runtime.fast.threads import awake
+from gradscope.runtime.fast.threads.awake import DONE, GIVEN, Counts
 
 
 def told(counts: Counts) -> tuple[int, int]:

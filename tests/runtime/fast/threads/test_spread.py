@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.core.kernels import spread
 from gradscope.runtime.core.kernels.arrays import elementwise as plain, stepping
-from gradscope.runtime.core.kernels.layers import attention, norms, rows
+from gradscope.runtime.core.kernels.layers import attention, norms
 from gradscope.runtime.core.kernels.random import random
 from gradscope.runtime.core.kernels.special import special
-from gradscope.runtime.core.kernels.spread import set_kernel_threads
 from gradscope.runtime.core.kernels.support import fast
 from gradscope.runtime.core.kernels.windows import convolution, grid, pool, resample, taps
 from gradscope.runtime.core.kernels.windows.spans import regular
 from gradscope.runtime.core.kernels.windows.windows import windows
 from gradscope.runtime.core.state import settings
-from gradscope.runtime.fast.compiling.awake import Counts
+from gradscope.runtime.fast.layers import rows
+from gradscope.runtime.fast.threads import spread
+from gradscope.runtime.fast.threads.awake import Counts
+from gradscope.runtime.fast.threads.spread import set_kernel_threads
 
 DEAR = float(spread.LEAST + spread.WAKING)
 """Nanoseconds for which a thread is woken."""

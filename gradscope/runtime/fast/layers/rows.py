@@ -1,0 +1,60 @@
+"""Softmax and its kin by compiled kernels, in several threads."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.layers.rows import FLOAT32
+from gradscope.runtime.core.kernels.support import Array
+from gradscope.runtime.fast.layers import fast_rows
+from gradscope.runtime.fast.threads.spread import spread
+
+COST: Final = 0.8
+"""Nanoseconds for one element."""
+
+
+def softmax(x: Array) -> Array:
+    return _of_rows(fast_rows.softmax, x)
+
+
+def softmax_backward(grad: Array, output: Array) -> Array:
+    return _of_rows(fast_rows.softmax_backward, grad, output)
+
+
+def log_softmax(x: Array) -> Array:
+    return _of_rows(fast_rows.log_softmax, x)
+
+
+def log_softmax_backward(grad: Array, output: Array) -> Array:
+    return _of_rows(fast_rows.log_softmax_backward, grad, output)
+
+
+def _of_rows(kernel: Any, *arrays: Array) -> Array:
+    shape = arrays[-1].shape
+    out = np.empty(shape, FLOAT32)
+    width = shape[-1]
+    flat = [np.ascontiguousarray(a).reshape(-1, width) for a in (*arrays, out)]
+    spread(lambda first, last: kernel(*[a[first:last] for a in flat]), len(flat[0]), width * COST)
+    return out
+
+
+def attention(weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
+    _of_heads(fast_rows.attention, weights, *others, left=left)
+
+
+def attention_backward(weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
+    _of_heads(fast_rows.attention_backward, weights, *others, left=left)
+
+
+def _of_heads(kernel: Any, weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
+    """Call a kernel for all rows of weights: some heads here, some in other threads."""
+    width, queries = weights.shape[-1], weights.shape[-2]
+    flat = [weights.reshape(-1, width), *others]
+    spread(
+        lambda first, last: kernel(*[a[first:last] for a in flat], *left),
+        len(flat[0]),
+        width * COST,
+        multiple=queries,
+    )

@@ -1,0 +1,1 @@
+"""Threads among which large arrays are parted."""
