@@ -99,13 +99,6 @@ class Generator:
             }
         return self
 
-    def clone_state(self) -> Generator:
-        """Return another generator that will give the same numbers."""
-        return Generator().set_state(self.get_state())
-
-    def __reduce__(self) -> tuple[Callable[[Array], Generator], tuple[Array]]:
-        return _restored, (self.get_state(),)
-
     def _snapshot(self) -> generator_state.Snapshot:
         state: Any = self._twister.state
         return generator_state.Snapshot(
@@ -343,10 +336,6 @@ class Generator:
 def _start(twister: Any, seed: int) -> None:
     """Start the sequence of a seed; a plain MT19937 spreads it in a way that is not PyTorch's."""
     np.random.RandomState(twister).seed(seed % (1 << 32))
-
-
-def _restored(state: Array) -> Generator:
-    return Generator().set_state(state)
 
 
 def _check_float(dtype: np.dtype[Any], kernel: str) -> None:

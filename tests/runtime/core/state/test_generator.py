@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 from gradscope.runtime.core.kernels.random import random
 from gradscope.runtime.core.kernels.support import LARGE, fast
 from gradscope.runtime.core.state.generator import Generator
+from gradscope.runtime.core.tensors import default_generator
 from tests.shared.searching import searching
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
@@ -305,7 +306,7 @@ def test_an_unseeded_generator_has_pytorchs_seed_until_it_seeds_itself() -> None
 
 
 def test_copies_and_pickles_go_on_where_the_original_was() -> None:
-    generator = Generator().manual_seed(3)
+    generator = default_generator.Generator().manual_seed(3)
     generator.normal((3,), np.float32)
     copies = [
         generator.clone_state(),
