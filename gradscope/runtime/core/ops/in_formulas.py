@@ -184,6 +184,10 @@ def scalar(number: Any, kind: Any) -> Any:
     return made
 
 
+def is_complex(value: Any) -> Any:
+    return value.dtype.kind == "c" if on_arrays(value) else value.is_complex()
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float | complex | np.number | np.bool_)
 

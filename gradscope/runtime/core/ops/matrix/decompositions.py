@@ -17,7 +17,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops.in_formulas import beside
+from gradscope.runtime.core.ops.in_formulas import beside, is_complex
 from gradscope.runtime.core.ops.matrix.lu import side_by_side
 from gradscope.runtime.core.ops.matrix.matrices import (
     LinAlgError,
@@ -33,7 +33,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     mH,
     raise_for,
 )
-from gradscope.runtime.core.ops.pointwise.complexes import is_complex
 from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 
 # -- cholesky ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
+from gradscope.runtime.core.ops.in_formulas import is_complex, on_arrays, zeros_like
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
     check_floating,
@@ -30,7 +30,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     contiguous,
     mH,
 )
-from gradscope.runtime.core.ops.pointwise.complexes import is_complex
 from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 
 

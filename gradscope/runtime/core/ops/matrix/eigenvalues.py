@@ -18,7 +18,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
-from gradscope.runtime.core.ops.in_formulas import beside
+from gradscope.runtime.core.ops.in_formulas import beside, is_complex
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
     check_kernel,
@@ -31,7 +31,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     raise_for,
     real_part,
 )
-from gradscope.runtime.core.ops.pointwise.complexes import is_complex
 from gradscope.runtime.core.rows.offered import FUNCTIONS
 
 

@@ -9,8 +9,7 @@ from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops.in_formulas import on_arrays
-from gradscope.runtime.core.ops.pointwise.complexes import is_complex
+from gradscope.runtime.core.ops.in_formulas import is_complex, on_arrays
 
 
 class LinAlgError(RuntimeError):

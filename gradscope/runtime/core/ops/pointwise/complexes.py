@@ -21,13 +21,9 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.ops.in_formulas import ZERO, beside, on_arrays, zeros_like
+from gradscope.runtime.core.ops.in_formulas import ZERO, beside, is_complex, on_arrays, zeros_like
 from gradscope.runtime.core.rows.offered import both
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
-
-
-def is_complex(value):
-    return value.dtype.kind == "c" if on_arrays(value) else value.is_complex()
 
 
 def _check_parts(first, second):

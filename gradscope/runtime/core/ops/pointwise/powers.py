@@ -21,6 +21,7 @@ from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops.in_formulas import (
     TWO,
     beside,
+    is_complex,
     is_number,
     no_derivative,
     on_arrays,
@@ -69,20 +70,16 @@ def _power_slope(grad, self, exponent):
     return grad * (self ** (exponent - 1) * beside(self, exponent))
 
 
-def _turns(exponent):
-    return exponent.dtype.kind == "c" if on_arrays(exponent) else exponent.is_complex()
-
-
 def _not_below_zero(exponent):
     """Where a power of zero is flat in its exponent; complex exponents must be real for that."""
-    if not _turns(exponent):
+    if not is_complex(exponent):
         return exponent >= 0
     return (exponent.real >= 0) & (exponent.imag == 0)
 
 
 def _exponent_slope(grad, self, exponent, result):
     base = self
-    if _turns(exponent):  # and so a negative base has a logarithm
+    if is_complex(exponent):  # and so a negative base has a logarithm
         base = self.astype(result.dtype) if on_arrays(self) else self.to(result.dtype)
     slope = result * w.log(base)
     return grad * w.where((self == 0) & _not_below_zero(exponent), zeros_like(slope), slope)
@@ -96,7 +93,7 @@ def _logarithm(number):
 
 
 def _number_slope(grad, self, exponent, result):
-    turns = _turns(exponent) and self != 0  # and so every base has a logarithm
+    turns = is_complex(exponent) and self != 0  # and so every base has a logarithm
     slope = result * beside(result, _logarithm(complex(self) if turns else self))
     if self:
         return grad * slope

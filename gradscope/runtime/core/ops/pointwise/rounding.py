@@ -20,7 +20,14 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.ops.in_formulas import ZERO, alias, beside, is_whole, zeros_like
+from gradscope.runtime.core.ops.in_formulas import (
+    ZERO,
+    alias,
+    beside,
+    is_complex,
+    is_whole,
+    zeros_like,
+)
 from gradscope.runtime.core.rows.offered import both, method
 
 
@@ -49,15 +56,11 @@ def _sign(self):
 
 def _sgn_slope(grad, self, result):
     """Of a real sign nothing; of z / |z| what turns along the circle."""
-    if not _is_complex(self):
+    if not is_complex(self):
         return zeros_like(grad)
     size = w.abs(self)
     turned = grad - result * (result.conj() * grad).real
     return w.where(size == 0, zeros_like(grad), turned / w.where(size == 0, size + 1, size))
-
-
-def _is_complex(value):
-    return value.dtype.kind == "c" if isinstance(value, np.ndarray) else value.is_complex()
 
 
 def _no_complex(name):

@@ -19,7 +19,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops.in_formulas import beside
+from gradscope.runtime.core.ops.in_formulas import beside, is_complex
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.reduce.norms import norm_slope
 from gradscope.runtime.core.ops.shape.slicing import (
@@ -229,17 +229,13 @@ def _renorm_slope(grad, self, p, dim, maxnorm):
     """What scaling a row down does to its gradient: it loses the part along the row's norm."""
     dims = _others(self.ndim, dim)
     norm = w.linalg_vector_norm(self, p, dims, True)
-    along = self.conj() * grad if _is_complex(self) else self * grad
+    along = self.conj() * grad if is_complex(self) else self * grad
     along = along.sum(dims, True) if hasattr(along, "_array") else along.sum(dims, keepdims=True)
-    along = along.real if _is_complex(self) else along
+    along = along.real if is_complex(self) else along
     turned = norm_slope(along, self, norm, p, dims, True)
     inverse = w.reciprocal(norm + beside(norm, 1e-7))
     scaled = (grad - inverse * turned) * (inverse * beside(norm, maxnorm))
     return w.where(norm > maxnorm, scaled, grad)
-
-
-def _is_complex(value):
-    return value.dtype.kind == "c" if isinstance(value, np.ndarray) else value.is_complex()
 
 
 renorm = op("RenormBackward0", _renorm, TRANSPOSED, BY_HAND, self=_renorm_slope)
