@@ -18,7 +18,7 @@ from gradscope.runtime.fast.capture.reach.reached import Reached, explained
 from gradscope.runtime.fast.capture.recording.exchange import exchanged
 from gradscope.runtime.fast.capture.recording.recording import Recording, Stop
 from gradscope.runtime.fast.capture.recording.reviewed import SWITCHES
-from gradscope.runtime.fast.capture.recording.trees import refs
+from gradscope.runtime.fast.capture.recording.trees import read_by
 from gradscope.runtime.fast.capture.recording.watching import Program, Watching
 from gradscope.runtime.fast.capture.told import Told
 
@@ -150,8 +150,7 @@ class Making:
         inputs: dict[int, str],
     ) -> None:
         recording = self.recording
-        used = {nr for call in recording.calls for v in (*call.given, *call.named.values())
-                for nr in refs(v)}  # fmt: skip
+        used = {nr for call in recording.calls for nr in read_by(call)}
         given = {id(leaf.value): n for n, leaf in enumerate(guards.arguments.tensors)}
         outside = frozenset(inputs)
         there = {id(state.tensor): state.tensor for state in states if not state.place}

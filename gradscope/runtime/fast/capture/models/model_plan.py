@@ -16,7 +16,7 @@ from gradscope.runtime.fast.capture.models.compiled_node import node_of
 from gradscope.runtime.fast.capture.plan.text import Text
 from gradscope.runtime.fast.capture.reach.guards import Guards, TensorState
 from gradscope.runtime.fast.capture.recording.recording import Recording
-from gradscope.runtime.fast.capture.recording.trees import made_by, refs
+from gradscope.runtime.fast.capture.recording.trees import made_by, read_by
 from gradscope.runtime.fast.capture.told import tensors_in
 
 
@@ -101,7 +101,7 @@ class ModelPlan:
     def _read_by(self, backward: Backward) -> set[int]:
         """The arrays that were there before a backward and that it reads."""
         calls = self.calls[backward.first : backward.end]
-        read = {nr for call in calls for nr in _read(call)}
+        read = {nr for call in calls for nr in read_by(call)}
         read |= {nr for nr in backward.grads if nr is not None}
         return read - {nr for call in calls for nr in made_by(call)}
 
@@ -177,7 +177,3 @@ def _like(value: Any, made: Iterator[Any]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)([_like(item, made) for item in value])
     return next(made) if hasattr(value, "_array") else value
-
-
-def _read(call: Any) -> list[int]:
-    return [nr for value in (*call.given, *call.named.values()) for nr in refs(value)]

@@ -8,7 +8,7 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -19,7 +19,7 @@ import numpy as np
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.fast.capture.recording.evaluating import fit
 from gradscope.runtime.fast.capture.recording.recording import Facts
-from gradscope.runtime.fast.capture.recording.trees import Call, Constant, Items, Ref, refs
+from gradscope.runtime.fast.capture.recording.trees import Call, Constant, Items, Ref, read_by
 from gradscope.runtime.fast.layers import joined
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -67,7 +67,7 @@ class Joining:
         self.facts = facts
         self.used: dict[int, list[int]] = {nr: [len(calls)] for nr in wanted}
         for place, call in enumerate(calls):
-            for nr in _read(call):
+            for nr in read_by(call):
                 self.used.setdefault(nr, []).append(place)
 
     def joins(self) -> dict[int, Join]:
@@ -221,7 +221,3 @@ def _is_one(call: Call) -> bool:
     """Whether a call gives the number one, as a backward begins."""
     array = getattr(call.function, "__self__", None)
     return call.label == "constant" and isinstance(array, np.ndarray) and bool((array == 1).all())
-
-
-def _read(call: Call) -> Iterator[int]:
-    return (nr for value in (*call.given, *call.named.values()) for nr in refs(value))

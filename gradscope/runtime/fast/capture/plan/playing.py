@@ -18,7 +18,7 @@ import numpy as np
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.fast.capture.plan.fusing import KINDS, SMALL, arithmetic, number
 from gradscope.runtime.fast.capture.recording.recording import Facts
-from gradscope.runtime.fast.capture.recording.trees import Call, Ref, refs
+from gradscope.runtime.fast.capture.recording.trees import Call, Ref, read_by, refs
 from gradscope.runtime.fast.compiling.numpy_loops import SCRATCH, LoopCall, loop_of, player
 
 LEAST, MOST = 2, 1000
@@ -103,7 +103,7 @@ class Playing:
         read = {nr for nr, place in self.last.items() if place == len(self.calls)}
         for place, call in enumerate(self.calls):
             if place not in inside:
-                read.update(nr for v in (*call.given, *call.named.values()) for nr in refs(v))
+                read.update(read_by(call))
         return read
 
     # -- where everything lies -------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from gradscope.runtime.fast.capture.recording.trees import made_by, refs
+from gradscope.runtime.fast.capture.recording.trees import made_by, read_by
 
 if TYPE_CHECKING:
     from gradscope.runtime.fast.capture.plan.fusing import Chain
@@ -68,7 +68,7 @@ def _calls(plan: Plan) -> Iterator[CallSeen]:
         for nr in range(join.count):
             kernels[join.first + nr] = (number, join.call.label)
     for place, call in enumerate(plan.calls):
-        reads = [nr for value in (*call.given, *call.named.values()) for nr in refs(value)]
+        reads = read_by(call)
         kernel, formula = kernels.get(place, (-1, ""))
         yield CallSeen(
             call.label, call.part, call.line, tuple(dict.fromkeys(reads)), tuple(made_by(call)),

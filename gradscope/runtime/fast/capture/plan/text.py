@@ -28,7 +28,7 @@ from gradscope.runtime.fast.capture.recording.trees import (
     Ref,
     TensorOf,
     made_by,
-    refs,
+    read_by,
 )
 from gradscope.runtime.fast.compiling.fused import fused_kernel
 
@@ -123,7 +123,7 @@ class Text:
 
     def _fetched(self) -> Iterator[str]:
         """Arrays that other tensors may have each time."""
-        used = {nr for call in self.calls for nr in _read(call)} | set(self.wanted)
+        used = {nr for call in self.calls for nr in read_by(call)} | set(self.wanted)
         for nr, way in self.inputs.items():
             if nr in used and not way.isidentifier():
                 yield f"v{nr} = {way}"
@@ -132,7 +132,7 @@ class Text:
     def _last_uses(self) -> dict[int, int]:
         last: dict[int, int] = {}
         for place, call in enumerate(self.calls):
-            for nr in _read(call):
+            for nr in read_by(call):
                 last[nr] = place
         for nr in self.wanted:
             last[nr] = len(self.calls)
@@ -140,7 +140,7 @@ class Text:
 
     def _gone(self, place: int, call: Call) -> list[int]:
         """The arrays that nobody needs any more after a call."""
-        read = {nr for nr in _read(call) if self._last[nr] == place}
+        read = {nr for nr in read_by(call) if self._last[nr] == place}
         return sorted(read | {nr for nr in made_by(call) if nr not in self._last})
 
     # -- one call -------------------------------------------------------------------------------
@@ -204,11 +204,6 @@ class Text:
         if type(value) is float and isfinite(value):
             return repr(value)
         return self._named("c", value)
-
-
-def _read(call: Call) -> list[int]:
-    """The numbers of the arrays a call is given."""
-    return [nr for value in (*call.given, *call.named.values()) for nr in refs(value)]
 
 
 def as_arrays(results: Any) -> list[Any]:

@@ -68,6 +68,11 @@ def refs(tree: Any) -> list[int]:
     return []
 
 
+def read_by(call: Call) -> list[int]:
+    """The numbers of the arrays that a call is given."""
+    return [nr for value in (*call.given, *call.named.values()) for nr in refs(value)]
+
+
 def made_by(call: Call) -> list[int]:
     """The numbers of the arrays that a call makes."""
     if call.made is None:
