@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
-from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of, quiet
+from gradscope.runtime.core.kernels.support import Array, Family, quiet
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import (
     cubic_curvatures,
@@ -28,7 +28,7 @@ ZEROS, BORDER, REFLECTION = range(3)
 SHARPNESS = -0.75
 
 
-fast: Final = kernels_of("windows.fast_grid")
+FAST: Final = Family("windows.fast_grid", few=4 * COMPILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +181,7 @@ def by_point_moved(found: Sequence[Axis], parts: Array, by: Array) -> Array:
 
 
 def _pays(x: Array, points: int) -> bool:
-    work = len(x) * points * x.shape[1]
-    return work >= LARGE // 4 or (work >= COMPILED and fast.cache_info().currsize == 1)
+    return FAST.wins(4 * len(x) * points * x.shape[1])
 
 
 Options = tuple[int, int, bool]
@@ -195,7 +194,7 @@ def sample(x: Array, grid: Array, options: Options) -> Array:
     if not _pays(x, points.shape[1]) or not x.size:
         return sample_plain(x, points, options)
     made = np.empty((*x.shape[:2], points.shape[1]), x.dtype)
-    fast().sample(_volumes(x), np.ascontiguousarray(points), *options, made)
+    FAST.kernels.sample(_volumes(x), np.ascontiguousarray(points), *options, made)
     return made
 
 
@@ -212,7 +211,7 @@ def sample_backward(
         for s, want in zip(shapes, wanted, strict=True)
     ]
     arrays = (np.ascontiguousarray(grad), _volumes(x), np.ascontiguousarray(points))
-    fast().sample_backward(*arrays, options, (_volumes(to[0]), to[1]))
+    FAST.kernels.sample_backward(*arrays, options, (_volumes(to[0]), to[1]))
     return to[0] if wanted[0] else None, to[1] if wanted[1] else None
 
 

@@ -13,24 +13,20 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.scatter import put_add
-from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, kernels_of
+from gradscope.runtime.core.kernels.support import HALVES, Array, Family
 from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span
 
 Spans = Sequence[Span]
 
 
-fast: Final = kernels_of("windows.fast_pool")
-
-
 COMPILED: Final = 1 << 6
 """From this many elements on a kernel that is compiled already wins by what calling it costs."""
+FAST: Final = Family("windows.fast_pool", few=COMPILED)
 
 
 def pays(x: Array) -> bool:
     """Whether an array is large enough for the compiled kernels."""
-    if x.dtype.kind != "f":
-        return False
-    return x.size >= LARGE or (x.size >= COMPILED and fast.cache_info().currsize == 1)
+    return x.dtype.kind == "f" and FAST.wins(x.size)
 
 
 def max_pool(x: Array, spans: Spans) -> tuple[Array, Array]:
@@ -42,7 +38,7 @@ def max_pool(x: Array, spans: Spans) -> tuple[Array, Array]:
         return max_pool_plain(x, spans)
     values = np.empty(_pooled_shape(x, spans), x.dtype)
     where = np.empty(values.shape, np.int64)
-    fast().max_pool(_planes(x, spans), values, where, _three(spans))
+    FAST.kernels.max_pool(_planes(x, spans), values, where, _three(spans))
     return values, where
 
 
@@ -55,7 +51,7 @@ def max_pool_backward(grad: Array, where: Array, shape: tuple[int, ...], dims: i
     if not made.size or not grad.size:
         return made
     if pays(made):
-        fast().add_in_planes(
+        FAST.kernels.add_in_planes(
             made.reshape(planes, -1),
             np.ascontiguousarray(where).reshape(planes, -1),
             np.ascontiguousarray(grad).reshape(planes, -1),
@@ -73,7 +69,7 @@ def avg_pool(x: Array, spans: Spans, divisor: int | None = None) -> Array:
     if not pays(x):
         return avg_pool_plain(x, spans, divisor)
     made = np.empty(_pooled_shape(x, spans), x.dtype)
-    fast().avg_pool(_planes(x, spans), made, _three(spans), divisor or 0)
+    FAST.kernels.avg_pool(_planes(x, spans), made, _three(spans), divisor or 0)
     return made
 
 
@@ -87,7 +83,7 @@ def avg_pool_backward(
     made = np.zeros(shape, grad.dtype)
     if not pays(made):
         return avg_pool_backward_plain(grad, shape, spans, divisor)
-    fast().avg_pool_backward(np.ascontiguousarray(grad), made, _three(spans), divisor or 0)
+    FAST.kernels.avg_pool_backward(np.ascontiguousarray(grad), made, _three(spans), divisor or 0)
     return made
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, kernels_of
+from gradscope.runtime.core.kernels.support import HALVES, Array, Family
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import Taps
 
-fast: Final = kernels_of("windows.fast_resample")
+FAST: Final = Family("windows.fast_resample", few=COMPILED)
 
 
 def resample(x: Array, tables: Sequence[Taps]) -> Array:
@@ -24,8 +24,7 @@ def resample(x: Array, tables: Sequence[Taps]) -> Array:
             return resample_plain(x, tables)
         return resample(x.astype(np.float32), tables).astype(x.dtype)
     size = max(x.size, _made_size(x, tables))
-    large = size >= LARGE or (size >= COMPILED and fast.cache_info().currsize == 1)
-    if not large or x.dtype.kind != "f":
+    if x.dtype.kind != "f" or not FAST.wins(size):
         return resample_plain(x, tables)
     return _compiled(np.ascontiguousarray(x), tables)
 
@@ -48,7 +47,7 @@ def _compiled(x: Array, tables: Sequence[Taps]) -> Array:
         rows = int(np.prod(x.shape[:dim], dtype=int))
         width = int(np.prod(x.shape[dim + 1 :], dtype=int))
         made = np.empty((*x.shape[:dim], table.out, *x.shape[dim + 1 :]), x.dtype)
-        fast().along(
+        FAST.kernels.along(
             x.reshape(rows, table.size, width), made.reshape(rows, table.out, width), table
         )
         x = made

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of
+from gradscope.runtime.core.kernels.support import LARGE, Array, Family
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -20,7 +20,7 @@ WHOLE: Final = 1 << 16
 """Fewer numbers than these are made at once."""
 
 
-fast: Final = kernels_of("windows.columns")
+FAST: Final = Family("windows.columns", few=LARGE >> 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +145,14 @@ def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[Block]
             yield Block(slice(image, image + 1), (first, last), slice(first * width, last * width))
 
 
-def is_large(x: Array, w: Windows, least: int = LARGE) -> bool:
+def is_large(x: Array, w: Windows) -> bool:
     """Whether all columns of these images together pay for a compiled kernel."""
-    return len(x) * x.shape[1] * w.taps * w.count >= least and x.dtype.char in "fd"
+    return len(x) * x.shape[1] * w.taps * w.count >= LARGE and x.dtype.char in "fd"
 
 
 def _is_large(x: Array, w: Windows) -> bool:
     """The same for columns, which are what they are in either way: Numba may be there already."""
-    return is_large(x, w, LARGE >> 4 if fast.cache_info().currsize else LARGE)
+    return FAST.wins(len(x) * x.shape[1] * w.taps * w.count) and x.dtype.char in "fd"
 
 
 def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
@@ -161,7 +161,7 @@ def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
     if not _is_large(x, w):
         plain_columns(part, w, block.lines, out)
         return
-    fast().im2col(part, out, w, block)
+    FAST.kernels.im2col(part, out, w, block)
 
 
 def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
@@ -170,7 +170,7 @@ def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
     if not _is_large(x, w):
         plain_add_columns(part, w, block.lines, made)
         return
-    fast().col2im(made, part, w, block)
+    FAST.kernels.col2im(made, part, w, block)
 
 
 def unfolded(x: Array, w: Windows) -> Array:

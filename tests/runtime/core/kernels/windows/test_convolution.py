@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gradscope.runtime.core.kernels.support import Family
 from gradscope.runtime.core.kernels.windows import convolution, windows as w
 from gradscope.runtime.core.kernels.windows.convolution import forward, to_bias, to_input, to_weight
 
@@ -106,7 +106,8 @@ def test_the_columns_of_small_images_never_need_numba(monkeypatch: pytest.Monkey
     def refuse() -> None:
         raise AssertionError("asked for Numba")
 
-    monkeypatch.setattr(w, "fast", cache(refuse))
+    monkeypatch.setattr(w, "FAST", Family("windows.columns", few=w.LARGE >> 4))
+    monkeypatch.setattr(w.FAST, "_read", refuse)
     monkeypatch.setattr(convolution, "depthwise", refuse)
     monkeypatch.setattr(convolution, "by_tiles", refuse)
 

@@ -39,7 +39,7 @@ def test_compiled_poolings_give_what_plain_ones_give(
     mean, back = np.empty(shape, dtype), np.zeros(x.shape, dtype)
     grad = numbers(shape, dtype)
     added = np.zeros((2, x[0].size), dtype)
-    fast = pool.fast()
+    fast = pool.FAST.kernels
 
     fast.max_pool(x, values, where, tuple(given))
     fast.add_in_planes(added, where.reshape(2, -1), grad.reshape(2, -1))
@@ -68,7 +68,7 @@ def test_the_most_usual_windows_have_a_kernel_that_agrees_with_all_others() -> N
     usual = (spans.WHOLE, spans.regular(9, 2, 2), spans.regular(11, 2, 2))
     values, where = np.empty((3, 1, 4, 5), np.float32), np.empty((3, 1, 4, 5), np.int64)
 
-    pool.fast().max_pool(x, values, where, usual)
+    pool.FAST.kernels.max_pool(x, values, where, usual)
 
     plain = pool.max_pool_plain(x[:, 0], usual[1:])
     np.testing.assert_array_equal(values[:, 0], plain[0])

@@ -38,7 +38,7 @@ def test_compiled_maps_along_a_dim_give_what_plain_ones_give(
             x = numbers(2, table.size, width, kind=kind)
             made = np.empty((2, table.out, width), kind)
 
-            resample.fast().along(x, made, table)
+            resample.FAST.kernels.along(x, made, table)
 
             plain = resample.resample_plain(x.swapaxes(1, 2), [table]).swapaxes(1, 2)
             np.testing.assert_allclose(made, plain, rtol=1e-5, atol=1e-6)
@@ -94,7 +94,7 @@ def test_compiled_sampling_gives_what_plain_sampling_gives(
     options = (mode, padding, align)
     made, to_x, to_points = np.empty_like(grad), np.zeros_like(x), np.zeros_like(points)
     volumes = [a.reshape(2, 3, -1, *a.shape[-2:]) for a in (x, to_x)]
-    fast = grid.fast()
+    fast = grid.FAST.kernels
 
     fast.sample(volumes[0], points, *options, made)
     fast.sample_backward(grad, volumes[0], points, options, (volumes[1], to_points))
