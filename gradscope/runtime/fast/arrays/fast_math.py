@@ -1,4 +1,4 @@
-"""Functions of one float32 that compiled kernels are made of.
+"""Functions of one float32, and of a row of numbers, that compiled kernels are made of.
 
 They are written so that they become vector instructions: no branches, no calls. Each is right to a
 few units in the last place, also in kernels whose sums may be added up in any order: where that
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.special.special import ERF_DENOMINATOR, ERF_NUMERATOR
+from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.compiling.compiled import inner
 from gradscope.runtime.fast.random.fast_normal import float_of, fma
 
@@ -36,6 +37,9 @@ LOG_TWO_REST = f32(math.log(2.0) - 0.693359375)  # … and what is left of the l
 LEAST, MOST = f32(-87.0), f32(88.5)
 ZERO, HALF, ONE = f32(0.0), f32(0.5), f32(1.0)
 
+ANY_ORDER = {"reassoc", "contract", "nsz"}
+"""A sum may be added up in any order, several elements at once."""
+
 
 @inner
 def exp(x: Any) -> Any:
@@ -49,6 +53,28 @@ def exp(x: Any) -> Any:
     power = float_of((i32(whole) + i32(127)) << i32(23))
     made = y * power
     return ZERO if x < LEAST else made
+
+
+@inner
+def exp_of_each(x: Array) -> None:
+    for i in range(x.size):
+        x[i] = exp(x[i])
+
+
+@inner(fastmath={*ANY_ORDER, "nnan"})
+def greatest(row: Array) -> Any:
+    top = row[0]
+    for j in range(row.size):
+        top = row[j] if row[j] > top else top  # noqa: FURB136 -- becomes vector instructions
+    return top
+
+
+@inner(fastmath=ANY_ORDER)
+def sum_of(row: Array) -> Any:
+    total = row.dtype.type(0)
+    for j in range(row.size):
+        total += row[j]
+    return total
 
 
 N0, N1, N2, N3, N4, N5, N6 = (f32(c) for c in ERF_NUMERATOR)

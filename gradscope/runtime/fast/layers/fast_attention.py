@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import overload
 
 from gradscope.runtime.core.kernels.support import Array
-from gradscope.runtime.fast.arrays.fast_math import exp
+from gradscope.runtime.fast.arrays.fast_math import ANY_ORDER, exp, greatest, sum_of
 from gradscope.runtime.fast.compiling.compiled import compiled, inner
 from gradscope.runtime.fast.tiles.tile import (
     BYTES,
@@ -28,7 +28,6 @@ from gradscope.runtime.fast.tiles.tile import (
 from gradscope.runtime.fast.tiles.vectors import copy, transpose
 
 uint = np.uintp
-ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 TOGETHER = 64
 """So many queries' weights are made together."""
@@ -155,22 +154,6 @@ def _add_by_keys(a: Array, b: Array, of: Any, made: Array, seen: Any) -> None:
                 add_products(*matrices, made, *to)
 
 
-@inner(fastmath={*ANY_ORDER, "nnan"})
-def _greatest(x: Array) -> Any:
-    top = x[0]
-    for j in range(x.size):
-        top = x[j] if x[j] > top else top  # noqa: FURB136 -- becomes vector instructions
-    return top
-
-
-@inner(fastmath=ANY_ORDER)
-def _sum(x: Array) -> Any:
-    total = x.dtype.type(0)
-    for j in range(x.size):
-        total += x[j]
-    return total
-
-
 @inner(fastmath=ANY_ORDER)
 def _product(x: Array, at: int, y: Array, begin: int, apart: int, count: int) -> Any:
     total = x.dtype.type(0)
@@ -193,13 +176,13 @@ def _powers(x: Array, scale: Any, less: Any) -> None:
 def _softmax(weights: Array, begin: int, sees: int, room: int, scale: Any) -> Any:
     """Products to weights; the logarithm of the sum of their exponentials."""
     row = weights[begin : begin + sees]
-    top = _greatest(row) if scale > 0 else -_greatest(-row)
+    top = greatest(row) if scale > 0 else -greatest(-row)
     top = top * scale
     top = row.dtype.type(0) if top == -np.inf else top
     _powers(row, scale, top)
     for j in range(begin + sees, begin + room):
         weights[uint(j)] = 0
-    total = _sum(row)
+    total = sum_of(row)
     total = row.dtype.type(1) if total == 0 else total
     share = row.dtype.type(1) / total
     for j in range(sees):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.support import Array
-from gradscope.runtime.fast.arrays.fast_math import ONE, ZERO, exp, f32
-from gradscope.runtime.fast.compiling.compiled import compiled, inner
+from gradscope.runtime.fast.arrays.fast_math import ONE, ZERO, exp_of_each, f32
+from gradscope.runtime.fast.compiling.compiled import compiled
 
 
 @compiled
@@ -41,12 +41,6 @@ def add_rows(x: Array, out: Array) -> None:
             out[j] += x[i, j]
 
 
-@inner
-def _exp(x: Array) -> None:
-    for i in range(x.size):
-        x[i] = exp(x[i])
-
-
 @compiled
 def cross_entropy(x: Array, target: Array, ignored: int, slope: Array) -> Any:
     """The sum of all losses, and how many count; their mean's slope goes into `slope`.
@@ -62,7 +56,7 @@ def cross_entropy(x: Array, target: Array, ignored: int, slope: Array) -> Any:
         tops[i] = top
         for j in range(width):
             slope[i, j] = x[i, j] - top
-    _exp(slope.reshape(-1))
+    exp_of_each(slope.reshape(-1))
     total, kept = 0.0, 0
     for i in range(count):
         place = target[i]

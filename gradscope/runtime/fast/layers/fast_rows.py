@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.support import Array
-from gradscope.runtime.fast.arrays.fast_math import ONE, ZERO, exp, f32
-from gradscope.runtime.fast.compiling.compiled import compiled, inner
-
-ANY_ORDER = {"reassoc", "contract", "nsz"}
-"""A sum may be added up in any order, several elements at once."""
-
+from gradscope.runtime.fast.arrays.fast_math import (
+    ANY_ORDER,
+    ONE,
+    ZERO,
+    exp_of_each,
+    f32,
+    greatest,
+    sum_of,
+)
+from gradscope.runtime.fast.compiling.compiled import compiled
 
 GROUP = 4096
 """Rows are taken together until they have about so many elements, which the nearest cache holds.
@@ -26,28 +30,6 @@ more than all others.
 """
 
 
-@inner(fastmath={*ANY_ORDER, "nnan"})
-def _greatest(row: Array) -> Any:
-    top = row[0]
-    for j in range(row.size):
-        top = row[j] if row[j] > top else top  # noqa: FURB136 -- becomes vector instructions
-    return top
-
-
-@inner(fastmath=ANY_ORDER)
-def _sum(row: Array) -> Any:
-    total = ZERO
-    for j in range(row.size):
-        total += row[j]
-    return total
-
-
-@inner
-def _exp(x: Array) -> None:
-    for i in range(x.size):
-        x[i] = exp(x[i])
-
-
 @compiled(fastmath=ANY_ORDER)
 def softmax(x: Array, out: Array) -> None:
     count, width = x.shape
@@ -55,12 +37,12 @@ def softmax(x: Array, out: Array) -> None:
     for start in range(0, count, rows):
         group, made = x[start : start + rows], out[start : start + rows]
         for i in range(len(group)):
-            top = _greatest(group[i])
+            top = greatest(group[i])
             for j in range(width):
                 made[i, j] = group[i, j] - top
-        _exp(made.reshape(-1))
+        exp_of_each(made.reshape(-1))
         for i in range(len(group)):
-            share = ONE / _sum(made[i])
+            share = ONE / sum_of(made[i])
             for j in range(width):
                 made[i, j] *= share
 
@@ -86,13 +68,13 @@ def log_softmax(x: Array, out: Array) -> None:
         group, made = x[start : start + rows], out[start : start + rows]
         powers = spare[: len(group)]
         for i in range(len(group)):
-            top = _greatest(group[i])
+            top = greatest(group[i])
             for j in range(width):
                 made[i, j] = group[i, j] - top
                 powers[i, j] = made[i, j]
-        _exp(powers.reshape(-1))
+        exp_of_each(powers.reshape(-1))
         for i in range(len(group)):
-            less = f32(math.log(_sum(powers[i])))
+            less = f32(math.log(sum_of(powers[i])))
             for j in range(width):
                 made[i, j] -= less
 
@@ -106,10 +88,10 @@ def log_softmax_backward(grad: Array, output: Array, out: Array) -> None:
         for i in range(len(group)):
             for j in range(width):
                 made[i, j] = group[i, j]
-        _exp(made.reshape(-1))
+        exp_of_each(made.reshape(-1))
         for i in range(len(group)):
             g = grad[start + i]
-            total = _sum(g)
+            total = sum_of(g)
             for j in range(width):
                 made[i, j] = g[j] - made[i, j] * total
 
@@ -127,15 +109,15 @@ def attention(weights: Array, logs: Array, scale: Any, start: int, rows: int, ca
             row, hidden = group[i, :end], group[i, end:]
             for j in range(row.size):
                 row[j] *= scale
-            top = _greatest(row)
+            top = greatest(row)
             top = ZERO if top == -np.inf else top
             for j in range(row.size):
                 row[j] -= top
             hidden[:] = -np.inf
             tops[i] = top
-        _exp(group.reshape(-1))
+        exp_of_each(group.reshape(-1))
         for i in range(len(group)):
-            total = _sum(group[i])
+            total = sum_of(group[i])
             total = ONE if total == ZERO else total
             share = ONE / total
             for j in range(width):
@@ -165,7 +147,7 @@ def attention_backward(
             for j in range(row.size):
                 row[j] = row[j] * scale - log
             hidden[:] = -np.inf
-        _exp(group.reshape(-1))
+        exp_of_each(group.reshape(-1))
         for i in range(len(group)):
             slope, less = slopes[first + i], along[first + i]
             for j in range(width):
