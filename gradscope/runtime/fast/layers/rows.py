@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,22 +16,6 @@ COST: Final = 0.8
 """Nanoseconds for one element."""
 
 
-def softmax(x: Array) -> Array:
-    return _of_rows(fast_rows.softmax, x)
-
-
-def softmax_backward(grad: Array, output: Array) -> Array:
-    return _of_rows(fast_rows.softmax_backward, grad, output)
-
-
-def log_softmax(x: Array) -> Array:
-    return _of_rows(fast_rows.log_softmax, x)
-
-
-def log_softmax_backward(grad: Array, output: Array) -> Array:
-    return _of_rows(fast_rows.log_softmax_backward, grad, output)
-
-
 def _of_rows(kernel: Any, *arrays: Array) -> Array:
     shape = arrays[-1].shape
     out = np.empty(shape, FLOAT32)
@@ -38,14 +23,6 @@ def _of_rows(kernel: Any, *arrays: Array) -> Array:
     flat = [np.ascontiguousarray(a).reshape(-1, width) for a in (*arrays, out)]
     spread(lambda first, last: kernel(*[a[first:last] for a in flat]), len(flat[0]), width * COST)
     return out
-
-
-def attention(weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
-    _of_heads(fast_rows.attention, weights, *others, left=left)
-
-
-def attention_backward(weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
-    _of_heads(fast_rows.attention_backward, weights, *others, left=left)
 
 
 def _of_heads(kernel: Any, weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
@@ -58,3 +35,11 @@ def _of_heads(kernel: Any, weights: Array, *others: Array, left: tuple[Any, ...]
         width * COST,
         multiple=queries,
     )
+
+
+softmax = partial(_of_rows, fast_rows.softmax)
+softmax_backward = partial(_of_rows, fast_rows.softmax_backward)
+log_softmax = partial(_of_rows, fast_rows.log_softmax)
+log_softmax_backward = partial(_of_rows, fast_rows.log_softmax_backward)
+attention = partial(_of_heads, fast_rows.attention)
+attention_backward = partial(_of_heads, fast_rows.attention_backward)
