@@ -55,7 +55,7 @@ from gradscope.runtime.core.dtypes.memory_formats import (
 )
 from gradscope.runtime.core.dtypes.names import typename as typename
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.rows.offered import offered
+from gradscope.runtime.core.rows import offered as _offered
 from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
@@ -132,7 +132,7 @@ _GIVING = (
 
 keep_freed_memory()
 _tables.load()
-globals().update(NAMES, **LEGACY_TYPES, **offered(""))
+globals().update(NAMES, **LEGACY_TYPES, **_offered.offered(""))
 
 from gradscope.runtime.core.tensors.making.factories import (  # noqa: E402 -- after the module `tensor`, whose name it takes
     as_tensor as as_tensor,

@@ -6,11 +6,11 @@ from typing import Any
 
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.ops.matrix.matrices import LinAlgError
-from gradscope.runtime.core.rows.offered import offered
+from gradscope.runtime.core.rows import offered
 
 __all__ = ["LinAlgError"]
 
-globals().update(offered("linalg"))
+globals().update(offered.offered("linalg"))
 
 
 def __getattr__(name: str) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.rows.offered import offered
+from gradscope.runtime.core.rows import offered
 
-globals().update(offered("special"))
+globals().update(offered.offered("special"))
 
 
 def __getattr__(name: str) -> Any:

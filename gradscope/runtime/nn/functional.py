@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.rows.offered import NN_FUNCTIONS
+from gradscope.runtime.core.rows import offered
 
-globals().update(NN_FUNCTIONS)
+globals().update(offered.NN_FUNCTIONS)
 
 
 def __getattr__(name: str) -> Any:
