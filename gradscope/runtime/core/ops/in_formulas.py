@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import w
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.kernels.support import HALVES
+from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES
 from gradscope.runtime.core.rows.offered import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.core.tensors.making import factories
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
@@ -182,6 +182,16 @@ def scalar(number: Any, kind: Any) -> Any:
         if number and len(known) < 1024:  # 0.0 and -0.0 are one key
             known[number] = made
     return made
+
+
+def times(grad: Any, factor: Any) -> Any:
+    """A gradient times `alpha` or `beta`, which is one mostly."""
+    return grad if factor == 1 else grad * factor
+
+
+def sortable(array: Any) -> Any:
+    """An array that NumPy can sort and search."""
+    return array.astype(np.float32) if array.dtype == BFLOAT16 else array
 
 
 def is_complex(value: Any) -> Any:

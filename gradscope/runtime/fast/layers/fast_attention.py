@@ -24,6 +24,7 @@ from gradscope.runtime.fast.tiles.tile import (
     add_products,
     make_products,
     of_row,
+    whole,
 )
 from gradscope.runtime.fast.tiles.vectors import copy, transpose
 
@@ -48,12 +49,6 @@ def _exp_of_kind(x: Any) -> Any:
         return math.exp(x)
 
     return of_float32 if x == types.float32 else of_float64
-
-
-@inner
-def whole(count: int, lanes: int) -> int:
-    """So many numbers or a few more, which fill vectors."""
-    return -(-count // lanes) * lanes
 
 
 @inner

@@ -53,6 +53,12 @@ BYTES: Final = BITS // 8
 
 
 @inner
+def whole(count: int, lanes: int) -> int:
+    """So many numbers or a few more, which fill vectors."""
+    return -(-count // lanes) * lanes
+
+
+@inner
 def add_products(
     a: Array,
     a_at: int,

@@ -20,12 +20,7 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.compiling.compiled import compiled, inner
-from gradscope.runtime.fast.tiles.tile import (
-    BYTES,
-    ROWS,
-    VECTORS,
-    make_products,
-)
+from gradscope.runtime.fast.tiles.tile import BYTES, ROWS, VECTORS, make_products, whole
 from gradscope.runtime.fast.tiles.vectors import (
     copy,
     each_second,
@@ -39,12 +34,6 @@ from gradscope.runtime.fast.tiles.vectors import (
 uint = np.uintp
 
 PLACES = 16
-
-
-@inner
-def whole(count: int, lanes: int) -> int:
-    """So many numbers or a few more, which fill vectors."""
-    return -(-count // lanes) * lanes
 
 
 @inner

@@ -19,7 +19,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.ops.in_formulas import no_derivative
+from gradscope.runtime.core.ops.in_formulas import no_derivative, times
 from gradscope.runtime.core.ops.index.gathering import bounded, reach
 from gradscope.runtime.core.rows.offered import both, method
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST, ROW_BY_ROW
@@ -203,10 +203,6 @@ def _rows_of(grad, dim, index, source_dim):
     return w.index_select(grad, dim, index.squeeze() if index.ndim else index).reshape(())
 
 
-def _times(grad, alpha):
-    return grad if alpha == 1 else grad * alpha
-
-
 index_add__default = op(
     "IndexAddBackward0",
     lambda self, dim, index, source, alpha=1, source_dim=None: _index_add_in(
@@ -215,7 +211,7 @@ index_add__default = op(
     LINEAR,
     tensors("index"),
     self=lambda grad: grad,
-    source=lambda grad, dim, index, source, alpha, source_dim: _times(
+    source=lambda grad, dim, index, source, alpha, source_dim: times(
         _rows_of(grad, dim, index, source_dim), alpha
     ),
 )

@@ -30,7 +30,7 @@ from gradscope.runtime.core.errors.dtypes import (
 )
 from gradscope.runtime.core.kernels.linalg.products import product
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops.in_formulas import total
+from gradscope.runtime.core.ops.in_formulas import times, total
 from gradscope.runtime.core.ops.shape.broadcasting import not_expandable
 from gradscope.runtime.core.rows.traits import AS_OPERANDS, MATRICES
 from gradscope.runtime.core.tensors.dims import text
@@ -108,10 +108,6 @@ def _right(grad, self, mat2_shape, mat2_strides):
     if grad.__class__ is ndarray:
         return _product(self.T, grad)
     return w.mm(w.t(self), grad)
-
-
-def _times(grad, factor):
-    return grad if factor == 1 else grad * factor
 
 
 mm = op(
@@ -248,9 +244,9 @@ def _added(self, product, beta, alpha):
 def _added_tangent(multiply, self_t, first, second, beta, alpha):
     """The sum of what there is: of the addend's tangent and of products with one tangent each."""
     pairs = [pair for pair in (first, second) if pair[0] is not None and pair[1] is not None]
-    terms = [_times(multiply(*pair), alpha) for pair in pairs]
+    terms = [times(multiply(*pair), alpha) for pair in pairs]
     if self_t is not None:
-        terms.append(_times(self_t, beta))
+        terms.append(times(self_t, beta))
     return total(terms)
 
 
@@ -288,11 +284,11 @@ addmm = op(
             w.mm, self_t, (mat1_t, mat2), (mat1, mat2_t), beta, alpha
         )
     ),
-    self=lambda grad, beta: _times(grad, beta),
-    mat1=lambda grad, mat2, mat1_shape, mat1_strides, alpha: _times(
+    self=lambda grad, beta: times(grad, beta),
+    mat1=lambda grad, mat2, mat1_shape, mat1_strides, alpha: times(
         _left(grad, mat2, mat1_shape, mat1_strides), alpha
     ),
-    mat2=lambda grad, mat1, mat2_shape, mat2_strides, alpha: _times(
+    mat2=lambda grad, mat1, mat2_shape, mat2_strides, alpha: times(
         _right(grad, mat1, mat2_shape, mat2_strides), alpha
     ),
 )
@@ -313,9 +309,9 @@ addmv = op(
             w.mv, self_t, (mat_t, vec), (mat, vec_t), beta, alpha
         )
     ),
-    self=lambda grad, beta: _times(grad, beta),
-    mat=lambda grad, vec, alpha: _times(w.unsqueeze(grad, 1) * vec, alpha),
-    vec=lambda grad, mat, alpha: _times(w.mv(w.t(mat), grad), alpha),
+    self=lambda grad, beta: times(grad, beta),
+    mat=lambda grad, vec, alpha: times(w.unsqueeze(grad, 1) * vec, alpha),
+    vec=lambda grad, mat, alpha: times(w.mv(w.t(mat), grad), alpha),
 )
 addmv_ = inplace(addmv, memory=Memory(repeated="", free=("mat", "vec")))
 
@@ -337,9 +333,9 @@ baddbmm = op(
             w.bmm, self_t, (batch1_t, batch2), (batch1, batch2_t), beta, alpha
         )
     ),
-    self=lambda grad, beta: _times(grad, beta),
-    batch1=lambda grad, batch2, alpha: _times(w.bmm(grad, w.transpose(batch2, 1, 2)), alpha),
-    batch2=lambda grad, batch1, alpha: _times(w.bmm(w.transpose(batch1, 1, 2), grad), alpha),
+    self=lambda grad, beta: times(grad, beta),
+    batch1=lambda grad, batch2, alpha: times(w.bmm(grad, w.transpose(batch2, 1, 2)), alpha),
+    batch2=lambda grad, batch1, alpha: times(w.bmm(w.transpose(batch1, 1, 2), grad), alpha),
 )
 baddbmm_ = inplace(baddbmm, memory=Memory(repeated="", free=("batch1", "batch2")))
 
@@ -360,9 +356,9 @@ addr = op(
         )
     ),
     AS_OPERANDS,
-    self=lambda grad, beta: _times(grad, beta),
-    vec1=lambda grad, vec2, alpha: _times(w.mv(grad, vec2), alpha),
-    vec2=lambda grad, vec1, alpha: _times(w.mv(w.t(grad), vec1), alpha),
+    self=lambda grad, beta: times(grad, beta),
+    vec1=lambda grad, vec2, alpha: times(w.mv(grad, vec2), alpha),
+    vec2=lambda grad, vec1, alpha: times(w.mv(w.t(grad), vec1), alpha),
 )
 addr_ = inplace(addr)
 trace = op(

@@ -21,7 +21,7 @@ from gradscope.runtime.core.dtypes.names import c_name, scalar_name
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops.in_formulas import on_arrays, total
+from gradscope.runtime.core.ops.in_formulas import on_arrays, times, total
 from gradscope.runtime.core.ops.matrix.lu import side_by_side
 from gradscope.runtime.core.ops.matrix.matrices import check_floating, check_square, conjugate, mH
 from gradscope.runtime.core.ops.products.linalg import addmm, mm, vdot
@@ -108,10 +108,6 @@ def _added_one_by_one(made, batch1, batch2, beta, alpha):
     return made
 
 
-def _times(grad, factor):
-    return grad if factor == 1 else grad * factor
-
-
 def _spread(grad, count):
     if on_arrays(grad):
         return np.broadcast_to(grad, (count, *grad.shape))
@@ -121,27 +117,27 @@ def _spread(grad, count):
 def _addbmm_tangent(self_t, batch1_t, batch2_t, batch1, batch2, beta, alpha):
     pairs = ((batch1_t, batch2), (batch1, batch2_t))
     terms = [
-        _times((first @ second).sum(0), alpha)
+        times((first @ second).sum(0), alpha)
         for first, second in pairs
         if first is not None and second is not None
     ]
-    return total([*terms, *([] if self_t is None else [_times(self_t, beta)])])
+    return total([*terms, *([] if self_t is None else [times(self_t, beta)])])
 
 
 def _addbmm_slope(
     grad, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2, batch2_sym_argsize_2, alpha
 ):
     grads = _spread(grad, batch1_sym_argsize_0)
-    return _times(w.bmm(grads, w.transpose(batch2, 1, 2)), alpha)
+    return times(w.bmm(grads, w.transpose(batch2, 1, 2)), alpha)
 
 
 addbmm = op(
     "AddbmmBackward0",
     _addbmm,
     jvp(_addbmm_tangent),
-    self=lambda grad, beta: _times(grad, beta),
+    self=lambda grad, beta: times(grad, beta),
     batch1=_addbmm_slope,
-    batch2=lambda grad, batch1, batch1_sym_argsize_0, alpha: _times(
+    batch2=lambda grad, batch1, batch1_sym_argsize_0, alpha: times(
         w.bmm(w.transpose(batch1, 1, 2), _spread(grad, batch1_sym_argsize_0)), alpha
     ),
 )

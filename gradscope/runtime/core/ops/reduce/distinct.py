@@ -7,8 +7,7 @@ import numpy as np
 from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, refuses, w
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops.in_formulas import no_derivative, not_implemented
+from gradscope.runtime.core.ops.in_formulas import no_derivative, not_implemented, sortable
 from gradscope.runtime.core.ops.reduce.sorting import CHOSEN, VALUES, order
 from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.tensors.dims import wrapped
@@ -16,14 +15,9 @@ from gradscope.runtime.core.tensors.dims import wrapped
 NOTHING = np.zeros(0, np.int64)
 
 
-def _wide(array):
-    """An array that NumPy can sort."""
-    return array.astype(np.float32) if array.dtype == BFLOAT16 else array
-
-
 def _distinct(self, return_inverse=False, return_counts=False):
     values, inverse, counts = np.unique(
-        _wide(self).reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
+        sortable(self).reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
     )
     return (
         values.astype(self.dtype, copy=False),
@@ -34,7 +28,7 @@ def _distinct(self, return_inverse=False, return_counts=False):
 
 def _rows(self, dim, name):
     """The slices along a dim, each as one row, and the sizes to make slices of rows again."""
-    moved = np.moveaxis(_wide(self), dim, 0) if self.ndim else _wide(self).reshape(1)
+    moved = np.moveaxis(sortable(self), dim, 0) if self.ndim else sortable(self).reshape(1)
     if 0 in moved.shape[1:] and moved.shape[0]:
         raise RuntimeError(
             f"{name}: There are 0 sized dimensions, and they aren't selected, so unique cannot be "

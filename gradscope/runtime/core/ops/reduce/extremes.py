@@ -7,8 +7,7 @@ import numpy as np
 from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import REDUCES, family, op, outputs, refuses, w
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops.in_formulas import ZERO, is_number, on_arrays, zeros_like
+from gradscope.runtime.core.ops.in_formulas import ZERO, is_number, on_arrays, sortable, zeros_like
 from gradscope.runtime.core.ops.pointwise.choice import maximum, minimum
 from gradscope.runtime.core.ops.reduce.sorting import CHOSEN, VALUES, order
 from gradscope.runtime.core.ops.reduce.sums import dims_of, in_rows
@@ -93,14 +92,9 @@ def _best(ufunc, place, name):
             return self.copy(), np.zeros((), np.int64)
         _not_empty(self, (dim,), name)
         values = in_rows(ufunc.reduce(self, axis=dim, keepdims=keepdim))
-        return np.asarray(values), np.asarray(place(_ordered(self), axis=dim, keepdims=keepdim))
+        return np.asarray(values), np.asarray(place(sortable(self), axis=dim, keepdims=keepdim))
 
     return kernel
-
-
-def _ordered(array):
-    """An array NumPy can look for the greatest of."""
-    return array.astype(np.float32) if array.dtype == BFLOAT16 else array
 
 
 def _place(place, name):
@@ -109,7 +103,7 @@ def _place(place, name):
             dim = wrapped(dim, self.ndim)
         _not_empty(self, () if dim is None else (dim,), name)
         axis = dim if self.ndim else None
-        return np.asarray(place(_ordered(self), axis=axis, keepdims=keepdim))
+        return np.asarray(place(sortable(self), axis=axis, keepdims=keepdim))
 
     return kernel
 

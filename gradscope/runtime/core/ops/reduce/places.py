@@ -10,21 +10,16 @@ from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, tensors
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.support import BFLOAT16
-from gradscope.runtime.core.ops.in_formulas import is_number, no_derivative
+from gradscope.runtime.core.ops.in_formulas import is_number, no_derivative, sortable
 from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 
-def _wide(array):
-    return array.astype(np.float32) if array.dtype == BFLOAT16 else array
-
-
 def _searched(self, sorted_sequence, sorter=None, out_int32=False, right=False, side=None):
     side = side or ("right" if right else "left")
-    boundaries, values = _wide(sorted_sequence), _wide(self)
+    boundaries, values = sortable(sorted_sequence), sortable(self)
     if sorter is not None:
         boundaries = np.take_along_axis(boundaries, sorter, -1)
     if boundaries.ndim == 1:

@@ -23,7 +23,7 @@ from gradscope.runtime.core.dtypes.dtypes import from_numpy
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.support import HALVES
-from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
+from gradscope.runtime.core.ops.in_formulas import is_complex, zeros_like
 from gradscope.runtime.core.ops.reduce.sorting import IN_PLACES
 from gradscope.runtime.core.ops.reduce.sums import unreduced
 from gradscope.runtime.core.rows.offered import both, method
@@ -216,7 +216,7 @@ def _logcumsumexp_slope(grad, self, result, dim):
     """In logarithms, for positive and negative gradients apart, so that nothing overflows."""
     if self.ndim == 0:
         return grad
-    if _is_complex(grad):
+    if is_complex(grad):
         return _part(w.log(grad), self, result, dim)
     size = w.log(w.abs(grad))
     # Not minus infinity: what is not there would make NaN of what is, one derivative further on.
@@ -224,10 +224,6 @@ def _logcumsumexp_slope(grad, self, result, dim):
     return _part(w.where(grad > 0, size, nothing), self, result, dim) - _part(
         w.where(grad < 0, size, nothing), self, result, dim
     )
-
-
-def _is_complex(value):
-    return value.dtype.kind == "c" if on_arrays(value) else value.is_complex()
 
 
 def _part(size, self, result, dim):
