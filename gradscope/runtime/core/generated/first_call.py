@@ -7,8 +7,9 @@ called it is given its own code, and is called again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from threading import RLock
 from types import CodeType, FunctionType
 from typing import Any
@@ -19,11 +20,12 @@ from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.parameters import (
     BY_NAME,
+    BY_PLACE,
+    EITHER,
     OTHERS,
     REST,
     STARS,
     Argument,
-    declared,
     give_defaults,
 )
 from gradscope.runtime.core.state.forking import renewed
@@ -61,8 +63,7 @@ class LazyFunction:
     def function(self, scope: dict[str, Any]) -> FunctionType:
         """A function that will have this code and these globals."""
         made = FunctionType(_stand_in(self.kind, self.arguments), scope, "road")
-        if self.kind == "fast":
-            give_defaults(made, self.arguments)
+        give_defaults(made, self.arguments)
         made.__module__ = "gradscope.runtime"
         scope[f"unbuilt_{self.kind}"] = self
         scope[f"road_{self.kind}"] = made
@@ -81,17 +82,19 @@ class LazyFunction:
             if function in self.functions:
                 self.functions[self.functions.index(function)] = moved
 
-    def first_call(
-        self,
-        function: FunctionType,
-        by_place: Iterable[Any],
-        by_name: Iterable[Any],
-        others: dict[str, Any],
-    ) -> Any:
-        """Build, and call the function again."""
+    def first_call(self, function: FunctionType, given: dict[str, Any]) -> Any:
+        """Build, and call the function again with what it was given."""
         self.build()
-        names = (p.name for p in self.arguments if p.kind is BY_NAME)
-        return function(*by_place, **dict(zip(names, by_name, strict=True)), **others)
+        by_place: list[Any] = []
+        by_name: dict[str, Any] = {}
+        for p in self.arguments:
+            if p.kind is BY_NAME:
+                by_name[p.name] = given[p.name]
+            elif p.kind is OTHERS:
+                by_name |= given[p.name]
+            else:
+                by_place += given[p.name] if p.kind is REST else (given[p.name],)
+        return function(*by_place, **by_name)
 
     def build(self) -> None:
         """Give all functions their code; once more, if somebody interrupted that."""
@@ -137,23 +140,22 @@ LABELS = {"fast": "", "number": " by a number", "full": ", the long way"}
 
 def _stand_in(kind: str, arguments: Sequence[Argument]) -> CodeType:
     """The code of a function that nobody has called yet; users see the parameters it will have."""
-    if kind != "fast":
-        return _stand_in_of(kind, (REST, OTHERS))
-    code = _stand_in_of(kind, tuple([p.kind for p in arguments]))
+    kinds = [p.kind for p in arguments]
     names = [p.name for p in arguments if p.kind not in STARS]
     names += [p.name for p in arguments if p.kind in STARS]
-    return code.replace(co_varnames=tuple(names))
+    code = _of_no_parameters(kind)
+    return code.replace(
+        co_argcount=kinds.count(BY_PLACE) + kinds.count(EITHER),
+        co_posonlyargcount=kinds.count(BY_PLACE),
+        co_kwonlyargcount=kinds.count(BY_NAME),
+        co_nlocals=len(names),
+        co_varnames=tuple(names),
+        co_flags=code.co_flags | CO_VARARGS * (REST in kinds) | CO_VARKEYWORDS * (OTHERS in kinds),
+    )
 
 
 @cache
-def _stand_in_of(kind: str, kinds: tuple[str, ...]) -> CodeType:
-    arguments = [Argument(f"p_{i}", each) for i, each in enumerate(kinds)]
-    by_place = "".join(f"{p.starred}, " for p in arguments if p.kind not in (BY_NAME, OTHERS))
-    by_name = "".join(f"{p.name}, " for p in arguments if p.kind is BY_NAME)
-    others = next((p.name for p in arguments if p.kind is OTHERS), "{}")
-    text = (
-        f"def road({declared(arguments)}):\n"
-        f"    return unbuilt_{kind}.first_call(road_{kind}, ({by_place}), ({by_name}), {others})\n"
-    )
+def _of_no_parameters(kind: str) -> CodeType:
+    text = f"def road():\n    return unbuilt_{kind}.first_call(road_{kind}, locals())\n"
     module = compile(text, f"{WRITTEN}not called yet>", "exec")
     return next(c for c in module.co_consts if isinstance(c, CodeType))
