@@ -21,6 +21,7 @@ from gradscope.runtime.fast.tiles.tile import (
     add_products,
     make_products,
     of_row,
+    whole,
 )
 from gradscope.runtime.fast.tiles.vectors import (
     copy,
@@ -36,7 +37,6 @@ from gradscope.runtime.fast.windows.fast_winograd import (
     block,
     sum_of,
     summed,
-    whole,
 )
 
 uint = np.uintp

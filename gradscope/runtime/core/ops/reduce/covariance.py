@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.ops.in_formulas import Scalar
-from gradscope.runtime.core.ops.pointwise.complexes import is_complex
+from gradscope.runtime.core.ops.in_formulas import Scalar, is_complex
 from gradscope.runtime.core.ops.products.linalg import mm
 from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 from gradscope.runtime.core.state.warned import warn
