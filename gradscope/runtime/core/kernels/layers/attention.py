@@ -9,8 +9,7 @@ enough of it and no mask, register tiles make it (fast_attention.py); else NumPy
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,7 @@ FEWEST_NUMBERS: Final = 8
 """Queries, keys and numbers of each below which too much of a tile would be for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class How:
+class How(NamedTuple):
     """What is asked of an attention besides its three inputs."""
 
     scale: float
@@ -39,8 +37,7 @@ class How:
     mask: Array | None = None  # added to the weights' logarithms; broadcasts to all of them
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(NamedTuple):
     """Some rows of weights: for these samples these queries, with all keys before `end`."""
 
     samples: slice

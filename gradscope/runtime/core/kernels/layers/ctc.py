@@ -6,7 +6,7 @@ likely the steps up to one are together with each state, for all samples of a ba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from gradscope.runtime.core.kernels.arrays.scatter import put_add
 from gradscope.runtime.core.kernels.support import Array, quiet
 
 
-@dataclass(frozen=True)
-class States:
+class States(NamedTuple):
     """The states of every sample: their labels, how many there are, which may be jumped over."""
 
     labels: Array

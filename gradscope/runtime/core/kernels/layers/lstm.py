@@ -8,8 +8,7 @@ kept in a workspace for backward.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, kernels
 Cell = Callable[..., None]
 
 
-@dataclass(frozen=True)
-class Weights:
+class Weights(NamedTuple):
     """What one direction of a layer has learned: gates are in the order input, forget, new, out."""
 
     of_input: Array

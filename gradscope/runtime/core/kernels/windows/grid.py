@@ -9,8 +9,7 @@ curvatures) in place of some of the weights. What remains are three sums over ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -31,8 +30,7 @@ SHARPNESS = -0.75
 FAST: Final = Family("windows.fast_grid", few=4 * COMPILED)
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """The taps of all points along one dim: where they are (-1: outside), and what they count.
 
     `factors[k]` is the k-th derivative of the weights by the point's coordinate in the grid.

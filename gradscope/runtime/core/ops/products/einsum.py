@@ -6,9 +6,9 @@ and pairs of operands are multiplied as batches of matrices, from the left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import prod
+from typing import NamedTuple
 
 from gradscope.runtime.core.ops.products.linalg import bmm
 from gradscope.runtime.core.ops.shape.shape import reshape
@@ -17,8 +17,7 @@ from gradscope.runtime.core.rows.offered import function
 DOTS = "..."
 
 
-@dataclass(frozen=True)
-class Equation:
+class Equation(NamedTuple):
     """What an equation says: the labels of each operand and of the result."""
 
     operands: tuple[tuple[str, ...], ...]
