@@ -188,6 +188,10 @@ def _section(row: type[schema.Row], skip: Container[str]) -> str:
     if columns:
         section += "\n| column | holds | |\n| --- | --- | --- |\n"
         section += "".join(_column_line(column, notes) for column in columns)
+    if row is schema.Act:
+        plain = (kind for kind in schema.ACTS.values() if not kind.TABLE)
+        section += "\nKinds without columns of their own:\n\n"
+        section += "".join(f"- `{kind.KIND}`: {_docstring(kind)}\n" for kind in plain)
     if row is schema.Meta:
         section += "".join(map(_fact_lines, (facts.RunFacts, facts.ChildFacts, facts.RankFacts)))
     return section

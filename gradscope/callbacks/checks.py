@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from gradscope.analysis.findings import Severity
+from gradscope.analysis.graph.memory import saved_peak
 from gradscope.analysis.graph.reached import parameters
 from gradscope.analysis.identity.sites import site_of
-from gradscope.analysis.memory import saved_peak
 from gradscope.analysis.report import Report, inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import LEVELS, Rule, require

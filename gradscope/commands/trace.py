@@ -80,6 +80,7 @@ PostMortem = Annotated[
 Script = Annotated[
     list[str], typer.Argument(metavar="SCRIPT [ARGS]...", help="The script, and its arguments.")
 ]
+IsModule = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is the name of a module.")]
 Ranks = Annotated[str | None, typer.Option(help="Under torchrun, only these ranks.", metavar="R,…")]
 MostEvents = Annotated[
     int | None, typer.Option(help="Leave out steps after so many events.", min=1)
@@ -99,9 +100,7 @@ OnScreen = Annotated[
 def trace(
     script: Script,
     output: Output = Path("trace.json"),
-    module: Annotated[
-        bool, typer.Option("-m", "--module", help="SCRIPT is the name of a module.")
-    ] = False,
+    module: IsModule = False,
     level: Annotated[str, typer.Option(help="graph, engine, values or full.")] = "engine",
     on: On = "auto",
     steps: Annotated[str | None, typer.Option(help="Only these steps.", metavar="A:B")] = None,

@@ -149,9 +149,7 @@ class Recording:
         self.session.acts.keeps_source &= self.options.source
         self.session.places = self.places
         self.session.contexts.on_step = self._on_step
-        self.session.contexts.limited = self.options.steps is not None or (
-            self.options.max_events is not None
-        )
+        self.session.contexts.limited = self._is_part
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known
@@ -184,10 +182,7 @@ class Recording:
         release(claim)
 
     def _finish(
-        self,
-        session: Session,
-        error: BaseException | None,
-        ending: Mapping[str, Any] | None,
+        self, session: Session, error: BaseException | None, ending: Mapping[str, Any] | None
     ) -> None:
         self._let_go()
         if str((ending or {}).get("exit", "")).startswith("terminated"):

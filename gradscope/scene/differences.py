@@ -10,7 +10,7 @@ from gradscope.analysis.likeness.differences import Difference, Kind, Section, S
 from gradscope.analysis.program.acts import Acts
 from gradscope.scene.readable import plural
 from gradscope.scene.tables import Column, TableScene
-from gradscope.trace.schema import NONE, Deed
+from gradscope.trace.schema import NONE, StepAct
 from gradscope.trace.trace import Trace
 
 NOTHING = "(nothing)"
@@ -134,7 +134,7 @@ def _notes(
 def _random(traces: tuple[Trace, Trace]) -> list[str]:
     """Whether both had drawn the same random numbers, as far as that was looked at after steps."""
     one, other = (
-        [act.facts["random"] for act in trace.once(Acts).of(Deed.STEP) if "random" in act.facts]
+        [a.facts.random for a in trace.once(Acts).of(StepAct) if a.facts.random != NONE]
         for trace in traces
     )
     if not one or not other:

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from gradscope.analysis.columns import member
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.program.acts import Acts, said_by
 from gradscope.scene.cells import Cells, kind_in_words
 from gradscope.scene.readable import duration, plural, shape
 from gradscope.trace.schema import (
+    ACTS,
     NONE,
     Accumulate,
     Accumulation,
     Act,
+    ActFacts,
     BufferAdded,
     BufferMade,
     Callback,
@@ -255,8 +256,9 @@ def _written(it: Moments, row: Version) -> str:
 
 
 @_of(Act)
-def _did(_: Moments, row: Act) -> str:
-    known = islice(orjson.loads(row.facts or "{}").items(), MOST_FACTS)
+def _did(it: Moments, row: Act) -> str:
+    facts = it.trace.once(Acts).by_id[row.id].facts if row.kind in ACTS else ActFacts()
+    known = islice(said_by(facts), MOST_FACTS)
     what = ", ".join(f"{name} {value}" for name, value in known)
     tensors = f" of {plural(len(row.tensors), 'tensor')}" if row.tensors else ""
     return f"the program: {row.kind.replace('_', ' ')}{tensors}" + f" ({what})" * bool(what)

@@ -12,6 +12,7 @@ import orjson
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.arrays import distinct
+from gradscope.trace.older_acts import typed_acts
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
 from gradscope.trace.schema.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.shorthand import SHORT, written_out
@@ -50,7 +51,7 @@ DTYPES = {int: np.int64, float: np.float64, bool: np.bool_, str: np.object_}
 def default(column: Column, rows: int) -> Data:
     """A column nobody filled in."""
     if column.many:
-        return Ragged(np.zeros(rows + 1, np.int64), np.zeros(0, DTYPES[column.type]))
+        return Ragged(np.zeros(rows + 1, np.int64), np.zeros(0, DTYPES[column.stored]))
     if column.interned:
         return np.zeros(rows, np.int64)
     return np.full(rows, column.default, DTYPES[column.type])
@@ -61,7 +62,7 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
 
     `room`: how many cells that may make at most. See Note [Bounded expansion].
     """
-    blocks = list(blocks)
+    blocks = typed_acts(list(blocks), Block)
     in_short = any(block.table in SHORT for block in blocks)
     if room is not None:
         _check_room(*_sorted_out(blocks), room)
@@ -212,7 +213,8 @@ def _check_texts(name: str, row: type[Row], data: Mapping[str, Data], strings: S
     for column in columns(row):
         if not column.interned:
             continue
-        ids = np.asarray(data[column.name])
+        cells = data[column.name]
+        ids = cells.values if isinstance(cells, Ragged) else cells
         missing = strings.missing(ids)
         if len(missing):
             raise UnreadableTraceError(

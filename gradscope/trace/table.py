@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from math import nan
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 R_co = TypeVar("R_co", bound=Row, covariant=True)
+T = TypeVar("T")
 
 CHUNK = 4096
 """How many rows are made at a time when a table is walked: quick enough, and small enough."""
@@ -96,6 +98,13 @@ class Table(Generic[R_co]):
         """A column of text, as text."""
         data = self.array(column)
         return data.tolist() if data.dtype == object else self._strings.get_all(data)
+
+    def lists_of_texts(self, column: str) -> list[tuple[str, ...]]:
+        """A column of lists of text, as text."""
+        return self._texts_in(self.ragged(column))
+
+    def _texts_in(self, data: Ragged) -> list[tuple[str, ...]]:
+        return _cut(self._strings.get_all(data.values), data)
 
     @property
     def text_columns(self) -> frozenset[str]:
@@ -179,9 +188,18 @@ class Table(Generic[R_co]):
     def _cells(self, column: Column, positions: Integers) -> list[Any]:
         data = take(self.data[column.name], positions)
         if isinstance(data, Ragged):
-            return data.tuples()
+            return self._texts_in(data) if column.interned else _cut(_flat(data.values), data)
         if column.interned:
             return self._strings.get_all(data)
-        if column.type is float:  # one NaN for all, so that equal rows compare equal
-            return [value if value == value else nan for value in data.tolist()]  # noqa: PLR0124
-        return list(data.tolist())
+        return _flat(data)
+
+
+def _flat(data: Array) -> list[Any]:
+    """The values; of floats with one NaN for all, so that equal rows compare equal."""
+    if data.dtype.kind == "f":
+        return [value if value == value else nan for value in data.tolist()]  # noqa: PLR0124
+    return list(data.tolist())
+
+
+def _cut(flat: list[T], data: Ragged) -> list[tuple[T, ...]]:
+    return [tuple(flat[first:last]) for first, last in pairwise(data.offsets.tolist())]

@@ -242,8 +242,13 @@ def _same(left: Table[Row] | None, right: Table[Row] | None) -> bool:
     if not left:
         return True
     return left.data.keys() == right.data.keys() and all(
-        left.texts(key) == right.texts(key)
+        _said(left, key) == _said(right, key)
         if key in left.text_columns
         else same(left.data[key], right.data[key])
         for key in left.data
     )
+
+
+def _said(table: Table[Row], column: str) -> list[str] | list[tuple[str, ...]]:
+    is_list = isinstance(table.data[column], Ragged)
+    return table.lists_of_texts(column) if is_list else table.texts(column)

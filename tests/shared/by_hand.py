@@ -60,8 +60,9 @@ def _block(kind: type[Row], rows: Sequence[Row], strings: dict[str, int]) -> Blo
 
 def _column(column: Column, cells: list[Any], strings: dict[str, int]) -> Data:
     if column.interned:
-        cells = [strings.setdefault(clean(cell), len(strings)) for cell in cells]
-        return np.array(cells, np.int64)
+        lists = cells if column.many else [[cell] for cell in cells]
+        ids = [[strings.setdefault(clean(text), len(strings)) for text in each] for each in lists]
+        return Ragged.of(ids) if column.many else Ragged.of(ids).values
     if column.many:
         return Ragged.of(cells, DTYPES[column.type])
     return np.array(cells, DTYPES[column.type])

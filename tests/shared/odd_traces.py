@@ -1,8 +1,7 @@
-"""A trace with one thing changed: a fact of an act, or a column that holds odd values."""
+"""A trace with one thing changed: a text of an act, or a column that holds odd values."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -10,29 +9,39 @@ from typing import Any
 import numpy as np
 
 from gradscope.trace.ragged import Data, Ragged
-from gradscope.trace.schema import Act, Meta, String
+from gradscope.trace.schema import ACTS, Meta, String
 from gradscope.trace.schema.declare import columns
 from gradscope.trace.table import Strings, Table
 from gradscope.trace.trace import Trace
 
-ABSENT = object()
 HUGE = 2**62
-ODD = (None, ABSENT, 10**30, -1, "text", 1.5, True, [None], ["x"], [10**30], [], {}, {"x": 1})
+ODD = ("", "text", "None", "1e999", "[]")
 COLUMNS: Mapping[str, tuple[Any, ...]] = {
     "i": (-1, 0, HUGE), "f": (0.0, np.nan, np.inf, -1e300), "b": (False, True)
 }  # fmt: skip
 Change = tuple[str, Callable[[], Trace]]
 
 
-def odd_facts(trace: Trace) -> Iterator[Change]:
-    """Each fact of each kind of act as each of ODD."""
-    acts = trace.table(Act)
-    kinds, facts = acts.texts("kind"), [json.loads(text or "{}") for text in acts.texts("facts")]
-    for kind, name in sorted({(k, name) for k, f in zip(kinds, facts, strict=True) for name in f}):
-        of_kind = [n for n, f in enumerate(facts) if kinds[n] == kind and name in f]
-        for odd in ODD:
-            texts = {n: json.dumps(_with(facts[n], name, odd)) for n in of_kind}
-            yield f"{kind}: {name} {odd}", partial(_with_texts, trace, acts, "facts", texts)
+def odd_texts(trace: Trace) -> Iterator[Change]:
+    """Each column of text that acts have with another text in all rows."""
+    strings = trace.table(String)
+    first = int(strings["id"].max(initial=0)) + 1
+    ids = np.concatenate([strings["id"], np.arange(first, first + len(ODD))])
+    said = np.array([*strings["text"].tolist(), *ODD], object)
+    for kind in ACTS.values():
+        table = trace.tables.get(kind.TABLE)
+        for column in columns(kind) if table is not None and len(table) else ():
+            for number, odd in enumerate(ODD) if column.interned else ():
+                cells = table.data[column.name]  # type: ignore[union-attr]
+                values = cells.values if isinstance(cells, Ragged) else cells
+                full: Data = np.full_like(values, first + number)
+                full = Ragged(cells.offsets, full) if isinstance(cells, Ragged) else full
+                data = {kind.TABLE: {**table.data, column.name: full}}  # type: ignore[union-attr]
+                new = {**data, "string": {"id": ids, "text": said}}
+                yield (
+                    f"{kind.TABLE}.{column.name} {odd}",
+                    partial(_with_tables, trace, new, Strings(ids, said)),
+                )
 
 
 def odd_columns(trace: Trace) -> Iterator[Change]:
@@ -56,26 +65,8 @@ def odd_columns(trace: Trace) -> Iterator[Change]:
                 yield about, partial(_with_column, trace, table, column.name, each)
 
 
-def _with(facts: dict[str, Any], name: str, odd: object) -> dict[str, Any]:
-    others = {key: value for key, value in facts.items() if key != name}
-    return others if odd is ABSENT else {**others, name: odd}
-
-
 def _with_column(trace: Trace, table: Table[Any], name: str, data: Data) -> Trace:
     return _with_tables(trace, {table.name: {**table.data, name: data}}, table._strings)
-
-
-def _with_texts(trace: Trace, table: Table[Any], name: str, texts: Mapping[int, str]) -> Trace:
-    strings, ids = trace.table(String), table.array(name).copy()
-    first = int(strings["id"].max(initial=0)) + 1
-    new = np.arange(first, first + len(texts))
-    ids[list(texts)] = new
-    every = np.concatenate([strings["id"], new])
-    said = np.array([*strings["text"].tolist(), *texts.values()], object)
-    data: dict[str, Mapping[str, Data]] = {
-        table.name: {**table.data, name: ids}, "string": {"id": every, "text": said}
-    }  # fmt: skip
-    return _with_tables(trace, data, Strings(every, said))
 
 
 def _with_tables(trace: Trace, data: Mapping[str, Mapping[str, Data]], strings: Strings) -> Trace:

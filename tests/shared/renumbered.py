@@ -18,6 +18,8 @@ def renumbered(trace: Trace, seed: int) -> Trace:
     new: dict[str, dict[int, int]] = {}
     for name, kind in TABLES.items():
         if any(column.name == "id" for column in columns(kind)) and kind is not String:
+            if name.startswith("act."):
+                continue  # they have the ids of acts
             ids = trace.table(kind)["id"].tolist()
             new[name] = dict(zip(ids, chance.sample(ids, len(ids)), strict=True))
     kinds = [kind for kind in TABLES.values() if kind not in (Meta, String)]
@@ -29,7 +31,7 @@ def _row(row: Row, new: dict[str, dict[int, int]]) -> Row:
     changed: dict[str, Any] = {}
     for column in columns(type(row)):
         value = getattr(row, column.name)
-        own = new.get(row.TABLE) if column.name == "id" else new.get(column.ref or "")
+        own = new.get(column.ref or row.TABLE if column.name == "id" else column.ref or "")
         if own is None:
             continue
         if column.many:

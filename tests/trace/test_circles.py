@@ -16,6 +16,7 @@ from gradscope.trace.schema import (
     Node,
     NodeBegin,
     Op,
+    OptimizerAct,
     Stack,
     Tensor,
     Thread,
@@ -46,7 +47,8 @@ def test_every_walk_of_a_circle_ends() -> None:
         Node(0, "AccumulateGrad", inputs=(0,), module=0, stack=0),
         Op(0, "mul", outputs=(0,), module=0, stack=0, thread=0, end=9),
         NodeBegin(node=0, t=1, **here),
-        Act(0, "optimizer", tensors=(0,), module=0, stack=0, facts='{"type": "SGD"}'),
+        Act(0, "optimizer", tensors=(0,), module=0, stack=0),
+        OptimizerAct(0, type="SGD"),
         Act(1, "step", of=0, stack=0),
         meta={"level": "engine"},
     )

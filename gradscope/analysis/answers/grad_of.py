@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -14,27 +14,34 @@ import numpy as np
 from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.program.acts import Acts, Done, moved_by
+from gradscope.analysis.program.acts import Acts, Done, by_of, moved_by
 from gradscope.analysis.program.training import Training
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
     Accumulation,
+    ActFacts,
     BufferAdded,
     Capture,
+    ClipAct,
     Decrement,
-    Deed,
     Edge,
+    GradSetAct,
+    GradZeroedAct,
     GraphTask,
     HookBegin,
     HookEnd,
     HookKind,
     Node,
     Place,
+    ScaledStepAct,
+    StepAct,
     Tensor,
+    UnscaleAct,
     Value,
-)
+    ZeroGradAct,
+)  # fmt: skip
 from gradscope.trace.trace import Trace
 
 NOT_KNOWN = math.nan
@@ -73,7 +80,7 @@ class Happening:
     bad: str = ""  # what is not finite in it, as in "56 NaN, 2 Inf"; the norm is of the rest
     moved: tuple[float, float] = (NOT_KNOWN, NOT_KNOWN)  # the tensor, by a step; its norm before
     times: int = 1
-    facts: Mapping[str, Any] | None = None
+    facts: ActFacts | None = None
 
     @property
     def likeness(self) -> tuple[object, ...]:
@@ -357,41 +364,37 @@ class _Told:
             each.built.id: each for each in self._acts.optimizers if self.tensor in each.tensors
         }
         for act in self._acts.of(*_ACTS):
-            if act.kind is Deed.SCALED_STEP and not act.facts.get("skipped"):
+            if isinstance(act.facts, ScaledStepAct) and not act.facts.skipped:
                 continue
             its = self.tensor in act.tensors or act.of in holders
-            if not its and not (act.kind is Deed.CLIP and not act.tensors and self.leaf):
+            if not its and not (isinstance(act.facts, ClipAct) and not act.tensors and self.leaf):
                 continue
             holder = holders.get(act.of)
             yield Happening(
                 _part(act), act.t, self._acts.site(act), facts=act.facts, how=_how(act),
-                name=str(act.facts.get("by", holder.type if holder else "")),
+                name=by_of(act.facts) or (holder.type if holder else ""),
                 moved=moved_by(act, holder, self.tensor),
             )  # fmt: skip
 
 
-_ACTS = {
-    Deed.ZERO_GRAD: Part.CLEARED,
-    Deed.GRAD_SET: Part.CLEARED,
-    Deed.GRAD_ZEROED: Part.CLEARED,
-    Deed.CLIP: Part.CLIPPED,
-    Deed.UNSCALE: Part.UNSCALED,
-    Deed.STEP: Part.STEPPED,
-    Deed.SCALED_STEP: Part.SKIPPED,
-}
+_ACTS: dict[type[ActFacts], Part] = {
+    ZeroGradAct: Part.CLEARED, GradSetAct: Part.CLEARED, GradZeroedAct: Part.CLEARED,
+    ClipAct: Part.CLIPPED, UnscaleAct: Part.UNSCALED,
+    StepAct: Part.STEPPED, ScaledStepAct: Part.SKIPPED,
+}  # fmt: skip
 
 
-def _part(act: Done) -> Part:
-    if act.kind is Deed.GRAD_SET and act.facts.get("to") != "None":
+def _part(act: Done[ActFacts]) -> Part:
+    if isinstance(act.facts, GradSetAct) and act.facts.to != "None":
         return Part.WRITTEN
-    if act.kind is Deed.GRAD_ZEROED and act.facts.get("by") in ("mul_", "div_"):
+    if isinstance(act.facts, GradZeroedAct) and act.facts.by in ("mul_", "div_"):
         return Part.WRITTEN
-    return _ACTS[act.kind]
+    return _ACTS[type(act.facts)]
 
 
-def _how(act: Done) -> str:
-    if act.kind is Deed.ZERO_GRAD:
-        return "to None" if act.facts.get("set_to_none") else "to zeros"
-    if act.kind is Deed.GRAD_SET:
-        return f"to {'None' if act.facts.get('to') == 'None' else 'a tensor'}"
+def _how(act: Done[ActFacts]) -> str:
+    if isinstance(act.facts, ZeroGradAct):
+        return "to None" if act.facts.set_to_none else "to zeros"
+    if isinstance(act.facts, GradSetAct):
+        return f"to {'None' if act.facts.to == 'None' else 'a tensor'}"
     return ""

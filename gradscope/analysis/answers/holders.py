@@ -16,18 +16,18 @@ from gradscope.analysis.answers.meant import (
     tensor_meant,
 )
 from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.memory import held
 from gradscope.analysis.graph.selection import adjacency, reach
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_ids
-from gradscope.analysis.memory import held
 from gradscope.analysis.program.acts import Acts, Done, Origins
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.errors import UnknownNameError
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, Module, Node, Saved, Storage, Tensor
+from gradscope.trace.schema import NONE, KeptAct, Module, Node, Saved, StepAct, Storage, Tensor
 from gradscope.trace.trace import Trace
 
 STEP = re.compile(r"step[ :=#]?(\d{1,18})")
@@ -126,7 +126,7 @@ def _meant(trace: Trace, wanted: str) -> tuple[Kind, int]:
     if match := TYPED.fullmatch(wanted.strip()):
         find = node_meant if match[1] == "node" else tensor_meant
         return Kind(match[1]), find(trace, match[2])
-    keepers = [(str(act.facts.get("name")), act) for act in trace.once(Acts).of(Deed.KEPT)]
+    keepers = [(act.facts.name, act) for act in trace.once(Acts).of(KeptAct)]
     name = NAMED.fullmatch(wanted.strip())
     said = [act for called, act in keepers if name and called == name[1]]
     if said and wanted.startswith(("name ", "`", ".")):
@@ -209,7 +209,8 @@ class _Told:
 
     def name(self, act: int) -> Holders:
         """What a name of the program's held, by one act that tells of it."""
-        title = str(self._trace.once(Acts).by_id[act].facts.get("name"))
+        facts = self._trace.once(Acts).by_id[act].facts
+        title = facts.name if isinstance(facts, KeptAct) else ""
         told = self._graph(Kind.NAME, act, title, Site(), np.array([], np.int64), [], [])
         return replace(
             told, names=tuple(each for each in self._held_by_name() if each.name == title)
@@ -313,20 +314,20 @@ class _Told:
 
     def _held_by_name(self, since: int = 0) -> Iterator[Name]:
         acts = self._trace.once(Acts)
-        last: dict[tuple[object, ...], Done] = {}
-        for act in acts.of(Deed.KEPT):
+        last: dict[tuple[object, ...], Done[KeptAct]] = {}
+        for act in acts.of(KeptAct):
             facts = act.facts
             if act.t >= since:
-                last[facts.get("name"), facts.get("container"), act.stack] = act
-        ends = np.sort(np.array([act.t for act in acts.of(Deed.STEP)], np.int64))
+                last[facts.name, facts.container, act.stack] = act
+        ends = np.sort(np.array([act.t for act in acts.of(StepAct)], np.int64))
         for act in last.values():
             facts = act.facts
-            evaluated = facts.get("when") == "evaluation"
+            evaluated = facts.when == "evaluation"
             so_far = 0 if evaluated else int(np.searchsorted(ends, act.t))
             yield Name(
-                str(facts.get("name", "")), str(facts.get("container") or ""),
-                bool(facts.get("attribute")), int(facts.get("many") or 0),
-                int(facts.get("steps") or 0), so_far,
+                facts.name, str(facts.container or ""),
+                facts.attribute, int(facts.many or 0),
+                int(facts.steps or 0), so_far,
                 tuple(site for site in acts.sites(act) if site.place),
             )  # fmt: skip
 

@@ -15,7 +15,8 @@ from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.trace.schema import (
     NONE,
-    Deed,
+    ActFacts,
+    HookAct,
     HookBegin,
     HookEnd,
     HookKind,
@@ -119,8 +120,8 @@ class _Told:
         for (kind, name, on, _), hook in called.items():
             waiting[kind, name].append((on, hook))
         uncalled: dict[tuple[HookKind | None, str, On, str], Hook] = {}
-        for act in acts.of(Deed.HOOK):
-            kind, name = KINDS.get(str(act.facts.get("by"))), str(act.facts.get("hook", ""))
+        for act in acts.of(HookAct):
+            kind, name = KINDS.get(act.facts.by), act.facts.hook
             site, on = acts.site(act), _on_of(act)
             candidates = waiting[kind, name]
             if kind is HookKind.POST:  # or before the run: nodes do not say which
@@ -223,6 +224,6 @@ class _Told:
         return f"what {on.node} gave{made}" if on.node else ""
 
 
-def _on_of(act: Done) -> On:
+def _on_of(act: Done[ActFacts]) -> On:
     tensor = act.tensors[0] if act.tensors else NONE
     return On(tensor=tensor, module=act.module)

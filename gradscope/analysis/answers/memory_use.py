@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.memory import Held, OverTime, held, over_time
 from gradscope.analysis.graph.unreached import Graphs
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.memory import Held, OverTime, held, over_time
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.modules import module_names
-from gradscope.trace.schema import NONE, Deed, Node, Saved, Step, Tensor
+from gradscope.trace.schema import NONE, KeptAct, Node, Saved, Step, Tensor
 from gradscope.trace.trace import Trace
 
 
@@ -77,7 +77,7 @@ class MemoryUse:
     let_go: tuple[LetGo, ...]  # in the backward of the peak
     never: tuple[Share, ...]  # by the lines whose nodes still hold it
     never_bytes: int
-    kept: tuple[Done, ...]  # what holds graphs of former steps
+    kept: tuple[Done[KeptAct], ...]  # what holds graphs of former steps
     for_nothing: tuple[ForNothing, ...]  # graphs that no backward used, most nodes first
 
 
@@ -163,12 +163,12 @@ def _let_go(trace: Trace, all: Held, over: OverTime, task: int) -> Iterable[LetG
             yield LetGo(node, site_of(trace, stack), before - after, after)
 
 
-def _last_looks(trace: Trace) -> Iterable[Done]:
+def _last_looks(trace: Trace) -> Iterable[Done[KeptAct]]:
     """Of each holder of graphs, the last time it was looked at."""
-    last: dict[tuple[object, ...], Done] = {}
-    for act in trace.once(Acts).of(Deed.KEPT):
+    last: dict[tuple[object, ...], Done[KeptAct]] = {}
+    for act in trace.once(Acts).of(KeptAct):
         facts = act.facts
-        last[facts.get("name"), facts.get("attribute"), facts.get("container"), act.stack] = act
+        last[facts.name, facts.attribute, facts.container, act.stack] = act
     return sorted(last.values(), key=lambda act: act.t)
 
 

@@ -9,22 +9,28 @@ import numpy as np
 
 from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, at
-from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.acts import Done, by_of
 from gradscope.analysis.program.training import Training
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
-    Deed,
+    ActFacts,
+    CutAct,
+    GradSetAct,
+    GradZeroedAct,
     GraphTask,
     Module,
     Node,
     NodeBegin,
+    RanAct,
+    RequiresGradAct,
     Tensor,
+    ZeroGradAct,
 )
 from gradscope.trace.trace import Trace
 
-CLEARED = (Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED)
+CLEARED = (ZeroGradAct, GradSetAct, GradZeroedAct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +74,8 @@ def gradient_of(trace: Trace, tensor: int) -> Gradient:
         brought=brought,
         knows=trace.meta.get("level") != "graph",
         asks=tensor not in training.frozen,
-        asked=told.lines(Deed.REQUIRES_GRAD),
-        cuts=told.lines(Deed.CUT),
+        asked=told.lines(RequiresGradAct),
+        cuts=told.lines(CutAct),
         ran=told.ran(),
         held=told.held(),
         cleared=told.lines(*CLEARED),
@@ -99,23 +105,21 @@ class _Story:
         self._training = training
         self._tensor = tensor
 
-    def lines(self, *kinds: Deed) -> tuple[Line, ...]:
+    def lines(self, *kinds: type[ActFacts]) -> tuple[Line, ...]:
         """Acts of these kinds, one line for each place."""
         return self._folded(act for act in self._training.acts.of(*kinds) if self._is_of(act))
 
-    def _is_of(self, act: Done) -> bool:
+    def _is_of(self, act: Done[ActFacts]) -> bool:
         if self._tensor in act.tensors:
             return True
         of = self._training.acts.by_id.get(act.of)
-        return act.kind is Deed.ZERO_GRAD and of is not None and self._tensor in of.tensors
+        return isinstance(act.facts, ZeroGradAct) and of is not None and self._tensor in of.tensors
 
     def ran(self) -> tuple[Line, ...]:
         """How the module was called that has it."""
         module = self._training.parameters.get(self._tensor, NONE)
         return self._folded(
-            act
-            for act in self._training.acts.of(Deed.RAN)
-            if module != NONE and act.module == module
+            act for act in self._training.acts.of(RanAct) if module != NONE and act.module == module
         )
 
     def held(self) -> tuple[Line, ...]:
@@ -126,7 +130,7 @@ class _Story:
             if self._tensor in each.tensors
         )
 
-    def _folded(self, acts: Iterator[Done]) -> tuple[Line, ...]:
+    def _folded(self, acts: Iterator[Done[ActFacts]]) -> tuple[Line, ...]:
         found: dict[tuple[str, str], Line] = {}
         for act in acts:
             site, what = self._training.acts.site(act), _in_words(act)
@@ -135,21 +139,20 @@ class _Story:
         return tuple(found.values())
 
 
-def _in_words(act: Done) -> str:
-    facts = act.facts
-    match act.kind:
-        case Deed.REQUIRES_GRAD:
-            return f"requires_grad was set to {facts.get('to')}"
-        case Deed.CUT:
-            return f"{facts.get('by')} cut what was computed from it"
-        case Deed.RAN:
-            how = "with gradients on" if facts.get("grad") else "under no_grad()"
-            return f"called first {how}, in {'train' if facts.get('training') else 'eval'} mode,"
-        case Deed.ZERO_GRAD:
-            return f"zero_grad{'' if facts.get('set_to_none') else ' (to zeros)'}"
-        case Deed.GRAD_SET:
-            return f".grad was set to {facts.get('to')}"
-    return f"{facts.get('by')} wrote into .grad"
+def _in_words(act: Done[ActFacts]) -> str:
+    match act.facts:
+        case RequiresGradAct(to=to):
+            return f"requires_grad was set to {to}"
+        case CutAct(by=by):
+            return f"{by} cut what was computed from it"
+        case RanAct(grad=grad, training=training):
+            how = "with gradients on" if grad else "under no_grad()"
+            return f"called first {how}, in {'train' if training else 'eval'} mode,"
+        case ZeroGradAct(set_to_none=to_none):
+            return f"zero_grad{'' if to_none else ' (to zeros)'}"
+        case GradSetAct(to=what):
+            return f".grad was set to {what}"
+    return f"{by_of(act.facts)} wrote into .grad"
 
 
 def _answer(trace: Trace, tensor: int, story: Gradient) -> str:

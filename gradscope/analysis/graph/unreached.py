@@ -17,7 +17,7 @@ from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.modes import Modes
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Module, Node, NodeBegin, Unreached
+from gradscope.trace.schema import NONE, Edge, GraphTask, Module, Node, NodeBegin, RanAct, Unreached
 from gradscope.trace.trace import Table, Trace
 
 Flags = NDArray[np.bool_]
@@ -132,14 +132,14 @@ class Graphs:
             last=bool(rows[-1] + 1 == len(self.t)),
         )
 
-    def called_from(self, stretch: Stretch) -> Done | None:
+    def called_from(self, stretch: Stretch) -> Done[RanAct] | None:
         """The call of a model in it that came from a line from which none had come before."""
         acts, first = self.trace.once(Acts), int(stretch.rows[0])
         is_first = first == 0 or self.thread[first - 1] != self.thread[first]
         since = -1 if is_first else int(self.until[first - 1])
         former: set[str] = set()
-        for act in acts.of(Deed.RAN):
-            if act.inside != NONE or not act.facts.get("grad"):
+        for act in acts.of(RanAct):
+            if act.inside != NONE or not act.facts.grad:
                 continue
             place = acts.site(act).place
             if since < act.t <= stretch.end and place not in former:

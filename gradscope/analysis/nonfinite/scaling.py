@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.analysis.program.acts import Acts
-from gradscope.trace.schema import NONE, Deed
+from gradscope.trace.schema import NONE, ScaledStepAct, UnscaleAct
 from gradscope.trace.trace import Trace
 
 
@@ -17,9 +17,9 @@ class Scaling:
 
     def __init__(self, trace: Trace) -> None:
         acts = trace.once(Acts)
-        steps = acts.of(Deed.SCALED_STEP)
-        self._unscaled = [act.t for act in acts.of(Deed.UNSCALE)]
-        skipped = np.array([bool(step.facts.get("skipped")) for step in steps], bool)
+        steps = acts.of(ScaledStepAct)
+        self._unscaled = [act.t for act in acts.of(UnscaleAct)]
+        skipped = np.array([step.facts.skipped for step in steps], bool)
         self._ends = [step.t for step in steps]
         last = int(np.flatnonzero(~skipped)[-1]) if not skipped.all() else -1
         if last == len(steps) - 2:

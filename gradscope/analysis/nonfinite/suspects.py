@@ -17,7 +17,7 @@ from gradscope.analysis.program.arguments import Given
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.analysis.source.risks import risks
-from gradscope.trace.schema import NONE, Deed, Edge, HookBegin, HookEnd, Node, Phase
+from gradscope.trace.schema import NONE, CameInAct, Edge, HookBegin, HookEnd, Node, Phase
 from gradscope.trace.trace import Trace
 
 NEVER = 9
@@ -186,8 +186,8 @@ class Suspects:
     def _brought_in(self, step: int, *, backward: bool | None) -> Iterator[Suspect]:
         """Calls without a node whose results the graph keeps, as far as they were seen."""
         acts = self._trace.once(Acts)
-        for act in acts.of(Deed.CAME_IN):
-            name, site = str(act.facts.get("by", "")).strip("_"), acts.site(act)
+        for act in acts.of(CameInAct):
+            name, site = act.facts.by.strip("_"), acts.site(act)
             if name in RISKS and name not in UNKNOWN and act.step <= step and site.place:
                 forward, _, what = RISKS[name]
                 if not backward and forward != NEVER:

@@ -7,13 +7,25 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
-import orjson
 
 from gradscope.analysis.identity.sites import Site, at, site_of
-from gradscope.trace.schema import NONE, Act, Deed, Module, Stack
+from gradscope.trace.schema import (
+    ACTS,
+    NONE,
+    Act,
+    ActFacts,
+    CameInAct,
+    Module,
+    OptimizerAct,
+    ParamGroupAct,
+    Stack,
+    StepAct,
+    ZeroGradAct,
+    columns,
+)
 from gradscope.trace.trace import Trace
 
 UNNAMED = frozenset(("", "lift_fresh"))
@@ -25,39 +37,22 @@ BRING_IN = UNNAMED | {
 }  # fmt: skip
 """Calls whose result holds what they are given, or what nobody has written."""
 
-NUMBER = int, float
-OR_NULL = int, float, type(None)
-SCALAR = str, int, float
-NUMBERS = frozenset(
-    ("alpha", "dim", "high", "kept", "last", "longest", "low", "many", "max", "none", "norm", "off",
-     "place", "side", "steps", "times")
-)  # fmt: skip
-TEXTS = frozenset(
-    ("by", "container", "hook", "name", "signs", "text", "type", "value", "what", "when", "within")
-)
-LISTS: Mapping[str, type | tuple[type, ...]] = {
-    "alike": list, "callers": int, "dims": int, "drew": str, "first": OR_NULL, "grad": OR_NULL,
-    "groups": dict, "left": str, "lr": OR_NULL, "missing": str, "moved": OR_NULL, "size": OR_NULL,
-    "stack": int, "there": OR_NULL, "to": NUMBER, "unexpected": str, "weight_decay": OR_NULL,
-    "words": str,
-}  # fmt: skip
-"""Facts that are lists, by the type of their items."""
-EITHER = frozenset(("grad", "there", "to"))
-"""Lists of one kind of act, and single values of another."""
+F_co = TypeVar("F_co", bound=ActFacts, covariant=True)
+F = TypeVar("F", bound=ActFacts)
+G = TypeVar("G", bound=ActFacts)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """One act; `facts` are those that `Deed` names for its kind."""
+class Done(Generic[F_co]):
+    """One act; `facts` are the columns of its kind."""
 
     id: int
-    kind: Deed
     t: int
     of: int
     tensors: tuple[int, ...]
     module: int
     inside: int
-    facts: Mapping[str, Any]
+    facts: F_co
     stack: int
     step: int
     task: int
@@ -68,11 +63,11 @@ class Done:
 class Optimizer:
     """An optimizer, as it was built and added to."""
 
-    built: Done
+    built: Done[OptimizerAct]
     type: str
     tensors: tuple[int, ...]
-    steps: tuple[Done, ...]
-    cleared: tuple[Done, ...]  # its own zero_grad
+    steps: tuple[Done[StepAct], ...]
+    cleared: tuple[Done[ZeroGradAct], ...]  # its own zero_grad
 
 
 class Acts:
@@ -82,65 +77,73 @@ class Acts:
         self.trace = trace
 
     @cached_property
-    def all(self) -> tuple[Done, ...]:
-        """All, by time."""
-        kinds = {kind.value: kind for kind in Deed}
-        facts: dict[str, Mapping[str, Any]] = {"": {}}
-        found = []
-        table = self.trace.table(Act)
+    def all(self) -> tuple[Done[ActFacts], ...]:
+        """All acts, by time."""
+        table, found = self.trace.table(Act), list[Done[ActFacts]]()
+        said = {kind.KIND: self._facts(kind) for kind in ACTS.values()}
         for row in table.take(np.lexsort((table["id"], table["t"]))):
-            if row.facts not in facts:
-                facts[row.facts] = act_facts(row.facts)
-            if row.kind in kinds:  # of a later version there may be more
+            if row.kind in ACTS:  # a later version may have more
+                facts = said[row.kind].get(row.id) or ACTS[row.kind]()
                 found.append(Done(
-                    row.id, kinds[row.kind], row.t, row.of, row.tensors, row.module, row.inside,
-                    facts[row.facts], row.stack, row.step, row.task, row.thread,
+                    row.id, row.t, row.of, row.tensors, row.module, row.inside, facts, row.stack,
+                    row.step, row.task, row.thread,
                 ))  # fmt: skip
         return tuple(found)
 
+    def _facts(self, kind: type[F]) -> Mapping[int, F]:
+        if kind.TABLE not in self.trace.tables:
+            return {}
+        return {row.id: row for row in self.trace.rows(kind)}
+
     @cached_property
-    def _by_kind(self) -> Mapping[Deed, list[Done]]:
-        found: dict[Deed, list[Done]] = defaultdict(list)
+    def _by_kind(self) -> Mapping[type[ActFacts], list[Done[Any]]]:
+        found: dict[type[ActFacts], list[Done[Any]]] = defaultdict(list)
         for act in self.all:
-            found[act.kind].append(act)
+            found[type(act.facts)].append(act)
         return found
 
-    def of(self, *kinds: Deed) -> list[Done]:
-        """Those of some kinds, by time."""
+    @overload
+    def of(self, kind: type[F], /) -> list[Done[F]]: ...
+    @overload
+    def of(self, one: type[F], two: type[G], /) -> list[Done[F] | Done[G]]: ...
+    @overload
+    def of(self, *kinds: type[ActFacts]) -> list[Done[Any]]: ...
+    def of(self, *kinds: type[ActFacts]) -> list[Done[Any]]:
+        """Acts of some kinds, by time."""
         if len(kinds) == 1:
             return self._by_kind.get(kinds[0], [])
-        return [act for act in self.all if act.kind in kinds]
+        return [act for act in self.all if isinstance(act.facts, kinds)]
 
     @cached_property
-    def by_id(self) -> Mapping[int, Done]:
+    def by_id(self) -> Mapping[int, Done[ActFacts]]:
         return {act.id: act for act in self.all}
 
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
         """All that were built, or met."""
         added: dict[int, list[int]] = defaultdict(list)
-        steps: dict[int, list[Done]] = defaultdict(list)
-        cleared: dict[int, list[Done]] = defaultdict(list)
-        for act in self.of(Deed.PARAM_GROUP):
-            added[act.of] += act.tensors
-        for act in self.of(Deed.STEP):
-            steps[act.of].append(act)
-        for act in self.of(Deed.ZERO_GRAD):
-            if act.of != NONE:
-                cleared[act.of].append(act)
+        steps: dict[int, list[Done[StepAct]]] = defaultdict(list)
+        cleared: dict[int, list[Done[ZeroGradAct]]] = defaultdict(list)
+        for group in self.of(ParamGroupAct):
+            added[group.of] += group.tensors
+        for step in self.of(StepAct):
+            steps[step.of].append(step)
+        for clear in self.of(ZeroGradAct):
+            if clear.of != NONE:
+                cleared[clear.of].append(clear)
         return tuple(
             Optimizer(
-                act, str(act.facts.get("type", "optimizer")), (*act.tensors, *added[act.id]),
+                act, act.facts.type, (*act.tensors, *added[act.id]),
                 tuple(steps[act.id]), tuple(cleared[act.id]),
             )
-            for act in self.of(Deed.OPTIMIZER)
+            for act in self.of(OptimizerAct)
         )  # fmt: skip
 
-    def site(self, act: Done) -> Site:
+    def site(self, act: Done[ActFacts]) -> Site:
         """The innermost line of the program's on which it was done."""
         return site_of(self.trace, act.stack)
 
-    def sites(self, act: Done) -> tuple[Site, ...]:
+    def sites(self, act: Done[ActFacts]) -> tuple[Site, ...]:
         """The lines from there outwards, as many as were kept; one that is empty, if none was."""
         return tuple(lines(self.trace, act.stack)) or (Site(),)
 
@@ -154,7 +157,7 @@ def brought(by: str) -> str:
 class Origin:
     """The call that brought a tensor in."""
 
-    act: Done
+    act: Done[ActFacts]
     by: str  # "from_numpy"
     site: Site
 
@@ -171,26 +174,44 @@ class Origins:
         self._acts = trace.once(Acts)
 
     @cached_property
-    def _of(self) -> dict[int, Done]:
-        return {tensor: act for act in self._acts.of(Deed.CAME_IN) for tensor in act.tensors}
+    def _of(self) -> dict[int, Done[CameInAct]]:
+        return {tensor: act for act in self._acts.of(CameInAct) for tensor in act.tensors}
 
     def of(self, tensor: int) -> Origin | None:
         """Where this one was made; None: that is not known, or a call that is told of did."""
         act = self._of.get(tensor)
         if act is None:
             return None
-        return Origin(act, str(act.facts.get("by", "")), self._acts.site(act))
+        return Origin(act, act.facts.by, self._acts.site(act))
 
 
-def moved_by(step: Done, optimizer: Optimizer | None, tensor: int) -> tuple[float, float]:
+def moved_by(act: Done[ActFacts], optimizer: Optimizer | None, tensor: int) -> tuple[float, float]:
     """The norms of what a step added to a parameter, and of it before; NaN where not looked at."""
-    if optimizer is None:
+    if optimizer is None or not isinstance(act.facts, StepAct):
         return math.nan, math.nan
     place = optimizer.tensors.index(tensor)
-    listed = (step.facts.get(name) or [] for name in ("moved", "size"))
-    found = [each[place] if place < len(each) else None for each in listed]
-    moved, size = (math.nan if each is None else float(each) for each in found)
+    listed = act.facts.moved, act.facts.size
+    moved, size = (each[place] if place < len(each) else math.nan for each in listed)
     return moved, size
+
+
+ALSO_NO = frozenset(("to", "grad", "training", "set_to_none", "strict", "keeps_random"))
+"""Columns that say something where they are False."""
+
+
+def said_by(facts: ActFacts) -> Iterator[tuple[str, Any]]:
+    """The columns that say something, with their cells."""
+    for column in columns(type(facts)):
+        cell = getattr(facts, column.name)
+        empty = column.name == "id" or cell in ("", (), NONE) or cell != cell  # noqa: PLR0124
+        if not empty and (cell is not False or column.name in ALSO_NO):
+            yield column.name, cell
+
+
+def by_of(facts: ActFacts | None) -> str:
+    """The method or operation that did it; "" for kinds that have none."""
+    by: str = getattr(facts, "by", "")
+    return by
 
 
 def stacks_of(trace: Trace, stack: int) -> Iterator[int]:
@@ -210,19 +231,3 @@ def parameters(trace: Trace) -> dict[int, int]:
         for tensor in module.parameters:
             found.setdefault(tensor, module.id)
     return found
-
-
-def act_facts(text: str) -> Mapping[str, Any]:
-    """What `act.facts` says. A fact that is null, or of another type, is left out."""
-    found = orjson.loads(text or "{}")
-    return {name: value for name, value in found.items() if _is_expected(name, value)}
-
-
-def _is_expected(name: str, value: object) -> bool:
-    if isinstance(value, list):
-        return name in LISTS and all(isinstance(v, LISTS[name]) for v in value)
-    if name in LISTS and name not in EITHER:
-        return False
-    if name in NUMBERS:
-        return isinstance(value, NUMBER)
-    return isinstance(value, str if name in TEXTS else SCALAR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -14,16 +14,25 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.program.acts import Acts, Done, Optimizer, lines
+from gradscope.analysis.program.acts import Acts, Done, Optimizer, by_of, lines
 from gradscope.analysis.program.training import Training
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
     Accumulation,
-    Deed,
+    ActFacts,
+    ClipAct,
+    DataSetAct,
+    GradSetAct,
+    GradZeroedAct,
     GraphTask,
+    OptimizerAct,
+    ScaledStepAct,
+    StepAct,
     Tensor,
+    UnscaleAct,
     Version,
+    ZeroGradAct,
 )
 from gradscope.trace.trace import Trace
 
@@ -52,15 +61,15 @@ class Moment:
     tensors: int = 0  # so many of the optimizer's were filled, or cleared
     onto_old: int = 0  # so many of those that were filled had a gradient before
     first: int = 0  # when the first of them was filled
-    facts: Mapping[str, Any] | None = None
+    facts: ActFacts | None = None
 
     @property
     def replaces(self) -> bool:
         """Whether a gradient was put in the place of what was there."""
-        return self.beat is Beat.WRITTEN and (self.facts or {}).get("to") == "tensor"
+        return self.beat is Beat.WRITTEN and getattr(self.facts, "to", "") == "tensor"
 
 
-CLEARING = (Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED)
+CLEARING = (ZeroGradAct, GradSetAct, GradZeroedAct)
 SCALING = ("mul_", "div_")
 BY_HAND = "the update"
 """In place of an optimizer's type."""
@@ -170,7 +179,7 @@ class Loop:
                 continue
             leaf = tensor if tensor in leaves else storages.get(storage, tensor)
             found.append((leaf, Moment(Beat.STEPPED, t, stack, "tensor", leaf)))
-        for act in self.acts.of(Deed.DATA_SET):
+        for act in self.acts.of(DataSetAct):
             replaced = Moment(Beat.STEPPED, act.t, act.stack, "act", act.id)
             if self._reads_gradients(act.stack):
                 found += [(leaf, replaced) for leaf in act.tensors]
@@ -205,32 +214,35 @@ class Loop:
                 yield Moment(beat, act.t, act.stack, "act", act.id, many, facts=act.facts)
 
     @cached_property
-    def _acts(self) -> list[Done]:
-        return self.acts.of(
-            *CLEARING, Deed.STEP, Deed.SCALED_STEP, Deed.CLIP, Deed.UNSCALE
-        )  # fmt: skip
+    def _acts(self) -> list[Done[Any]]:
+        return self.acts.of(*CLEARING, StepAct, ScaledStepAct, ClipAct, UnscaleAct)
 
-    def _beat(self, act: Done, optimizer: Optimizer, its: frozenset[int]) -> Beat | None:
-        if act.kind is Deed.CLIP:
+    def _beat(self, act: Done[ActFacts], optimizer: Optimizer, its: frozenset[int]) -> Beat | None:
+        if isinstance(act.facts, ClipAct):
             alone = not act.tensors and len(self.trained) == 1
             return Beat.CLIPPED if alone or not its.isdisjoint(act.tensors) else None
-        if act.kind in CLEARING:
+        if isinstance(act.facts, CLEARING):
             if act.of != optimizer.built.id and its.isdisjoint(self._cleared_by(act)):
                 return None
-            other = act.facts.get("to") == "tensor" or act.facts.get("by") in SCALING
+            other = isinstance(act.facts, GradSetAct) and act.facts.to == "tensor"
+            other |= by_of(act.facts) in SCALING
             return Beat.WRITTEN if other else Beat.CLEARED
         if act.of != optimizer.built.id:
             return None
-        if act.kind is Deed.SCALED_STEP:
-            return Beat.SKIPPED if act.facts.get("skipped") else None
-        return Beat.STEPPED if act.kind is Deed.STEP else Beat.UNSCALED
+        if isinstance(act.facts, ScaledStepAct):
+            return Beat.SKIPPED if act.facts.skipped else None
+        return Beat.STEPPED if isinstance(act.facts, StepAct) else Beat.UNSCALED
 
-    def _cleared_by(self, act: Done) -> Iterable[int]:
+    def _cleared_by(self, act: Done[ActFacts]) -> Iterable[int]:
         """The tensors it was done to; of an optimizer's zero_grad all that the optimizer holds.
 
         Another one may hold the same: SAM has its parameters stepped by an optimizer inside it.
         """
-        return self._held.get(act.of, act.tensors) if act.kind is Deed.ZERO_GRAD else act.tensors
+        return (
+            self._held.get(act.of, act.tensors)
+            if isinstance(act.facts, ZeroGradAct)
+            else act.tensors
+        )
 
     @cached_property
     def _held(self) -> dict[int, tuple[int, ...]]:
@@ -273,6 +285,7 @@ def left_over(moments: list[Moment]) -> list[Moment]:
     return found
 
 
-def _nobody(id: int, leaves: list[int]) -> Done:
+def _nobody(id: int, leaves: list[int]) -> Done[OptimizerAct]:
     """In place of the act that made an optimizer."""
-    return Done(id, Deed.OPTIMIZER, 0, NONE, tuple(leaves), NONE, NONE, {}, NONE, NONE, NONE, NONE)
+    none = OptimizerAct()
+    return Done(id, 0, NONE, tuple(leaves), NONE, NONE, none, NONE, NONE, NONE, NONE)

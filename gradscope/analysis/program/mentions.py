@@ -33,7 +33,7 @@ def mentions(trace: Trace, table: str, id: int) -> tuple[Mention, ...]:
         if name in {f"event.{event}" for event in EVENTS}:
             continue
         for column in columns(kind):
-            if column.ref == table and len(trace.table(kind)):
+            if column.ref == table and column.name != "id" and len(trace.table(kind)):
                 places = _places(trace, kind, column.name, id, many=column.many)
                 if len(places):
                     rows = trace.table(kind).take(places)

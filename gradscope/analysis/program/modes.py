@@ -13,7 +13,7 @@ import numpy as np
 
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, Frame, Module, Op, Stack
+from gradscope.trace.schema import NONE, Frame, Module, Op, RanAct, Stack, TrainAct
 from gradscope.trace.trace import Trace
 
 TWO_WAYS = re.compile(r"Drop|BatchNorm")
@@ -98,11 +98,11 @@ class Modes:
         return frozenset(of_type | {call.module for call in self.dropouts})
 
     @cached_property
-    def ran(self) -> Mapping[tuple[int, bool, bool], Done]:
+    def ran(self) -> Mapping[tuple[int, bool, bool], Done[RanAct]]:
         """By module, whether with gradients, and whether in training: when it first ran so."""
-        found: dict[tuple[int, bool, bool], Done] = {}
-        for act in self.acts.of(Deed.RAN):
-            key = act.module, bool(act.facts.get("grad")), bool(act.facts.get("training"))
+        found: dict[tuple[int, bool, bool], Done[RanAct]] = {}
+        for act in self.acts.of(RanAct):
+            key = act.module, act.facts.grad, act.facts.training
             found.setdefault(key, act)
         return found
 
@@ -136,9 +136,9 @@ class Modes:
         pairs = zip(stacks["id"].tolist(), stacks["frame"].tolist(), strict=True)
         return {id: texts[known[frame]] for id, frame in pairs if known.get(frame) in texts}
 
-    def switches(self) -> Iterator[Done]:
+    def switches(self) -> Iterator[Done[TrainAct]]:
         """Each call of train() and eval()."""
-        yield from self.acts.of(Deed.TRAIN)
+        yield from self.acts.of(TrainAct)
 
 
 def _training_said(text: str) -> str | None:

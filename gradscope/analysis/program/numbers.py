@@ -15,7 +15,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.program.acts import Acts
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Place, Tensor, Value
+from gradscope.trace.schema import NONE, GraphTask, Node, Place, ReadAct, Tensor, Value
 from gradscope.trace.trace import Trace
 
 ROSE = 1.5
@@ -105,11 +105,11 @@ class Numbers:
             return found
         for optimizer in self.trace.once(Acts).optimizers:
             for step in optimizer.steps[:1]:
-                alike = dict(step.facts.get("alike") or ())
-                sizes = step.facts.get("size") or ()
+                alike = dict(zip(step.facts.alike, step.facts.alike_to, strict=False))
+                sizes = step.facts.size
                 for place, (tensor, size) in enumerate(zip(optimizer.tensors, sizes, strict=False)):
                     many = self._many(tensor)
-                    if isinstance(size, int | float) and many:
+                    if many and not math.isnan(size):
                         found[tensor] = Start(
                             size / math.sqrt(many), alike.get(place, math.nan), many,
                             Evidence("act", step.id),
@@ -125,13 +125,12 @@ class Numbers:
     def _of_steps(self) -> Iterator[Series]:
         """Gradients as optimizers' steps found them, where these were looked at."""
         for optimizer in self.trace.once(Acts).optimizers:
-            looked = [step for step in optimizer.steps if step.facts.get("grad")]
+            looked = [step for step in optimizer.steps if step.facts.grad]
             for place, tensor in enumerate(optimizer.tensors):
                 norms = [
-                    (step.id, float(norm))
+                    (step.id, step.facts.grad[place])
                     for step in looked
-                    if place < len(step.facts["grad"])
-                    and isinstance(norm := step.facts["grad"][place], int | float)
+                    if place < len(step.facts.grad) and not math.isnan(step.facts.grad[place])
                 ]
                 many = self._many(tensor)
                 if norms and many:
@@ -177,12 +176,11 @@ def losses_of(trace: Trace) -> list[float]:
             value = NONE if op == NONE else numbers.of_op(op)
             if value != NONE and numbers.number("count", value) == 1:
                 found.append(numbers.number("mean", value))
-    reads = [act.facts for act in trace.once(Acts).of(Deed.READ)]
+    reads = [act.facts for act in trace.once(Acts).of(ReadAct)]
     if found or not reads:
         return found
-    most = max(reads, key=lambda facts: facts.get("times") or 0)
-    listed = [*(most.get("first") or ()), most.get("last")]
-    return [math.nan if each is None else float(each) for each in listed]
+    most = max(reads, key=lambda facts: facts.times)
+    return [*most.first, most.last]
 
 
 def rises(losses: list[float]) -> bool:

@@ -15,7 +15,7 @@ from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.analysis.source.reorders import inferred
-from gradscope.trace.schema import Deed, HookBegin, HookEnd, Module, Tensor
+from gradscope.trace.schema import HookBegin, HookEnd, Module, RanAct, RequiresGradAct, Tensor
 from gradscope.trace.trace import Trace
 
 
@@ -57,7 +57,7 @@ def _without_history(trace: Trace, _: re.Match[str], site: Site) -> Explained:
     """Nothing that requires a gradient led to the tensor, and GS410 has seen no cut."""
     acts, training = trace.once(Acts), trace.once(Training)
     parameters = set(training.parameters)
-    frozen = [act for act in acts.of(Deed.REQUIRES_GRAD) if not act.facts.get("to")]
+    frozen = [act for act in acts.of(RequiresGradAct) if not act.facts.to]
     if parameters and parameters <= training.frozen and frozen:
         line = acts.site(frozen[-1])
         return Explained(
@@ -250,7 +250,7 @@ def _module_with(trace: Trace, shape: tuple[int, int], site: Site) -> Module | N
     }
     names = set(re.findall(r"\w+", site.text))
     named = [m for m in fitting.values() if m.path and m.path.rpartition(".")[2] in names]
-    ran = [act.module for act in trace.once(Acts).of(Deed.RAN) if act.module in fitting]
+    ran = [act.module for act in trace.once(Acts).of(RanAct) if act.module in fitting]
     if len(named) == 1:
         return named[0]
     return fitting[ran[-1]] if ran else next(iter(fitting.values()), None)

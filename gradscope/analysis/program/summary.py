@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.memory import saved_peak
 from gradscope.analysis.graph.selection import leaf_nodes
 from gradscope.analysis.identity.leaves import Leaf, leaf_of
 from gradscope.analysis.identity.steps import steps
-from gradscope.analysis.memory import saved_peak
 from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.analysis.timing.phases import Part, ops_of
 from gradscope.trace.arrays import distinct

@@ -19,11 +19,12 @@ from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
-    Deed,
     Dependency,
     GraphTask,
     Module,
     Node,
+    RanAct,
+    RequiresGradAct,
     Tensor,
     Version,
 )
@@ -167,9 +168,9 @@ class Training:
         """Tensors that ask for no gradient, as was last seen."""
         table = self.trace.table(Tensor)
         asks = dict(zip(table["id"].tolist(), table["requires_grad"].tolist(), strict=True))
-        for act in self.acts.of(Deed.REQUIRES_GRAD):
+        for act in self.acts.of(RequiresGradAct):
             for tensor in act.tensors:
-                asks[tensor] = bool(act.facts.get("to"))
+                asks[tensor] = act.facts.to
         return frozenset(tensor for tensor, does in asks.items() if not does)
 
     @cached_property
@@ -177,8 +178,8 @@ class Training:
         """Tensors that asked for a gradient at some time."""
         table = self.trace.table(Tensor)
         asked = set(table["id"][table["requires_grad"]].tolist())
-        for act in self.acts.of(Deed.REQUIRES_GRAD):
-            asked.update(act.tensors if act.facts.get("to") else ())
+        for act in self.acts.of(RequiresGradAct):
+            asked.update(act.tensors if act.facts.to else ())
         return frozenset(asked)
 
     @cached_property
@@ -210,7 +211,7 @@ class Training:
         """
         roots = dict.fromkeys(self.root_of(each) for each in tensors if each in self.parameters)
         modules = self.trace.table(Module)
-        ran = {act.module: act for act in self.acts.of(Deed.RAN)[::-1]}
+        ran = {act.module: act for act in self.acts.of(RanAct)[::-1]}
         said = [
             f"the {modules.row(root).type} first called{at(self.acts.site(ran[root]))}"
             for root in sorted(roots)

@@ -156,6 +156,8 @@ def _threads(rank: _Rank, names: Integers, texts: dict[str, int]) -> dict[str, D
 
 def _translated(rank: _Rank, table: str, column: Column, cells: Data) -> Data:
     if isinstance(cells, Ragged):
+        if column.interned:
+            return Ragged(cells.offsets, rank.strings[cells.values])
         if column.ref is None:
             return cells
         return Ragged(cells.offsets, _moved(cells.values, rank.first[column.ref]))

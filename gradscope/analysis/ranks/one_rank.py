@@ -79,9 +79,9 @@ def _own(trace: Trace, name: str, ids: Mapping[str, tuple[int, int]]) -> NDArray
     table = trace.tables[name]
     if name == Device.TABLE or not len(table):
         return np.ones(len(table), np.bool_)
-    if "id" in table.data:
-        return _within(table.array("id"), ids.get(name))
     refs = {column.name: column.ref for column in columns(TABLES[name])}
+    if "id" in table.data:
+        return _within(table.array("id"), ids.get(refs["id"] or name))
     own = np.zeros(len(table), np.bool_)
     known = np.zeros(len(table), np.bool_)
     for column in TELLS:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, is_installed
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import FunctionAct
 from gradscope.trace.trace import Trace
 
 
@@ -48,25 +49,25 @@ def wrong_backward(trace: Trace) -> Iterator[Found]:
         Square.apply(torch.ones(3, requires_grad=True) * 3).sum().backward()
     """
     acts = trace.once(Acts)
-    for act in acts.of(Deed.FUNCTION):
-        found = act.facts.get("found")
+    for act in acts.of(FunctionAct):
+        found = act.facts.found
         if found == "deviates":
             yield _deviates(acts, act)
         elif found == "straight-through":
             yield _straight_through(acts, act)
 
 
-def _deviates(acts: Acts, act: Done) -> Found:
+def _deviates(acts: Acts, act: Done[FunctionAct]) -> Found:
     facts, (made, *others) = act.facts, acts.sites(act)
-    name, given = facts.get("type", "a Function"), facts.get("input", "an input")
-    times, off = facts.get("times"), facts.get("off")
+    name, given = facts.type, facts.input
+    times, off = facts.times, facts.off
     called = others[-1] if others else Site()
     parts = ", ".join(map(str, others[:-1]))
     returned = f" (with {parts})" if parts else ""
-    if facts.get("returned") == "None":
+    if facts.returned == "None":
         said = f"returns None for `{given}`, which needs a gradient"
         why = f"the derivative of its forward by `{given}` is not 0"
-    elif times is not None:
+    elif not math.isnan(times):
         said = f"returns {times:g} times the gradient of `{given}`"
         why = f"the derivative of its forward gives 1 for each {times:g} that it returned"
     else:
@@ -86,9 +87,9 @@ def _deviates(acts: Acts, act: Done) -> Found:
     )
 
 
-def _straight_through(acts: Acts, act: Done) -> Found:
+def _straight_through(acts: Acts, act: Done[FunctionAct]) -> Found:
     made = acts.sites(act)[0]
-    name, given = act.facts.get("type", "a Function"), act.facts.get("input", "an input")
+    name, given = act.facts.type, act.facts.input
     return Found(
         message=f"The backward of {name} returns a gradient for elements of `{given}` on which its "
         f"result does not depend: {made}",
@@ -132,9 +133,9 @@ def backward_writes_its_gradient(trace: Trace) -> Iterator[Found]:
         Reverse.apply(torch.ones(3, requires_grad=True) * 2).pow(2).sum().backward()
     """
     acts = trace.once(Acts)
-    for act in acts.of(Deed.FUNCTION):
-        if act.facts.get("found") == "writes":
-            site, name = acts.site(act), act.facts.get("type")
+    for act in acts.of(FunctionAct):
+        if act.facts.found == "writes":
+            site, name = acts.site(act), act.facts.type
             yield Found(
                 message=f"The backward of {name} writes in place into the gradient that it is "
                 f"given: {site}",
@@ -181,11 +182,11 @@ def output_on_ctx(trace: Trace) -> Iterator[Found]:
         Exp.apply(torch.ones(3, requires_grad=True) * 2).sum().backward()
     """
     acts = trace.once(Acts)
-    for act in acts.of(Deed.FUNCTION):
-        if act.facts.get("found") == "output-on-ctx":
-            site, name = acts.site(act), act.facts.get("name")
+    for act in acts.of(FunctionAct):
+        if act.facts.found == "output-on-ctx":
+            site, name = acts.site(act), act.facts.name
             yield Found(
-                message=f"The forward of {act.facts.get('type')} keeps its output as `ctx.{name}` "
+                message=f"The forward of {act.facts.type} keeps its output as `ctx.{name}` "
                 f"at {site}: a cycle, which holds the graph and its memory",
                 site=site,
                 evidence=(Evidence("act", act.id),),

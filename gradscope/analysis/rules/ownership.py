@@ -15,7 +15,14 @@ from gradscope.analysis.rules.trained.no_history import NO_HISTORY
 from gradscope.analysis.rules.trained.of_no_module import of_no_module
 from gradscope.analysis.rules.trained.unused import trained_by_nobody, written_later
 from gradscope.analysis.source.statements import rebound
-from gradscope.trace.schema import Deed, Finding, Module
+from gradscope.trace.schema import (
+    AssignedAct,
+    Finding,
+    MadeAct,
+    Module,
+    RequiresGradAct,
+    WarningAct,
+)
 from gradscope.trace.trace import Trace
 
 NOT_A_LEAF = "The .grad attribute of a Tensor that is not a leaf"
@@ -70,18 +77,18 @@ def unregistered_parameter(trace: Trace) -> Iterator[Found]:
 
 def _hidden(training: Training) -> Iterator[Found]:
     held = training.sharing_memory(training.held)
-    for act in training.acts.of(Deed.ASSIGNED):
-        what, name = str(act.facts.get("what")), str(act.facts.get("name"))
+    for act in training.acts.of(AssignedAct):
+        what, name = act.facts.what, act.facts.name
         kind = what.partition(" ")[0]
         lost = set(act.tensors) & training.reached - held
-        computed = what == "tensor" and act.facts.get("leaf") is False
+        computed = what == "tensor" and act.facts.leaf is False
         if not lost or (kind not in HOLDERS and what != "tensor"):
             continue
         if computed:
             if lost == set(act.tensors) and lost.isdisjoint(training.parameters):
                 yield _computed(training, act, lost)
             continue
-        site, within = training.acts.site(act), act.facts.get("within", "a module")
+        site, within = training.acts.site(act), act.facts.within
         holder = f"{'Parameter' if 'Parameter' in what or 'Tensor' in what else 'Module'}"
         holder = f"{holder}{HOLDERS.get(kind, '')}" if what != "tensor" else "Parameter"
         better, then = in_holder(site.text, holder)
@@ -102,10 +109,10 @@ def _hidden(training: Training) -> Iterator[Found]:
         )
 
 
-def _computed(training: Training, act: Done, lost: set[int]) -> Found:
+def _computed(training: Training, act: Done[AssignedAct], lost: set[int]) -> Found:
     """`self.w = nn.Parameter(…) * 0.1`: what is kept is computed, and nobody has the parameter."""
-    site, within = training.acts.site(act), act.facts.get("within", "a module")
-    name = act.facts.get("name")
+    site, within = training.acts.site(act), act.facts.within
+    name = act.facts.name
     better = parameter_around(site.text)
     return Found(
         message=f"`{name}` of {within} is computed from a parameter, and is none itself{at(site)}: "
@@ -120,8 +127,8 @@ def _computed(training: Training, act: Done, lost: set[int]) -> Found:
 
 def _made_in_forward(training: Training) -> Iterator[Found]:
     modules = training.trace.table(Module)
-    by_line: dict[str, list[Done]] = defaultdict(list)
-    for act in training.acts.of(Deed.MADE):
+    by_line: dict[str, list[Done[MadeAct]]] = defaultdict(list)
+    for act in training.acts.of(MadeAct):
         if modules.has(act.module):
             lost = set(modules.row(act.module).parameters) & training.reached - training.held
             if lost:
@@ -130,7 +137,7 @@ def _made_in_forward(training: Training) -> Iterator[Found]:
         act = acts[0]
         site = training.acts.site(act)
         yield Found(
-            message=f"A {act.facts.get('type')} is made in forward{at(site)}, "
+            message=f"A {act.facts.type} is made in forward{at(site)}, "
             f"{len(acts)} time{'s' if len(acts) > 1 else ''}: its parameters are new each time, "
             "not registered, and no optimizer holds them",
             site=site,
@@ -184,8 +191,8 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
         has = f"has the same tensors as the one built{at(training.acts.site(twins[0].built))}"
     thawed = [
         act
-        for act in training.acts.of(Deed.REQUIRES_GRAD)
-        if act.facts.get("to") and act.t > optimizer.built.t and lost & set(act.tensors)
+        for act in training.acts.of(RequiresGradAct)
+        if act.facts.to and act.t > optimizer.built.t and lost & set(act.tensors)
     ]
     if thawed:
         has += f"; requires_grad was set{at(training.acts.site(thawed[0]))}, later than that"
@@ -214,13 +221,13 @@ def twin_of(optimizers: tuple[Optimizer, ...]) -> tuple[Optimizer, Optimizer] | 
 
 def _unregistered(training: Training) -> set[int]:
     found: set[int] = set()
-    for act in training.acts.of(Deed.ASSIGNED):
-        if str(act.facts.get("what")).partition(" ")[0] in HOLDERS:
+    for act in training.acts.of(AssignedAct):
+        if act.facts.what.partition(" ")[0] in HOLDERS:
             found.update(act.tensors)
     modules = training.trace.table(Module)
-    for act in training.acts.of(Deed.MADE):
-        if modules.has(act.module):
-            found.update(modules.row(act.module).parameters)
+    for made in training.acts.of(MadeAct):
+        if modules.has(made.module):
+            found.update(modules.row(made.module).parameters)
     return found
 
 
@@ -250,7 +257,7 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
     yield from _rebound(training)
     if not training.optimizers:
         return
-    by_line: dict[str, list[Done]] = defaultdict(list)
+    by_line: dict[str, list[Done[AssignedAct]]] = defaultdict(list)
     for act in _replacements(training):
         by_line[training.acts.site(act).place].append(act)
     for acts in by_line.values():
@@ -259,10 +266,10 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
         built_before = [each for each in training.optimizers if each.built.t < act.t]
         optimizer = _of_the_same_model(training, lost, built_before)
         site, built = training.acts.site(act), training.acts.site(optimizer.built)
-        what = act.facts.get("what", "parameter")
+        what = act.facts.what
         times = f", {len(acts)} times" if len(acts) > 1 else ""
         yield Found(
-            message=f"{what.capitalize()} `{act.facts.get('name')}` was replaced{at(site)}{times}, "
+            message=f"{what.capitalize()} `{act.facts.name}` was replaced{at(site)}{times}, "
             f"after {optimizer.type} was built{at(built)}, which goes on with the old one",
             site=site,
             evidence=(
@@ -324,11 +331,11 @@ def _in_place(text: str, name: str) -> str:
     return f"{name}.copy_(…)"
 
 
-def _replacements(training: Training) -> Iterator[Done]:
+def _replacements(training: Training) -> Iterator[Done[AssignedAct]]:
     first = min(each.built.t for each in training.optimizers)
-    for act in training.acts.of(Deed.ASSIGNED):
+    for act in training.acts.of(AssignedAct):
         new = set(act.tensors)
-        if act.facts.get("replaced") and act.t > first and new & training.reached - training.held:
+        if act.facts.replaced and act.t > first and new & training.reached - training.held:
             yield act
 
 
@@ -353,8 +360,8 @@ def not_a_leaf(trace: Trace) -> Iterator[Found]:
         x.grad
     """
     training = trace.once(Training)
-    for act in training.acts.of(Deed.WARNING):
-        if str(act.facts.get("text")).startswith(NOT_A_LEAF):
+    for act in training.acts.of(WarningAct):
+        if act.facts.text.startswith(NOT_A_LEAF):
             site = training.acts.site(act)
             yield Found(
                 message=f".grad was read{at(site)} of a tensor that is not a leaf: it is None",

@@ -30,12 +30,15 @@ from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.writes import Write, writes
 from gradscope.trace.schema import (
     NONE,
-    Deed,
+    AssignedAct,
+    CutAct,
     Error,
     GraphTask,
+    KeptAct,
     Node,
     Op,
     Phase,
+    RanAct,
     Saved,
     Tensor,
     Version,
@@ -309,10 +312,10 @@ def _kept_at(trace: Trace, site: Site, first: int) -> Site:
     """The line that set the attribute which a line reads, before that backward."""
     acts, tasks = trace.once(Acts), trace.table(GraphTask)
     end = tasks.row(first).end if tasks.has(first) else 0
-    for act in acts.of(Deed.ASSIGNED)[::-1]:
-        kept = act.facts.get("what") in ("tensor", "buffer") and act.t < end
-        kept = kept and act.facts.get("leaf") is False
-        if kept and re.search(rf"\.{re.escape(str(act.facts.get('name')))}\b", site.text):
+    for act in acts.of(AssignedAct)[::-1]:
+        kept = act.facts.what in ("tensor", "buffer") and act.t < end
+        kept = kept and act.facts.leaf is False
+        if kept and re.search(rf"\.{re.escape(act.facts.name)}\b", site.text):
             return acts.site(act) if acts.site(act) != site else Site()
     return Site()
 
@@ -320,13 +323,13 @@ def _kept_at(trace: Trace, site: Site, first: int) -> Site:
 def _held_at(trace: Trace, site: Site) -> Site:
     """Where a list or an attribute was added to that held a graph of a former step at the end."""
     acts = trace.once(Acts)
-    held = [act for act in acts.of(Deed.KEPT) if act.facts.get("when") == "error"]
+    held = [act for act in acts.of(KeptAct) if act.facts.when == "error"]
     for act in held:
-        name = re.escape(str(act.facts.get("name")))
-        read = rf"\.{name}\b" if act.facts.get("attribute") else rf"(?<!\.)\b{name}\b"
+        name = re.escape(act.facts.name)
+        read = rf"\.{name}\b" if act.facts.attribute else rf"(?<!\.)\b{name}\b"
         if re.search(read, site.text) and acts.site(act) != site:
             return acts.sites(act)[-1]
-    held = [act for act in held if act.facts.get("attribute") or act.facts.get("container")]
+    held = [act for act in held if act.facts.attribute or act.facts.container]
     only = len({act.stack for act in held}) == 1
     return acts.sites(held[0])[-1] if only and site not in acts.sites(held[0]) else Site()
 
@@ -334,8 +337,8 @@ def _held_at(trace: Trace, site: Site) -> Site:
 def _given_back(trace: Trace) -> tuple[Site, str]:
     """The line that gives a model what it returned on that line before, and the name of that."""
     acts = trace.once(Acts)
-    detached = {acts.site(act).text for act in acts.of(Deed.CUT)}
-    for act in acts.of(Deed.RAN):
+    detached = {acts.site(act).text for act in acts.of(CutAct)}
+    for act in acts.of(RanAct):
         for site in acts.sites(act):
             name = carried_name(site.text)
             if name and not any(re.search(rf"\b{name}\b", text) for text in detached):
@@ -347,8 +350,8 @@ def _detached_between(trace: Trace, first: int, t: int) -> Site:
     """Where one of several was detached since that backward, before this moment."""
     acts, tasks = trace.once(Acts), trace.table(GraphTask)
     end = tasks.row(first).end if tasks.has(first) else t
-    for act in acts.of(Deed.CUT):
-        between = end < act.t < t and act.task == NONE and act.facts.get("by") == "detach"
+    for act in acts.of(CutAct):
+        between = end < act.t < t and act.task == NONE and act.facts.by == "detach"
         if between and partly_detached(acts.site(act).text):
             return acts.site(act)
     return Site()

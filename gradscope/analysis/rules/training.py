@@ -14,7 +14,15 @@ from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.forwards import Forwards, looked_up, only_looked_at
 from gradscope.analysis.rules.trained.switched_off import named as blocks, off_before_steps
-from gradscope.trace.schema import NONE, Deed, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    AssignedAct,
+    CutAct,
+    GradOffAct,
+    RanAct,
+    RequiresGradAct,
+    Tensor,
+)  # fmt: skip
 from gradscope.trace.trace import Trace
 
 REMOVED = {"detach": ".detach()", "data": ".data", "item": ".item()"}
@@ -55,13 +63,13 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
         missing -= each.behind(trace.once(Calls))  # GS419 tells of it
     if not missing:
         return
-    by_cut: dict[tuple[str, str], list[tuple[Done, set[int]]]] = defaultdict(list)
+    by_cut: dict[tuple[str, str], list[tuple[Done[CutAct], set[int]]]] = defaultdict(list)
     explained: set[int] = set()
     for act, lost in _cuts(training, missing):
         site = training.acts.site(act)
-        by_cut[site.place, str(act.facts.get("by"))].append((act, lost))
+        by_cut[site.place, act.facts.by].append((act, lost))
         explained |= lost
-    by_lost: dict[frozenset[int], list[list[Done]]] = defaultdict(list)
+    by_lost: dict[frozenset[int], list[list[Done[CutAct]]]] = defaultdict(list)
     for acts in by_cut.values():
         together = frozenset[int]().union(*(each for _, each in acts))
         by_lost[together].append([act for act, _ in acts])
@@ -81,38 +89,34 @@ def explained(training: Training, missing: set[int]) -> set[int]:
     """Those of them of which GS401 says why no gradient comes there."""
     found = set().union(*(lost for _, lost in _cuts(training, missing)))
     found = found.union(*(lost for _, lost in _without_grad(training, missing - found)))
-    sampled = any(act.facts.get("by") in SAMPLES for act in training.acts.of(Deed.GRAD_OFF))
+    sampled = any(act.facts.by in SAMPLES for act in training.acts.of(GradOffAct))
     return missing if sampled else found
 
 
 def never_reached(training: Training) -> set[int]:
     """What optimizers hold, could learn, and got no gradient, though others of the program did."""
     held = {tensor for each in training.optimizers for tensor in each.tensors}
-    can = held & training.thawed - training.frozen - _empty(training.trace)
+    tensors = training.trace.table(Tensor)  # one without elements may be on another rank
+    empty = tensors["id"][tensors["bytes"] == 0].tolist()
+    can = held & training.thawed - training.frozen.union(empty)
     reached = training.reached - training.roots
     return can - training.sharing_memory(training.reached) - training.sharded if reached else set()
 
 
-def _empty(trace: Trace) -> set[int]:
-    """Tensors without elements: another rank may have all of a sharded parameter."""
-    tensors = trace.table(Tensor)
-    return set(tensors["id"][tensors["bytes"] == 0].tolist())
-
-
-def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int]]]:
+def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done[CutAct], set[int]]]:
     """The cuts that explain these best: behind which there is little else."""
-    best: dict[int, list[tuple[float, Done]]] = defaultdict(list)
+    best: dict[int, list[tuple[float, Done[CutAct]]]] = defaultdict(list)
     looks = only_looked_at(training.trace)
-    for act in training.acts.of(Deed.CUT):
+    for act in training.acts.of(CutAct):
         lost = missing.intersection(act.tensors)
-        place, by = training.acts.site(act).place, act.facts.get("by")
+        place, by = training.acts.site(act).place, act.facts.by
         if lost and act.task == NONE and (place, by) not in looks:
             share = len(lost) / len(act.tensors)
             for tensor in lost:
                 best[tensor].append((share, act))
     forwards = training.trace.once(Forwards)
     best = {tensor: _not_aside(found, forwards) for tensor, found in best.items()}
-    chosen: dict[int, tuple[Done, set[int]]] = {}
+    chosen: dict[int, tuple[Done[CutAct], set[int]]] = {}
     for tensor, found in best.items():
         most = max((share for share, _ in found), default=0.0)
         for share, act in found:
@@ -121,7 +125,9 @@ def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int
     yield from chosen.values()
 
 
-def _not_aside(found: list[tuple[float, Done]], forwards: Forwards) -> list[tuple[float, Done]]:
+def _not_aside(
+    found: list[tuple[float, Done[CutAct]]], forwards: Forwards
+) -> list[tuple[float, Done[CutAct]]]:
     """Without what was only looked at.
 
     What is cut when its backward has been, and before anything else is computed with a history, is
@@ -134,19 +140,19 @@ def _not_aside(found: list[tuple[float, Done]], forwards: Forwards) -> list[tupl
     return on or found
 
 
-def _choices(training: Training, lost: frozenset[int], other: Done) -> list[Done]:
+def _choices(training: Training, lost: frozenset[int], other: Done[CutAct]) -> list[Done[CutAct]]:
     """Choices that a module made of what comes from these: what was chosen may be all that went on.
 
     One for each line.
     """
-    found: dict[str, Done] = {}
-    for act in training.acts.of(Deed.CUT):
+    found: dict[str, Done[CutAct]] = {}
+    for act in training.acts.of(CutAct):
         if act.inside != NONE and lost <= set(act.tensors) and not _rank(act) and act is not other:
             found.setdefault(training.acts.site(act).place, act)
     return list(found.values())
 
 
-def _of_another(training: Training, lost: frozenset[int], act: Done) -> bool:
+def _of_another(training: Training, lost: frozenset[int], act: Done[CutAct]) -> bool:
     """Whether the next step after a cut is of an optimizer that has nothing of what was lost."""
     after = (step.t for each in training.optimizers for step in each.steps if step.t > act.t)
     now = min(after, default=0)
@@ -154,22 +160,22 @@ def _of_another(training: Training, lost: frozenset[int], act: Done) -> bool:
     return now not in {step.t for each in own for step in each.steps}
 
 
-def _rank(act: Done) -> int:
+def _rank(act: Done[CutAct]) -> int:
     """How likely it is that a cut is the one that was not meant, of several that take the same."""
-    return {"detach": 1, "data": 1, "item": 2, "tolist": 2, "numpy": 2}.get(
-        str(act.facts.get("by")), 0
-    )
+    return {"detach": 1, "data": 1, "item": 2, "tolist": 2, "numpy": 2}.get(act.facts.by, 0)
 
 
-def _called(act: Done) -> str:
-    by = str(act.facts.get("by"))
-    return (
-        f"{by}()" if by.isidentifier() and by != "data" else ".data" if by == "data" else f"`{by}`"
-    )
+def _called(act: Done[CutAct]) -> str:
+    by = act.facts.by
+    if by == "data":
+        return ".data"
+    return f"{by}()" if by.isidentifier() else f"`{by}`"
 
 
-def _of_cut(training: Training, acts: list[Done], lost: set[int], others: list[Done]) -> Found:
-    act, by = acts[0], str(acts[0].facts.get("by"))
+def _of_cut(
+    training: Training, acts: list[Done[CutAct]], lost: set[int], others: list[Done[CutAct]]
+) -> Found:
+    act, by = acts[0], acts[0].facts.by
     site = training.acts.site(act)
     called = _called(act)
     times = f", {len(acts)} times" if len(acts) > 1 else ""
@@ -199,11 +205,11 @@ def _uncut(site: Site, by: str) -> str:
 def _without_grad(training: Training, missing: set[int]) -> Iterator[tuple[Found, set[int]]]:
     """Of modules that only ran where gradients were switched off."""
     ran: dict[int, set[bool]] = defaultdict(set)
-    where: dict[int, Done] = {}
-    for act in training.acts.of(Deed.RAN):
-        ran[act.module].add(bool(act.facts.get("grad")))
+    where: dict[int, Done[RanAct]] = {}
+    for act in training.acts.of(RanAct):
+        ran[act.module].add(act.facts.grad)
         where.setdefault(act.module, act)
-    lost: dict[str, tuple[Done, set[int]]] = {}
+    lost: dict[str, tuple[Done[RanAct], set[int]]] = {}
     for tensor in missing:
         module = training.parameters.get(tensor, NONE)
         if ran.get(module) == {False}:
@@ -212,7 +218,7 @@ def _without_grad(training: Training, missing: set[int]) -> Iterator[tuple[Found
             lost.setdefault(place, (act, set()))[1].add(tensor)
     for act, tensors in lost.values():
         site = training.acts.site(act)
-        every = training.acts.of(Deed.GRAD_OFF)
+        every = training.acts.of(GradOffAct)
         off = off_before_steps(training, tensors) or [e for e in every if e.t <= act.t][-1:]
         lines = " and".join(at(training.acts.site(each)) for each in off)
         said = f"; gradients were switched off{lines}" if off else ""
@@ -234,8 +240,8 @@ SAMPLES = ("sample", "sample_n")
 def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
     """Samples of distributions have no history; `rsample` has one."""
     told: set[str] = set()
-    for act in training.acts.of(Deed.GRAD_OFF):
-        by, site = act.facts.get("by"), training.acts.site(act)
+    for act in training.acts.of(GradOffAct):
+        by, site = act.facts.by, training.acts.site(act)
         if missing and by in SAMPLES and site.place not in told:
             told.add(site.place)
             yield Found(
@@ -286,14 +292,11 @@ def frozen(trace: Trace) -> Iterator[Found]:
     for optimizer in training.optimizers:
         still = set(optimizer.tensors) & training.frozen - training.reached
         still |= _frozen_again(training, optimizer)
-        acts = [
-            act
-            for act in training.acts.of(Deed.REQUIRES_GRAD)
-            if still.intersection(act.tensors) and not act.facts.get("to")
-        ]
+        froze = (act for act in training.acts.of(RequiresGradAct) if not act.facts.to)
+        acts = [act for act in froze if still.intersection(act.tensors)]
         if not acts:
             continue
-        by_line: dict[str, list[Done]] = defaultdict(list)
+        by_line: dict[str, list[Done[RequiresGradAct]]] = defaultdict(list)
         for act in acts:
             by_line[training.acts.site(act).place].append(act)
         for several in by_line.values():
@@ -308,8 +311,8 @@ def _frozen_again(training: Training, optimizer: Optimizer) -> set[int]:
         return set()  # what has trained for long may be frozen for good
     times: dict[int, int] = defaultdict(int)
     thawed: set[int] = set()
-    for act in training.acts.of(Deed.REQUIRES_GRAD):
-        if act.facts.get("to"):
+    for act in training.acts.of(RequiresGradAct):
+        if act.facts.to:
             thawed.update(act.tensors if act.t > first else ())
         elif act.t > last:
             for tensor in act.tensors:
@@ -320,13 +323,13 @@ def _frozen_again(training: Training, optimizer: Optimizer) -> set[int]:
 
 def _flags(training: Training) -> Iterator[Found]:
     """`module.requires_grad = …` gives a module an attribute, and its parameters nothing."""
-    by_line: dict[str, list[Done]] = defaultdict(list)
-    for act in training.acts.of(Deed.ASSIGNED):
-        if act.facts.get("what") == "flag" and act.facts.get("name") == "requires_grad":
+    by_line: dict[str, list[Done[AssignedAct]]] = defaultdict(list)
+    for act in training.acts.of(AssignedAct):
+        if act.facts.what == "flag" and act.facts.name == "requires_grad":
             by_line[training.acts.site(act).place].append(act)
     for acts in by_line.values():
         act, site = acts[0], training.acts.site(acts[0])
-        to = act.facts.get("to")
+        to = bool(act.facts.to)
         own = training.parameters_in(act.module)
         stays = f"{training.named(own)} stay" if own else "its parameters stay"
         still = "frozen" if to else "as they were"
@@ -334,7 +337,7 @@ def _flags(training: Training) -> Iterator[Found]:
             message=f"requires_grad = {to} of a module{at(site)} has no effect: {stays} {still}",
             site=site,
             evidence=(Evidence("act", act.id),),
-            why=f"a {act.facts.get('within')} has no requires_grad: the line makes an attribute of "
+            why=f"a {act.facts.within} has no requires_grad: the line makes an attribute of "
             "that name, which nothing reads",
             fix=f"write `{_as_call(site.text)}`",
             severity=Severity.WARNING,
@@ -349,7 +352,7 @@ def _as_call(text: str) -> str:
 
 
 def _of_frozen(
-    training: Training, optimizer: Optimizer, still: set[int], acts: list[Done]
+    training: Training, optimizer: Optimizer, still: set[int], acts: list[Done[RequiresGradAct]]
 ) -> Found:
     tensors = still.intersection(*[set().union(*(act.tensors for act in acts))])
     first_step = optimizer.steps[0].t
@@ -375,12 +378,12 @@ def _of_frozen(
 
 def _is_a_group(optimizer: Optimizer, still: set[int]) -> bool:
     """Whether a group of its own was given to the optimizer for what was frozen by then."""
-    groups = optimizer.built.facts.get("groups", ())
-    if len(groups) < 2:
+    sizes = optimizer.built.facts.many
+    if len(sizes) < 2:
         return False
     first = 0
-    for group in groups:
-        own = optimizer.built.tensors[first : first + int(group.get("many", 0))]
+    for many in sizes:
+        own = optimizer.built.tensors[first : first + many]
         first += len(own)
         if own and still.issuperset(own):
             return True

@@ -165,10 +165,10 @@ class _Swap(ast.NodeTransformer):
     """Puts two expressions into each other's place."""
 
     def __init__(self, one: ast.expr, other: ast.expr) -> None:
-        self._instead = {id(one): other, id(other): one}
+        self._instead: dict[ast.AST, ast.AST] = {one: other, other: one}
 
     def visit(self, node: ast.AST) -> ast.AST:
-        instead: ast.AST | None = self._instead.get(id(node))
+        instead = self._instead.get(node)
         return instead or self.generic_visit(node)
 
 

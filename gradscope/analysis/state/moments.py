@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscope.errors import UnknownNameError
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Act, Deed, Mark, Op, Step, Version
+from gradscope.trace.schema import NONE, Act, Mark, Op, StatementAct, Step, Version
 from gradscope.trace.schema.declare import EVENTS, Event, Row
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Moments:
         """Not those read in the source, which are noted when the recording ends."""
         kinds = np.asarray(self.trace.table(Act)["kind"])
         read = [
-            text for text in distinct(kinds).tolist() if self.trace.text(text) == Deed.STATEMENT
+            text for text in distinct(kinds).tolist() if self.trace.text(text) == StatementAct.KIND
         ]
         return ~np.isin(kinds, read)
 

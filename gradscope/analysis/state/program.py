@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradscope.analysis.memory import held
+from gradscope.analysis.graph.memory import held
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.state.stretches import Stretches, first_after
-from gradscope.trace.schema import Accumulate, Act, Deed, Module, Op, Span, Step
+from gradscope.trace.schema import (
+    Accumulate,
+    Act,
+    ActFacts,
+    GradSetAct,
+    Module,
+    Op,
+    Span,
+    Step,
+    ZeroGradAct,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
     from gradscope.trace.schema.declare import Row
     from gradscope.trace.trace import Trace
 
-LETS_GO = (Deed.GRAD_SET, Deed.ZERO_GRAD)
+LETS_GO = (GradSetAct, ZeroGradAct)
 """Acts after which the `.grad` of a leaf is another, or none."""
 
 
@@ -85,12 +95,13 @@ class Program:
         found = np.array(pairs, np.int64).reshape(-1, 2)
         return found[:, 0], found[:, 1]
 
-    def _leaves(self, act: Done, of: Mapping[int, Sequence[int]]) -> Sequence[int]:
-        if act.kind is Deed.ZERO_GRAD:
-            if not act.facts.get("set_to_none", True):
+    def _leaves(self, act: Done[ActFacts], of: Mapping[int, Sequence[int]]) -> Sequence[int]:
+        if isinstance(act.facts, ZeroGradAct):
+            if not act.facts.set_to_none:
                 return ()
             return act.tensors or of.get(act.of, ())
-        return act.tensors if act.facts.get("to") == "None" else ()
+        cleared = isinstance(act.facts, GradSetAct) and act.facts.to == "None"
+        return act.tensors if cleared else ()
 
     def _leaves_of_acts(self, acts: Acts) -> Mapping[int, Sequence[int]]:
         found: dict[int, list[int]] = defaultdict(list)

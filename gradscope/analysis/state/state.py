@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from gradscope.analysis.columns import member
+from gradscope.analysis.graph.memory import held as kept_by_graphs
 from gradscope.analysis.identity.backwards import backward_numbers
-from gradscope.analysis.memory import held as kept_by_graphs
 from gradscope.analysis.state.backward import Backward
 from gradscope.analysis.state.moments import Moments
 from gradscope.analysis.state.passage import Passage

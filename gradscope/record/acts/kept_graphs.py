@@ -28,8 +28,7 @@ from gradscope.record.acts.source.lines import (
 from gradscope.record.notes.local_names import node_of, variables_of
 from gradscope.record.notes.sites import caller_of, is_installed
 from gradscope.record.script.tracebacks import described
-from gradscope.trace.schema import NONE
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import NONE, KeptAct
 from gradscope.watch.in_place.by_identity import attributes, held_in
 
 if TYPE_CHECKING:
@@ -181,12 +180,11 @@ class KeptGraphs:
             function = "<module>" if name.within is None else name.within.co_qualname
             stack = sites.of_line(name.file, line, function, stack)
         callers = lines_that_call(lines[0], name.file) if lines else []
-        facts: dict[str, Any] = {"callers": callers} if callers else {}
-        self._acts.note(
-            Deed.KEPT, None, stack=stack, name=name.text, container=name.container,
-            attribute=name.attribute, when=when, many=held.tensors, steps=len(held.steps),
-            longest=held.longest, **facts,
+        act = KeptAct(
+            name=name.text, container=name.container, attribute=name.attribute, when=when,
+            many=held.tensors, steps=len(held.steps), longest=held.longest, callers=tuple(callers),
         )  # fmt: skip
+        self._acts.note(act, None, stack=stack)
 
 
 def _innermost(error: BaseException | None) -> FrameType | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
@@ -13,15 +14,14 @@ from weakref import finalize, ref
 from zlib import crc32
 
 import numpy as np
-import orjson
 
 from gradscope.errors import is_the_programs
 from gradscope.record.notes.local_names import node_of
 from gradscope.record.notes.log import Log
 from gradscope.record.notes.sites import Sites, is_ours
+from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
-from gradscope.trace.schema import NONE, Act
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import NONE, Act, ActFacts, Column, columns
 from gradscope.watch.in_place.by_identity import ByIdentity
 from gradscope.watch.in_place.compilers import compiler_aside, uncompiled
 from gradscope.watch.in_place.standing_in import HERE
@@ -42,20 +42,17 @@ FRAMES = 3
 MOST_ALIKE = 1000
 """So many acts of a kind are kept of one line, where a program may do them for each number."""
 
-FEW_LISTED = 16
-"""So many texts with lists in them are remembered, for replays."""
-
 COUNTED = frozenset(
     (
-        Deed.CUT,
-        Deed.WARNING,
-        Deed.GRAD_OFF,
-        Deed.DATA_WRITTEN,
-        Deed.ADDED_TO_ITSELF,
-        Deed.CAME_IN,
+        schema.CutAct,
+        schema.WarningAct,
+        schema.GradOffAct,
+        schema.DataWrittenAct,
+        schema.AddedToItselfAct,
+        schema.CameInAct,
     )
 )
-"""Of which that is so."""
+"""Kinds of which that is so."""
 
 UNKNOWN = NONE - 1
 
@@ -102,8 +99,7 @@ NOBODY = Look(
 )  # fmt: skip
 
 NAMES = (
-    "id", "kind", "of", "tensors", "module", "inside", "facts", "stack", "thread", "task", "step",
-    "t",
+    "id", "kind", "of", "tensors", "module", "inside", "stack", "thread", "task", "step", "t",
 )  # fmt: skip
 
 
@@ -125,14 +121,13 @@ class Acts:
         self._log = Log(len(NAMES))
         self._places: dict[tuple[int, ...], int] = {(): 0}
         self._lists: list[tuple[int, ...]] = [()]
-        self._texts: dict[tuple[Any, ...], int] = {}
-        self._listed: dict[int, tuple[Any, ...]] = {}  # by their text: those with lists in them
-        self._kinds = {kind: session.writer.intern(kind.value) for kind in Deed}
+        self._facts: dict[int, ActFacts] = {}  # of acts that are not written yet
+        self._kinds = {kind: session.writer.intern(kind.KIND) for kind in schema.ACTS.values()}
         self._optimizers: dict[int, tuple[ref[Any], int]] = {}
         self._unmet: dict[int, int] = {}  # places of modules without an id, by id()
         self._ids_of_met: list[int] = []
         self._waiting = np.zeros((len(NAMES), 0), np.int64)
-        self._alike: dict[tuple[str, int], int] = {}
+        self._alike: dict[tuple[type[ActFacts], int], int] = {}
         self.unseen: dict[str, int] = {}
         self.kept: KeptGraphs | None = None
         self.generator: Any = None  # the engine's, where it is looked at
@@ -157,14 +152,13 @@ class Acts:
 
     def note(
         self,
-        kind: Deed,
+        act: ActFacts,
         frame: FrameType | None,
         tensors: Sequence[Any] | int = (),
         module: Any = None,
         of: int = NONE,
         stack: int = NONE,
         at: tuple[int, int] | None = None,
-        **facts: Any,
     ) -> int:
         """An act that is done on this frame, or was on this stack; its id.
 
@@ -173,40 +167,41 @@ class Acts:
         """
         if frame is not None:
             stack = self.session.sites.of_several(frame, FRAMES)
+        kind = type(act)
         if kind in COUNTED and self.is_too_many(kind, stack):
             return NONE
         return self.put(
-            kind, stack, of, self.facts(kind, facts),
-            tensors if isinstance(tensors, int) else self.listed(tensors),
+            act, stack, of, tensors if isinstance(tensors, int) else self.listed(tensors),
             NONE if module is None else self._id_of(module), at,
         )  # fmt: skip
 
     def put(
         self,
-        kind: Deed,
+        act: ActFacts,
         stack: int,
         of: int,
-        facts: int,
         tensors: int = 0,
         module: int = NONE,
         at: tuple[int, int] | None = None,
     ) -> int:
-        """The same in numbers: `facts` and `tensors` from the functions of these names."""
+        """The same in numbers: `tensors` from `listed`."""
         session = self.session
         contexts = session.contexts
         state, place = contexts.here()
         if session.places is not None:
-            session.places.news.add(kind.value)
+            session.places.news.add(act.KIND)
         number = self.next_id()
         t, step = at or (perf_counter_ns() - session.start, contexts.step)
+        if act.TABLE:
+            self._facts[number] = act
         self._log.note(
-            number, self._kinds[kind], of, tensors, module,
-            place.modules[-1] if place.modules else NONE, facts, stack, place.id,
+            number, self._kinds[type(act)], of, tensors, module,
+            place.modules[-1] if place.modules else NONE, stack, place.id,
             NONE if state.task is None else contexts.task_of(state), step, t,
         )  # fmt: skip
         return number
 
-    def is_too_many(self, kind: Deed, stack: int) -> bool:
+    def is_too_many(self, kind: type[ActFacts], stack: int) -> bool:
         """Whether no more acts of this kind and line are wanted."""
         many = self._alike[kind, stack] = self._alike.get((kind, stack), 0) + 1
         return many > MOST_ALIKE
@@ -244,41 +239,9 @@ class Acts:
         if place is not None and number is not None:
             self._ids_of_met[place] = number
 
-    def facts(self, kind: Deed, facts: dict[str, Any]) -> int:
-        """The number of the text that says these facts."""
-        key = (kind, *facts.values())
-        try:
-            found = self._texts.get(key)
-        except TypeError:  # lists in it: it comes seldom
-            if len(self._listed) > FEW_LISTED:
-                self._listed.clear()
-            found = self.text_of(facts)
-            self._listed[found] = key
-            return found
-        if found is None:
-            if len(self._texts) > MOST_ALIKE:  # what changes from act to act is not asked for again
-                self._texts.clear()
-            found = self._texts[key] = self.text_of(facts)
-        return found
-
-    def facts_of(self, kind: Deed, text: int) -> tuple[Any, ...]:
-        """The values that were said in such a text, if it was lately."""
-        if text in self._listed:
-            return self._listed[text][1:]
-        for (of, *values), known in list(self._texts.items()):
-            if known == text and of == kind:
-                return tuple(values)
-        return ()
-
-    def text_of(self, facts: dict[str, Any]) -> int:
-        """The text that says these facts."""
-        return self.session.writer.intern(
-            orjson.dumps(facts, default=str).decode() if facts else ""
-        )
-
-    def built(self, optimizer: Any, frame: FrameType | None, **facts: Any) -> int:
+    def built(self, optimizer: Any, frame: FrameType | None, act: schema.OptimizerAct) -> int:
         """An optimizer was built, or is met for the first time; the id of that act."""
-        number = self.note(Deed.OPTIMIZER, frame, leaves_of(optimizer), **facts)
+        number = self.note(act, frame, leaves_of(optimizer))
         self.session.contexts.told_of_steps = True
         optimizers, key = self._optimizers, id(optimizer)
         optimizers[key] = ref(optimizer, lambda _: optimizers.pop(key, None)), number
@@ -304,16 +267,16 @@ class Acts:
         after = made is not None and made > self.session.start
         return made - self.session.start if after else made  # type: ignore[operator]
 
-    def random_state(self) -> dict[str, Any]:
-        """The fact `random` of an act: a digest of what the next random numbers follow from.
+    def random_state(self) -> int:
+        """A digest of what the next random numbers follow from; NONE: it is not looked at.
 
         Both engines have the same bytes for it; those of other devices are not looked at.
         """
         if self.generator is None:
-            return {}
+            return NONE
         state = self.generator.get_state()  # its memory is there as long as it is
         there = self.look.memory(state)
-        return {} if there is None else {"random": crc32(there)}
+        return NONE if there is None else crc32(there)
 
     def meet_compilers(self) -> None:
         """PyTorch is imported: its compiler of frames is to leave ours alone."""
@@ -379,8 +342,27 @@ class Acts:
         self._waiting, table = table[:, waits], table[:, ~waits]
         if not table.shape[1]:
             return
-        columns: dict[str, Any] = dict(zip(NAMES, table, strict=True))
-        ragged = Ragged.of([self._lists[place] for place in columns["tensors"].tolist()])
+        data: dict[str, Any] = dict(zip(NAMES, table, strict=True))
+        ragged = Ragged.of([self._lists[place] for place in data["tensors"].tolist()])
         numbers = np.asarray(self.look.ids(ragged.values), np.int64)
-        columns["tensors"] = Ragged(ragged.offsets, numbers)
-        self.session.put(Act, columns)
+        data["tensors"] = Ragged(ragged.offsets, numbers)
+        self.session.put(Act, data)
+        self._put_facts(data["id"].tolist())
+
+    def _put_facts(self, numbers: list[int]) -> None:
+        """Hand what these acts say besides to the writer."""
+        found: defaultdict[type[ActFacts], dict[int, ActFacts]] = defaultdict(dict)
+        for number in numbers:
+            act = self._facts.pop(number, None)
+            if act is not None:
+                found[type(act)][number] = act
+        for kind, acts in found.items():
+            data = {each.name: self._cells(each, acts.values()) for each in columns(kind)}
+            self.session.writer.block(kind, {**data, "id": list(acts)})
+
+    def _cells(self, column: Column, acts: Iterable[ActFacts]) -> list[Any]:
+        cells = [getattr(act, column.name) for act in acts]
+        intern = self.session.writer.intern
+        if not column.interned:
+            return cells
+        return [[*map(intern, each)] for each in cells] if column.many else [*map(intern, cells)]

@@ -18,8 +18,13 @@ from gradscope.record.acts.source.lines import (
     written_to,
 )
 from gradscope.record.acts.stand_ins import StandIn
-from gradscope.trace.schema import NONE
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import (
+    NONE,
+    AddedToItselfAct,
+    LoadedItselfAct,
+    StatementAct,
+    StateTakenAct,
+)
 from gradscope.watch.in_place.by_identity import parameters_in
 from gradscope.watch.in_place.standing_in import HERE, hidden
 
@@ -95,7 +100,7 @@ class OfCopies:
         leaf, alpha = self._leaf_at(self._acts.look.address(other)), more.get("alpha", 1)
         if leaf is not None and leaf.shape == other.shape and isinstance(alpha, int | float):
             of = self._stored_at(frame)
-            self._acts.note(Deed.ADDED_TO_ITSELF, frame, [leaf], of=of, by=name, alpha=alpha)
+            self._acts.note(AddedToItselfAct(by=name, alpha=alpha), frame, [leaf], of=of)
 
     def _leaf_at(self, address: int) -> Any:
         optimizers = self._acts.optimizers()
@@ -128,14 +133,14 @@ class OfCopies:
         if not line:
             return NONE
         stack = self._acts.session.sites.of_line(code.co_filename, line, "")
-        return self._acts.note(Deed.STATEMENT, None, stack=stack, what="stored", name=name)
+        return self._acts.note(StatementAct(what="stored", name=name), None, stack=stack)
 
     # -- states -----------------------------------------------------------------------------------
 
     def _state_taken(
         self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
-        number = acts.note(Deed.STATE_TAKEN, frame, module=given[0])
+        number = acts.note(StateTakenAct(), frame, module=given[0])
         taken = self._taken
         for each in result.values():
             if type(each) in self._plain and id(each) not in taken:
@@ -152,9 +157,7 @@ class OfCopies:
         if same:
             _, of = self._taken.get(id(state[same[0]]), (None, NONE))
             leaves = [own[name] for name in same]
-            act = self._acts.note(
-                Deed.LOADED_ITSELF, frame, leaves, module, of=of, many=len(own)
-            )  # fmt: skip
+            act = self._acts.note(LoadedItselfAct(many=len(own)), frame, leaves, module, of=of)
             self._named_alike(frame, act)
 
     def _named_alike(self, frame: FrameType, loaded: int) -> None:
@@ -167,8 +170,8 @@ class OfCopies:
         found = 0 if names is None else line_that_equates(*names, code.co_filename)
         if found and names is not None:
             stack = self._acts.session.sites.of_line(code.co_filename, found, "")
-            facts: dict[str, Any] = {"what": "equated", "name": names[0]}
-            self._acts.note(Deed.STATEMENT, None, stack=stack, of=loaded, **facts)
+            act = StatementAct(what="equated", name=names[0])
+            self._acts.note(act, None, stack=stack, of=loaded)
 
 
 def _forgetting(known: dict[int, Any], key: int) -> Callable[[Any], object]:

@@ -26,7 +26,7 @@ from gradscope.record.acts.source.lines import (
     lines_of_gradient,
 )
 from gradscope.record.notes.local_names import node_of
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import FunctionAct
 from gradscope.watch.in_place.by_identity import ByIdentity, held_in
 from gradscope.watch.in_place.standing_in import HERE, hidden, raw
 
@@ -247,17 +247,16 @@ class OfFunctions:
         place = facts.pop("place", 0)
         lines = lines_of_gradient(inspect.unwrap(function.backward), place)
         stack = self._stack(function.backward, lines, said.call.stack)
-        self._acts.note(
-            Deed.FUNCTION, None, stack=stack, type=function.__name__, calls=calls, **facts
-        )
+        act = FunctionAct(type=function.__name__, calls=calls, **facts)
+        self._acts.note(act, None, stack=stack)
 
     def _tell_line(
         self, function: Any, method: str, call: Call, line: int, calls: int, **facts: str
     ) -> None:
         """Of a class, what its own lines do to what the engine gives and keeps."""
         stack = self._stack(getattr(function, method), [line], call.stack)
-        named = function.__name__
-        self._acts.note(Deed.FUNCTION, None, stack=stack, type=named, calls=calls, **facts)  # type: ignore[arg-type]
+        act = FunctionAct(type=function.__name__, calls=calls, **facts)  # type: ignore[arg-type]
+        self._acts.note(act, None, stack=stack)
 
     def _stack(self, method: Any, lines: list[int], stack: int) -> int:
         """Lines of a method, above those of a call."""

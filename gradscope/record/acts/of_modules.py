@@ -12,8 +12,19 @@ from gradscope.record.acts.of_tensors import behind
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, asked
 from gradscope.record.notes.local_names import is_leaf, variables_of
 from gradscope.record.notes.user_functions import name_of
-from gradscope.trace.schema import NONE
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import (
+    NONE,
+    AssignedAct,
+    BuiltAct,
+    HookAct,
+    LoadedAct,
+    MadeAct,
+    RanAct,
+    RequiresGradAct,
+    SharedAct,
+    TrainAct,
+    ZeroGradAct,
+)
 from gradscope.watch.in_place.by_identity import (
     ByIdentity,
     attributes,
@@ -105,7 +116,7 @@ class OfModules:
 
     def _tell_of_run(self, frame: FrameType, module: Any, how: int) -> None:
         grad, training = how >= 2, bool(how & 1)
-        self._acts.note(Deed.RAN, frame, module=module, grad=grad, training=training)
+        self._acts.note(RanAct(grad=grad, training=training), frame, module=module)
 
     def _methods(self, module: Any) -> Iterator[StandIn]:
         yield StandIn(module, "__init__", _made, before=True, inside=True)
@@ -169,10 +180,11 @@ class OfModules:
         names = asked(given, more, 1, "state_dict", {})
         strict = asked(given, more, 2, "strict", True)
         missing, unexpected = list(result.missing_keys), list(result.unexpected_keys)
-        acts.note(
-            Deed.LOADED, frame, module=given[0], strict=bool(strict), missing=missing[:8],
-            unexpected=unexpected[:8], many=len(names) - len(unexpected),
+        act = LoadedAct(
+            strict=bool(strict), missing=tuple(missing[:8]), unexpected=tuple(unexpected[:8]),
+            many=len(names) - len(unexpected),
         )  # fmt: skip
+        acts.note(act, frame, module=given[0])
         self._also_loaded(frame, given[0], names)
 
     def _kinds(self) -> tuple[type, ...]:
@@ -189,22 +201,21 @@ class OfModules:
         there = attributes(module)
         before = there.get("_parameters", {}).get(name), there.get("_modules", {}).get(name)
         replaced = any(each is not None and each is not value for each in before)
-        facts: dict[str, Any] = {"name": name, "what": "module", "within": type(module).__name__}
+        within = type(module).__name__
         if isinstance(value, tensor) and not isinstance(value, parameter):
             if value.requires_grad and name not in there.get("_buffers", {}):
                 leaves = [value] if is_leaf(value) else self._made_of(value)
-                facts |= {"what": "tensor", "leaf": is_leaf(value)}
-                self._acts.note(Deed.ASSIGNED, frame, leaves, **facts)
+                act = AssignedAct(name=name, what="tensor", within=within, leaf=is_leaf(value))
+                self._acts.note(act, frame, leaves)
             elif name in there.get("_buffers", {}):
                 stack = self._acts.session.sites.of_several(frame, FRAMES)
-                if not self._acts.is_too_many(Deed.ASSIGNED, stack):
-                    facts |= {"what": "buffer", "leaf": is_leaf(value)}
-                    self._acts.note(Deed.ASSIGNED, None, stack=stack, **facts)
+                if not self._acts.is_too_many(AssignedAct, stack):
+                    act = AssignedAct(name=name, what="buffer", within=within, leaf=is_leaf(value))
+                    self._acts.note(act, None, stack=stack)
         elif replaced or isinstance(value, parameter):
-            if isinstance(value, parameter):
-                facts["what"] = "parameter"
-            tensors = self._parameters([value])
-            self._acts.note(Deed.ASSIGNED, frame, tensors, **facts, replaced=replaced)
+            what = "parameter" if isinstance(value, parameter) else "module"
+            act = AssignedAct(name=name, what=what, within=within, replaced=replaced)
+            self._acts.note(act, frame, self._parameters([value]))
 
     def _made_of(self, tensor: Any) -> list[Any]:
         """The parameters that a tensor was computed from, outside of forwards."""
@@ -223,10 +234,10 @@ class OfModules:
             if is_a(value, (list, tuple, dict)) and name not in self._own_names:
                 found = self._unregistered(module, self._held(value))
                 if found:
+                    what = f"{type(value).__name__} of {_types(found)}"
                     self._acts.note(
-                        Deed.ASSIGNED, None, self._parameters(found), module, name=name,
-                        what=f"{type(value).__name__} of {_types(found)}",
-                        within=type(module).__name__, stack=stacks.get(name, NONE),
+                        AssignedAct(name=name, what=what, within=type(module).__name__), None,
+                        self._parameters(found), module, stack=stacks.get(name, NONE),
                     )  # fmt: skip
 
     def ending(self) -> None:
@@ -262,7 +273,7 @@ class OfModules:
 
 def _flag_set(acts: Acts, frame: FrameType, module: Any, name: str, value: Any) -> None:
     within = type(module).__name__
-    facts: dict[str, Any] = {"name": name, "what": "flag", "within": within}
+    left: list[str] = []
     if name == "training":
         others = [each for _, each in modules_in(module) if each is not module]
         left = sorted(
@@ -272,8 +283,10 @@ def _flag_set(acts: Acts, frame: FrameType, module: Any, name: str, value: Any) 
                 if attributes(each).get("training") is not bool(value)
             }
         )
-        facts["left"] = tuple(left[:MOST_LEFT])
-    acts.note(Deed.ASSIGNED, frame, module=module, **facts, to=bool(value))
+    act = AssignedAct(
+        name=name, what="flag", within=within, to=float(bool(value)), left=tuple(left[:MOST_LEFT])
+    )
+    acts.note(act, frame, module=module)
 
 
 def _types(values: list[Any]) -> str:
@@ -283,9 +296,9 @@ def _types(values: list[Any]) -> str:
 def _made(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     kind = type(given[0]).__name__
     if acts.is_inside():
-        acts.note(Deed.MADE, frame, module=given[0], type=kind)
+        acts.note(MadeAct(type=kind), frame, module=given[0])
     elif kind in SATURATE:
-        acts.note(Deed.BUILT, frame, module=given[0], type=kind)
+        acts.note(BuiltAct(type=kind), frame, module=given[0])
 
 
 def _filled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
@@ -296,13 +309,14 @@ def _filled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more:
     for part in {id(each): each for each in parts}.values():
         many = sum(each is part for each in parts)
         if many > 1 and parameters_in(part):
-            facts: dict[str, Any] = {"within": type(given[0]).__name__, "many": many}
-            acts.note(Deed.SHARED, frame, module=part, type=type(part).__name__, **facts)
+            within = type(given[0]).__name__
+            act = SharedAct(within=within, type=type(part).__name__, many=many)
+            acts.note(act, frame, module=part)
 
 
 def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any) -> None:
     training = bool(attributes(result).get("training"))
-    acts.note(Deed.TRAIN, frame, module=result, to=training)
+    acts.note(TrainAct(to=training), frame, module=result)
     if acts.kept is not None:
         acts.kept.mode_set(frame, training=training)
 
@@ -313,7 +327,7 @@ def _zeroed(
     to_none = asked(given, more, 1, "set_to_none", True)
     module = given[0]
     leaves = list(parameters_in(module).values())
-    acts.note(Deed.ZERO_GRAD, frame, leaves, module, set_to_none=bool(to_none))
+    acts.note(ZeroGradAct(set_to_none=bool(to_none)), frame, leaves, module)
 
 
 def _needs_set(
@@ -321,7 +335,7 @@ def _needs_set(
 ) -> None:
     to = asked(given, more, 1, "requires_grad", True)
     leaves = list(parameters_in(result).values())
-    acts.note(Deed.REQUIRES_GRAD, frame, leaves, result, to=bool(to))
+    acts.note(RequiresGradAct(to=bool(to)), frame, leaves, result)
 
 
 def _holds(hook: Any, tensor: Any) -> bool:
@@ -345,10 +359,9 @@ def _hooked_by(name: str) -> Tell:
             hooks = getattr(attended, LISTS[name], None)
         many = len(hooks or ())
         module = None if is_tensor else attended
-        holds: dict[str, Any] = {"holds": True} if is_tensor and _holds(hook, attended) else {}
-        acts.note(
-            Deed.HOOK, frame, tensors, module, by=name, hook=name_of(hook), many=many, **holds
-        )
+        holds = is_tensor and _holds(hook, attended)
+        act = HookAct(by=name, hook=name_of(hook), many=many, holds=holds)
+        acts.note(act, frame, tensors, module)
 
     return tell
 
@@ -361,7 +374,7 @@ def _hooked_as(by: str, place: int) -> Tell:
     ) -> None:
         hook = given[place] if len(given) > 1 else more.get("hook", more.get("fn"))
         of = acts.of(given[0]) if by in HOOKS_OF_OPTIMIZERS else NONE
-        acts.note(Deed.HOOK, frame, of=of, by=by, hook=name_of(hook), many=0)
+        acts.note(HookAct(by=by, hook=name_of(hook)), frame, of=of)
 
     return tell
 
@@ -371,4 +384,4 @@ def _hooks_saved(
 ) -> None:
     for place, name in ((1, "pack_hook"), (2, "unpack_hook")):
         hook = name_of(asked(given, more, place, name))
-        acts.note(Deed.HOOK, frame, by=f"saved_tensors_hooks, {name}", hook=hook, many=0)
+        acts.note(HookAct(by=f"saved_tensors_hooks, {name}", hook=hook), frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +15,21 @@ from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.sites import is_installed
 from gradscope.record.notes.user_functions import written
-from gradscope.trace.schema import NONE
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import (
+    NONE,
+    AssignedAct,
+    FilledAct,
+    OptimizerAct,
+    ParamGroupAct,
+    ScaleAct,
+    ScaledStepAct,
+    ScheduleAct,
+    ScheduleStepAct,
+    StatementAct,
+    StepAct,
+    UnscaleAct,
+    ZeroGradAct,
+)
 from gradscope.watch.in_place.standing_in import HERE, hidden
 
 if TYPE_CHECKING:
@@ -27,6 +41,7 @@ if TYPE_CHECKING:
     from gradscope.record.acts.stand_ins import StandIns
 
 TOLD_OF_GROUPS = ("lr", "weight_decay", "momentum")
+ZEROINGS = ZeroGradAct(set_to_none=False), ZeroGradAct(set_to_none=True)
 
 
 class Said(NamedTuple):
@@ -34,8 +49,8 @@ class Said(NamedTuple):
 
     same: tuple[int, ...]  # what is as it was if it is told in the same words
     settings: list[Any]  # kept, so that their id() stay their own
-    decay: tuple[float | None, ...]
-    facts: int
+    decay: tuple[float, ...]
+    act: StepAct
 
 
 class OfOptimizers:
@@ -54,7 +69,6 @@ class OfOptimizers:
         self._stand_ins = stand_ins
         self._tensors = tensors
         self._steps = 0
-        self._zeroings: dict[bool, int] = {}  # the facts of these
         self._said: dict[int, Said] = {}  # by the act that made the optimizer
         self._held: dict[int, tuple[int, set[int]]] = {}  # likewise: the sum of id()s, and these
         self._moved = Moved(acts, each=acts.session.level in ("values", "full"))
@@ -85,7 +99,7 @@ class OfOptimizers:
             own = acts.caller(frame)
             held = (one for each in acts.optimizers() for one in leaves_of(each))
             if own is not None or (self._steps and any(one is leaf for one in held)):
-                acts.note(Deed.FILLED, own or frame, [leaf], by=name)
+                acts.note(FilledAct(by=name), own or frame, [leaf])
 
         return tell
 
@@ -113,8 +127,8 @@ class OfOptimizers:
     def _set(self, frame: FrameType, optimizer: Any, name: str, value: Any) -> None:
         within, of = type(optimizer).__name__, self._of(optimizer)
         there = setting(optimizer.param_groups[0][name])
-        facts: dict[str, Any] = {"name": name, "what": "setting", "within": within}
-        self._acts.note(Deed.ASSIGNED, frame, of=of, **facts, to=setting(value), there=there)
+        act = AssignedAct(name=name, what="setting", within=within, to=setting(value), there=there)
+        self._acts.note(act, frame, of=of)
 
     def _methods(self, optimizer: Any, schedules: Any) -> Iterator[StandIn]:
         yield StandIn(optimizer, "__init__", self._built, inside=True)
@@ -134,10 +148,8 @@ class OfOptimizers:
         """The act that made an optimizer; one that was there before is told of now."""
         number = self._acts.of(optimizer)
         if number == NONE:
-            groups = _groups(optimizer.param_groups)
-            facts = {"type": type(optimizer).__name__, "groups": groups, "before": True}
             with self._acts.look.unseen():
-                number = self._acts.built(optimizer, None, **facts)
+                number = self._acts.built(optimizer, None, _as_built(optimizer, before=True))
             self._hold(number, optimizer)
         return number
 
@@ -172,22 +184,24 @@ class OfOptimizers:
                     none.append(leaf)
         if self._held[of][0] != ids:  # the list of a group is another, or has others
             new = self._hold(of, optimizer)
-            acts.note(Deed.PARAM_GROUP, frame, new, of=of, instead=True)
+            acts.note(ParamGroupAct(instead=True), frame, new, of=of)
         # A setting that is the same object as at the last step is the same number.
         same = *map(id, settings), many, len(none)
         said, random = self._said.get(of), acts.random_state()
-        if said is not None and said.same == same and moved is None and not random:
-            facts = said.facts
+        if said is not None and said.same == same and moved is None and random == NONE:
+            act = said.act
         else:
-            far: dict[str, Any] = moved or {}
             lr, decay = (tuple(map(setting, settings[place::2])) for place in range(2))
-            if said is not None and said.decay != decay:
-                far["weight_decay"] = decay
-            about = {"lr": lr, "none": len(none), "many": many, **far, **random}
-            facts = acts.facts(Deed.STEP, about)
-            self._said[of] = Said(() if far or random else same, settings, decay, facts)
+            changed = said is not None and said.decay != decay
+            far: dict[str, Any] = moved or {}
+            act = StepAct(
+                lr=lr, weight_decay=decay if changed else (), none=len(none), many=many,
+                random=random, **far,
+            )  # fmt: skip
+            again = moved is None and random == NONE and not changed
+            self._said[of] = Said(same if again else (), settings, decay, act)
         stack = acts.session.sites.of_several(frame, FRAMES)
-        acts.put(Deed.STEP, stack, of, facts, acts.listed(none) if none else 0)
+        acts.put(act, stack, of, acts.listed(none) if none else 0)
         self._not_finite.stepped(optimizer, of, frame, closely=moved is not None)
         if acts.kept is not None:
             acts.kept.step_ended(frame)
@@ -196,26 +210,23 @@ class OfOptimizers:
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
         to_none = bool(asked(given, more, 1, "set_to_none", True))
-        facts = self._zeroings.get(to_none)
-        if facts is None:
-            facts = acts.facts(Deed.ZERO_GRAD, {"set_to_none": to_none})
-            self._zeroings[to_none] = facts
         stack = acts.session.sites.of_several(frame, FRAMES)
-        acts.put(Deed.ZERO_GRAD, stack, self._of(given[0]), facts)
+        acts.put(ZEROINGS[to_none], stack, self._of(given[0]))
 
     def _built(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
         optimizer = given[0]
-        facts = {"type": type(optimizer).__name__, "groups": _groups(optimizer.param_groups)}
-        self._hold(acts.built(optimizer, frame, **facts), optimizer)
+        self._hold(acts.built(optimizer, frame, _as_built(optimizer)), optimizer)
 
     def _group_added(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
         group, of = given[0].param_groups[-1], acts.of(given[0])
-        (said,) = _groups([group])
-        acts.note(Deed.PARAM_GROUP, frame, group["params"], of=of, group=said)
+        lr, decay, momentum = (setting(group.get(name)) for name in TOLD_OF_GROUPS)
+        many = len(group.get("params", ()))
+        act = ParamGroupAct(lr=lr, weight_decay=decay, momentum=momentum, many=many)
+        acts.note(act, frame, group["params"], of=of)
         if of != NONE:  # else it is being built
             self._hold(of, given[0])
 
@@ -223,11 +234,9 @@ class OfOptimizers:
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
         schedule, mode = given[0], getattr(given[0], "mode", None)
-        watches = {"mode": mode} if mode in ("min", "max") else {}
-        act = acts.note(
-            Deed.SCHEDULE, frame, of=self._of(schedule.optimizer), type=type(schedule).__name__,
-            **watches,
-        )  # fmt: skip
+        watches = mode if mode in ("min", "max") else ""
+        said = ScheduleAct(type=type(schedule).__name__, mode=watches)
+        act = acts.note(said, frame, of=self._of(schedule.optimizer))
         for factor in {id(each): each for each in getattr(schedule, "lr_lambdas", ())}.values():
             _factor(acts, factor, act)
 
@@ -236,17 +245,17 @@ class OfOptimizers:
     ) -> None:
         schedule = given[0]
         watched = asked(given, more, 1, "metrics") if hasattr(schedule, "mode_worse") else None
-        metric: dict[str, Any] = {} if watched is None else {"metric": _read_number(watched)}
+        metric = math.nan if watched is None else _read_number(watched)
         groups = schedule.optimizer.param_groups
         lr = tuple([setting(group.get("lr")) for group in groups])
-        name = type(schedule).__name__
-        of = self._of(schedule.optimizer)
-        acts.note(Deed.SCHEDULE_STEP, frame, of=of, lr=lr, type=name, **metric)
+        name, watches = type(schedule).__name__, watched is not None
+        act = ScheduleStepAct(lr=lr, type=name, watched=watches, metric=metric)
+        acts.note(act, frame, of=self._of(schedule.optimizer))
 
     def _unscaled(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
     ) -> None:
-        acts.note(Deed.UNSCALE, frame, of=self._of(asked(given, more, 1, "optimizer")))
+        acts.note(UnscaleAct(), frame, of=self._of(asked(given, more, 1, "optimizer")))
 
     def _scaled_step(
         self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any
@@ -254,7 +263,7 @@ class OfOptimizers:
         steps_before, _ = result
         if given[0].is_enabled():
             of, skipped = self._of(asked(given, more, 1, "optimizer")), self._steps == steps_before
-            acts.note(Deed.SCALED_STEP, frame, of=of, skipped=skipped)
+            acts.note(ScaledStepAct(skipped=skipped), frame, of=of)
 
     def _steps_so_far(self, _given: tuple[Any, ...], _more: dict[str, Any]) -> int:
         return self._steps
@@ -270,35 +279,36 @@ def _factor(acts: Acts, factor: Any, schedule: int) -> None:
         stack = acts.session.sites.of_line(code.co_filename, line, code.co_qualname, stack)
     if stack != NONE:
         name = code.co_name
-        acts.note(Deed.STATEMENT, None, of=schedule, stack=stack, what="factor", name=name)
+        acts.note(StatementAct(what="factor", name=name), None, of=schedule, stack=stack)
 
 
 def _scaled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     if given[0].is_enabled():
-        acts.note(Deed.SCALE, frame)
+        acts.note(ScaleAct(), frame)
 
 
-def _groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {
-            **{name: setting(group[name]) for name in TOLD_OF_GROUPS if name in group},
-            "many": len(group.get("params", ())),
-        }
-        for group in groups
-    ]
+def _as_built(optimizer: Any, *, before: bool = False) -> OptimizerAct:
+    groups = optimizer.param_groups
+    return OptimizerAct(
+        type=type(optimizer).__name__, before=before,
+        lr=tuple(setting(group.get("lr")) for group in groups),
+        weight_decay=tuple(setting(group.get("weight_decay")) for group in groups),
+        momentum=tuple(setting(group.get("momentum")) for group in groups),
+        many=tuple(len(group.get("params", ())) for group in groups),
+    )  # fmt: skip
 
 
-def setting(value: Any) -> float | None:
+def setting(value: Any) -> float:
     """A setting as a number; a tensor's is not asked for, which could make the program wait."""
-    return float(value) if isinstance(value, _NUMBERS) else None
+    return float(value) if isinstance(value, _NUMBERS) else math.nan
 
 
 _NUMBERS = int, float
 
 
-def _read_number(value: Any) -> float | None:
+def _read_number(value: Any) -> float:
     """What a schedule has just read for itself: that made nobody wait who did not wait already."""
     try:
         return float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):
-        return None
+        return math.nan

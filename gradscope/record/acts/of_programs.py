@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import random
 import sys
@@ -16,7 +17,15 @@ from gradscope.errors import leave_no_frame
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.local_names import variables_of
 from gradscope.record.notes.sites import caller_of
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import (
+    NONE,
+    CheckpointAct,
+    ClipAct,
+    CopiedAct,
+    GradOffAct,
+    SeedAct,
+    WarningAct,
+)
 from gradscope.watch.in_place.by_identity import attributes, parameters_in
 
 if TYPE_CHECKING:
@@ -87,7 +96,7 @@ class OfPrograms:
     ) -> None:
         torch = self._torch
         if given and isinstance(given[0], (torch.nn.Module, torch.optim.Optimizer)):
-            acts.note(Deed.COPIED, frame, what=type(given[0]).__name__)
+            acts.note(CopiedAct(what=type(given[0]).__name__), frame)
 
     def _warning(self, own: Any) -> Any:
         acts, tensors = self._acts, self._tensors
@@ -114,7 +123,7 @@ def _below_warnings(frame: FrameType | None) -> FrameType | None:
 
 def _warned(acts: Acts, frame: FrameType | None, message: Any) -> None:
     text = str(message.message)[:LONGEST]
-    acts.note(Deed.WARNING, frame, category=message.category.__name__, text=text)
+    acts.note(WarningAct(category=message.category.__name__, text=text), frame)
 
 
 def _module_clipped(given: tuple[Any, ...], more: dict[str, Any]) -> Any:
@@ -130,9 +139,9 @@ def _clipped_by(name: str, limit: str, not_finite: NotFinite) -> Tell:
     ) -> None:
         module, norm = result
         leaves, most = asked(given, more, 0, "parameters"), asked(given, more, 1, limit)
-        facts: dict[str, Any] = {"max": float(most) if isinstance(most, int | float) else None}
+        most, found = float(most) if isinstance(most, int | float) else math.nan, math.nan
         if norm is not None and norm.device.type == "cpu":
-            found = facts["norm"] = float(norm.detach())
+            found = float(norm.detach())
             if found - found != 0:
                 not_finite.read(frame, name, found)
         if module is not None:
@@ -140,7 +149,7 @@ def _clipped_by(name: str, limit: str, not_finite: NotFinite) -> Tell:
         elif hasattr(leaves, "requires_grad"):
             leaves = [leaves]
         told = leaves if isinstance(leaves, list | tuple) else []  # a generator has given all
-        acts.note(Deed.CLIP, frame, told, module, by=name, **facts)
+        acts.note(ClipAct(by=name, max=most, norm=found), frame, told, module)
 
     return tell
 
@@ -159,16 +168,16 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
         if own is None and decorated and frame.f_back is not None:
             own = acts.caller(frame.f_back)
         if own is not None:
-            acts.note(Deed.GRAD_OFF, own, by=name)
+            acts.note(GradOffAct(by=name), own)
         elif decorated and _stands_in_the_program(written := _decorated(frame), acts):
             sites = acts.session.sites
             around = sites.of_several(frame.f_back, 1)
             line = written.co_firstlineno
             stack = sites.of_line(written.co_filename, line, written.co_qualname, around)
-            acts.note(Deed.GRAD_OFF, None, stack=stack, by=name)
+            acts.note(GradOffAct(by=name), None, stack=stack)
         elif f"{os.sep}distributions{os.sep}" in code.co_filename:
             learned = _was_on(given[0]) and _has_a_path(variables_of(frame).get("self"))
-            acts.note(Deed.GRAD_OFF, frame, by=code.co_name, learned=learned)
+            acts.note(GradOffAct(by=code.co_name, learned=learned), frame)
         elif not decorated:
             never.add(id(code))  # `caller` has kept it: no other code gets its id()
 
@@ -219,12 +228,13 @@ def _checkpointed(states: Callable[..., dict[str, Any]]) -> Tell:
         acts: Acts, frame: FrameType, told: Any, _given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
         before, after = told[0], states()
-        facts: dict[str, Any] = {} if acts.generator is None else {"random": crc32(before["torch"])}
-        drew = [whose for whose, state in before.items() if state != after[whose]]
-        if drew:
-            facts["drew"] = drew
-        keeps, reentrant = more.get("preserve_rng_state", True), more.get("use_reentrant")
-        acts.note(Deed.CHECKPOINT, frame, reentrant=reentrant, keeps_random=bool(keeps), **facts)
+        act = CheckpointAct(
+            reentrant=more.get("use_reentrant") is not False,
+            keeps_random=bool(more.get("preserve_rng_state", True)),
+            random=NONE if acts.generator is None else crc32(before["torch"]),
+            drew=tuple(whose for whose, state in before.items() if state != after[whose]),
+        )
+        acts.note(act, frame)
 
     return tell
 
@@ -240,17 +250,21 @@ def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: 
     program = None if around is None else acts.caller(around)
     if program is not None:
         seed = asked(given, more, 0, "seed")
-        acts.note(Deed.SEED, program, seed=seed if isinstance(seed, int) else None)
+        acts.note(SeedAct(seed=_whole(seed)), program)
 
 
 NEW_SEED = 67280421310721
 """The seed of a generator that nobody has seeded: c10::detail's default_rng_seed_val."""
 
 
+def _whole(seed: Any) -> str:
+    return str(int(seed)) if isinstance(seed, int) else ""
+
+
 def _seeded_of(whose: str) -> Tell:
     def tell(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
         seed = given[0] if given else next(iter(more.values()), None)
-        acts.note(Deed.SEED, frame, seed=seed if isinstance(seed, int) else None, of_=whose)
+        acts.note(SeedAct(seed=_whole(seed), whose=whose), frame)
 
     return tell
 
@@ -259,13 +273,12 @@ def _generator_seeded(
     acts: Acts, frame: FrameType, told: Any, given: tuple[Any, ...], more: Any
 ) -> None:
     seed, (before, _) = asked(given, more, 1, "seed"), told
-    seed = seed if isinstance(seed, int) else None
-    again: dict[str, Any] = {"again": True} if before not in (None, NEW_SEED) else {}
-    acts.note(Deed.SEED, frame, seed=seed, of_="generator", **again)
+    again = before not in (None, NEW_SEED)
+    acts.note(SeedAct(seed=_whole(seed), whose="generator", again=again), frame)
 
 
 def _kept_by(name: str) -> Tell:
     def tell(acts: Acts, frame: FrameType, _: Any, _given: Any, _more: Any) -> None:
-        acts.note(Deed.SEED, frame, seed=None, by=name)
+        acts.note(SeedAct(by=name), frame)
 
     return tell

@@ -14,7 +14,17 @@ from gradscope.record.acts.notes import leaves_of
 from gradscope.record.acts.numbers.moved import seen
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell
 from gradscope.record.notes.local_names import gradient_of, is_leaf, leaves_behind, node_of
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import (
+    NONE,
+    CutAct,
+    DataSetAct,
+    DataWrittenAct,
+    GradSetAct,
+    GradZeroedAct,
+    OneMemoryAct,
+    RequiresGradAct,
+    TruncatedAct,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +84,7 @@ class OfTensors:
         self._read: Callable[[], Any] = _nobody  # the leaf of which `.data` was read last
         self._perhaps: set[int] = set()  # lines that may write into gradients
         self._writers: dict[int, bool] = {}  # lines that read `.data`
-        self._seen_cuts: dict[int, tuple[int, tuple[int, dict[str, Any]]]] = {}
+        self._seen_cuts: dict[int, tuple[int, tuple[int, bool]]] = {}
         """By line: how often, and what was found the last time it was looked at."""
 
     def start(self) -> None:
@@ -107,11 +117,11 @@ class OfTensors:
     def _requires_grad(
         self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
-        acts.note(Deed.REQUIRES_GRAD, frame, _leaves([result]), to=result.requires_grad)
+        acts.note(RequiresGradAct(to=result.requires_grad), frame, _leaves([result]))
 
     def _requires_grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         if is_leaf(tensor):
-            self._acts.note(Deed.REQUIRES_GRAD, frame, [tensor], to=bool(value))
+            self._acts.note(RequiresGradAct(to=bool(value)), frame, [tensor])
 
     # -- gradients ------------------------------------------------------------------------------
 
@@ -155,9 +165,8 @@ class OfTensors:
 
     def _grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         if is_leaf(tensor):
-            self._acts.note(
-                Deed.GRAD_SET, frame, [tensor], to="None" if value is None else "tensor"
-            )
+            act = GradSetAct(to="None" if value is None else "tensor")
+            self._acts.note(act, frame, [tensor])
 
     def _wrote_by(self, name: str) -> Tell:
         def tell(
@@ -165,13 +174,13 @@ class OfTensors:
         ) -> None:
             leaf = self._leaf_of(given[0])
             if leaf is not None:
-                acts.note(Deed.GRAD_ZEROED, frame, [leaf], by=name)
+                acts.note(GradZeroedAct(by=name), frame, [leaf])
             elif not acts.has_optimizers() and is_leaf(given[0]) and not given[0].requires_grad:
                 address = id(frame.f_code) + frame.f_lasti
                 # One is enough: whose it is, is not known.
                 if address not in self._perhaps and self._may_be_a_gradient(given[0]):
                     self._perhaps.add(address)
-                    acts.note(Deed.GRAD_ZEROED, frame, by=name)
+                    acts.note(GradZeroedAct(by=name), frame)
 
         return tell
 
@@ -180,21 +189,21 @@ class OfTensors:
     ) -> None:
         leaves = [leaf for each in given[0] if (leaf := self._leaf_of(each)) is not None]
         if leaves:
-            acts.note(Deed.GRAD_ZEROED, frame, leaves, by="_foreach_zero_")
+            acts.note(GradZeroedAct(by="_foreach_zero_"), frame, leaves)
 
     # -- history --------------------------------------------------------------------------------
 
     def _data_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         if not isinstance(value, self._torch.Tensor):
             return  # PyTorch refuses it
-        self._acts.note(Deed.DATA_SET, frame, _leaves([tensor]))
+        self._acts.note(DataSetAct(), frame, _leaves([tensor]))
         if value.requires_grad and not is_leaf(value) and self._is_grad_enabled():
             self._cut(frame, "data", [value])
         other = value if is_leaf(value) and value.requires_grad else self._read()
         two = other is not None and other is not tensor and is_leaf(tensor) and value.numel()
         at = self._acts.look.address
         if two and at(value) == at(other) != 0 and value.shape == other.shape:
-            self._acts.note(Deed.ONE_MEMORY, frame, [other, tensor])
+            self._acts.note(OneMemoryAct(), frame, [other, tensor])
 
     def _data_read(self, tensor: Any, frame: FrameType) -> None:
         if not tensor.requires_grad:
@@ -202,7 +211,7 @@ class OfTensors:
         if is_leaf(tensor):
             self._read = ref(tensor)
             if self._writes_data(frame):
-                self._acts.note(Deed.DATA_WRITTEN, frame, [tensor])
+                self._acts.note(DataWrittenAct(), frame, [tensor])
         elif self._is_grad_enabled():
             self._cut(frame, "data", [tensor], written=self._writes_data(frame))
 
@@ -281,21 +290,24 @@ class OfTensors:
                 return
             if (np.trunc(array) != array).any():
                 low, high = float(array.min()), float(array.max())
-                facts: dict[str, Any] = {"low": float(f"{low:.4g}"), "high": float(f"{high:.4g}")}
-                to = [int(np.trunc(low)), int(np.trunc(high))]
-                acts.note(Deed.TRUNCATED, frame, by=name, to=to, many=array.size, **facts)
+                act = TruncatedAct(
+                    by=name, low=float(f"{low:.4g}"), high=float(f"{high:.4g}"),
+                    to=(int(np.trunc(low)), int(np.trunc(high))), many=array.size,
+                )  # fmt: skip
+                acts.note(act, frame)
 
         return tell
 
     def _cut(self, frame: FrameType, by: str, tensors: list[Any], *, written: bool = False) -> None:
         address = id(frame.f_code) + frame.f_lasti
-        times, seen = self._seen_cuts.get(address, (0, (0, {})))
+        times, seen = self._seen_cuts.get(address, (0, (0, False)))
         if times < LOOKED_AT:
             leaves, whole = behind(tensors)
-            seen = self._acts.listed(leaves), {} if whole else {"more": True}
+            seen = self._acts.listed(leaves), not whole
         self._seen_cuts[address] = times + 1, seen
-        facts = seen[1] | ({"written": self._acts.made(tensors[0])} if written else {})
-        self._acts.note(Deed.CUT, frame, seen[0], by=by, **facts)
+        made = self._acts.made(tensors[0]) if written else None
+        act = CutAct(by=by, more=seen[1], written=NONE if made is None else made)
+        self._acts.note(act, frame, seen[0])
 
 
 def _behind_the_read(frame: FrameType, line: str) -> str | None:

@@ -20,6 +20,7 @@ from gradscope.analysis.identity.sites import Site, at
 from gradscope.scene.answers.answer import Answer, Section
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
 from gradscope.scene.readable import count, number, plural
+from gradscope.trace.schema import ClipAct, GradZeroedAct, StepAct, ZeroGradAct
 from gradscope.trace.trace import Trace
 
 FEW = 4
@@ -129,16 +130,16 @@ def _in_words(h: Happening, names: NodeNames) -> str:
 
 
 def _of_program(h: Happening) -> str:
-    where, facts = at(h.site), h.facts or {}
+    where, facts = at(h.site), h.facts
     match h.part:
         case Part.CLEARED:
             return f"cleared: {_cleared(h)}{where}"
         case Part.WRITTEN:
             return f"written by {h.name or 'assignment'}{f' {h.how}' if h.how else ''}{where}"
         case Part.CLIPPED:
-            found, most = facts.get("norm"), facts.get("max")
-            scaled = f": norm of all {number(found)}" if isinstance(found, int | float) else ""
-            limit = f", at most {number(most)}" if isinstance(most, int | float) else ""
+            clip = facts if isinstance(facts, ClipAct) else ClipAct()
+            scaled = f": norm of all {number(clip.norm)}" if not math.isnan(clip.norm) else ""
+            limit = f", at most {number(clip.max)}" if not math.isnan(clip.max) else ""
             return f"clipped by {h.name}{where}{scaled}{limit}"
         case Part.UNSCALED:
             return f"unscaled{where}"
@@ -146,8 +147,8 @@ def _of_program(h: Happening) -> str:
             return f"{h.name or 'optimizer'}'s step was skipped by the scaler{where}"
     if h.how == PASSED_OVER:
         return f"skipped by {h.name or 'optimizer'}'s step{where}: its .grad was None"
-    rates = facts.get("lr")
-    rate = f", lr {', '.join(map(_rate, rates[:FEW]))}" if isinstance(rates, list) else ""
+    rates = facts.lr if isinstance(facts, StepAct) else ()
+    rate = f", lr {', '.join(map(_rate, rates[:FEW]))}" if rates else ""
     return f"used by {h.name or 'optimizer'}'s step{where}{rate}{moved_it(*h.moved)}"
 
 
@@ -160,16 +161,15 @@ def moved_it(by: float, size: float) -> str:
 
 
 def _cleared(h: Happening) -> str:
-    facts = h.facts or {}
-    if "by" in facts:
+    if isinstance(h.facts, GradZeroedAct):
         return f"{h.name} wrote zeros into it"
-    if "set_to_none" in facts:
+    if isinstance(h.facts, ZeroGradAct):
         return f"{h.name or 'a module'}'s zero_grad set it {h.how}"
     return f"set {h.how}"
 
 
-def _rate(value: object) -> str:
-    return number(value) if isinstance(value, int | float) else str(value)
+def _rate(value: float) -> str:
+    return "None" if math.isnan(value) else number(value)
 
 
 def _hooked(h: Happening) -> str:

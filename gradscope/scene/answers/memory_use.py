@@ -10,7 +10,7 @@ from gradscope.analysis.program.acts import Acts, Done
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.readable import byte_count, count, duration, plural
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, KeptAct
 from gradscope.trace.trace import Trace
 
 FEW = 3
@@ -127,11 +127,11 @@ def _spans(spans: tuple[Span, ...]) -> Iterator[str]:
         yield f"{which}{place}: {byte_count(first.before)} before{most}, {after}"
 
 
-def _kept(trace: Trace, act: Done) -> str:
+def _kept(trace: Trace, act: Done[KeptAct]) -> str:
     facts, site = act.facts, trace.once(Acts).site(act)
-    name = f".{facts.get('name')}" if facts.get("attribute") else str(facts.get("name"))
-    container = f"the {facts['container']} " if facts.get("container") else ""
+    name = f".{facts.name}" if facts.attribute else facts.name
+    container = f"the {facts.container} " if facts.container else ""
     place = f", stored at {site.place}" if site.place else ""
-    many, steps = facts.get("many"), facts.get("steps")
+    many, steps = facts.many, facts.steps
     kept = f"{container}`{name}`: {many} tensors with graphs of {steps} steps{place}"
     return f"{kept}; --who-holds {name}"

@@ -9,11 +9,11 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids, member, paired
 from gradscope.analysis.graph.critical_path import critical_path
+from gradscope.analysis.graph.memory import held, over_time
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_ids, step_numbers
-from gradscope.analysis.memory import held, over_time
 from gradscope.analysis.timing.durations import Runs, node_runs
 from gradscope.analysis.timing.own_work import FOREVER
 from gradscope.analysis.timing.passages import Passages, passages

@@ -132,7 +132,7 @@ def _decode_ragged(coded: dict[str, Any], rows: int, column: Column | None, room
     total = sum(lengths.tolist())  # in Python's integers, which do not wrap around
     if total > room:
         raise UnreadableTraceError("its lists are too long for its line")
-    decoder = _decode_unknown if column is None else DECODERS[column.type]
+    decoder = _decode_unknown if column is None else DECODERS[column.stored]
     values = decoder(coded.get("values"), total)
     if len(values) != total or values.dtype.kind == "O":
         raise UnreadableTraceError("its lists and their lengths do not fit")

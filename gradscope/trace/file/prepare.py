@@ -46,11 +46,14 @@ def prepared(
         return None
     for name, column in data.items():
         if known[name].interned:
-            _check_texts(row, name, np.asarray(column), texts)
+            ids = column.values if isinstance(column, Ragged) else column
+            _check_texts(row, name, ids, texts)
     return Block(row.TABLE, rows, data, amend)
 
 
 def _check_texts(row: type[Row], name: str, ids: Array, texts: int) -> None:
+    if not len(ids):
+        return
     least, greatest = int(ids.min()), int(ids.max())
     if least < NONE or greatest >= texts:
         stranger = least if least < NONE else greatest
@@ -58,7 +61,7 @@ def _check_texts(row: type[Row], name: str, ids: Array, texts: int) -> None:
 
 
 def _column(row: type[Row], column: Column, given: Values) -> Data:
-    dtype = np.dtype(np.int64 if column.interned else DTYPES[column.type])
+    dtype = np.dtype(DTYPES[column.stored])
     try:
         if not column.many:
             return _array(given, dtype)

@@ -1,14 +1,15 @@
 """What a trace holds: the one door to all that is declared about it, and its version.
 
-A table or event kind is a frozen dataclass (tables.py, unreached.py, acts.py, events.py); an
-annotation says how its column is stored (declare.py). Everything else (codec, docs, spec, property
-tests) reads these declarations, so a new column or event kind is declared there and nowhere else:
-what is declared there has its name here, too.
+A table, a kind of event or a kind of act is a frozen dataclass (tables.py, events.py, acts.py and
+others); an annotation says how its column is stored (declare.py). Everything else (codec, docs,
+spec, property tests) reads these declarations, so a new column or kind is declared there and
+nowhere else: what is declared there has its name here, too.
 """
 
 from __future__ import annotations
 
 from gradscope.trace.schema.acts import *  # noqa: F403
+from gradscope.trace.schema.acts_of_training import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
 from gradscope.trace.schema.events import *  # noqa: F403
 from gradscope.trace.schema.plans import *  # noqa: F403
@@ -42,7 +43,7 @@ HISTORY = {
     (1, 10): "node.died, unreached, alias",
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
-    (1, 13): "source",
+    (1, 13): "source; act.facts became tables of their own, act.<kind>",
 }
 
 SINCE = {"node.died": (1, 10), "unreached": (1, 10), "alias": (1, 10), "source": (1, 13)}

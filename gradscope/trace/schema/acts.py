@@ -1,13 +1,18 @@
-"""What a program did that is no operation, and what each kind of it says."""
+"""What a program did that is no operation: one dataclass for each kind of act.
+
+An act is one row of `act`, with what all kinds have in common, and one row of the table of its kind
+(`act.<kind>`) with the same id, if that kind has columns of its own.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import math
+from typing import TYPE_CHECKING, ClassVar, TypeVar, dataclass_transform
 
 from gradscope.trace.schema.declare import (
     NONE,
     ActId,
-    JsonObject,
+    Ints,
     ModuleId,
     Ns,
     Row,
@@ -16,92 +21,15 @@ from gradscope.trace.schema.declare import (
     TaskId,
     TensorIds,
     Text,
+    Texts,
     ThreadId,
+    added,
+    declared,
     table,
 )
 
-
-class Deed(StrEnum):
-    """What an act is.
-
-    Beside each: what its `facts` say, and what `tensors` are, if not those it was done to. Of some
-    that programs may do for each number, as `cut`, the first 1,000 of each line are told.
-    """
-
-    __hash__ = str.__hash__  # an enumeration's own is Python's, and each note of an act asks
-
-    REQUIRES_GRAD = "requires_grad"  # to
-    GRAD_SET = "grad_set"  # to: "None", "tensor"
-    GRAD_ZEROED = "grad_zeroed"  # by: the operation that wrote into a gradient; no tensors:
-    # there is no optimizer, and it may have been one
-    DATA_SET = "data_set"
-    ONE_MEMORY = "one_memory"  # as `.data`, a leaf was given the memory of another; tensors: both
-    DATA_WRITTEN = "data_written"  # through `.data` or into it, as the line says
-    CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others;
-    # written: through .data, as the line says, and when its node was made, or its sequence_nr
-    TRUNCATED = "truncated"  # by: long, int; numbers that were no whole ones (of the first calls of
-    # a line): many, from low to high; to: these two afterwards
-    CAME_IN = "came_in"  # by: what the line called, or the operation; tensors: this one, which has
-    # no history: of numbers, a factory; of PyTorch also what was computed without gradients
-    GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample (learned: of
-    # learned parameters, by a distribution that has rsample)
-    HOOK = "hook"  # by: the method; node: of a node; hook: the function's name; many: so many were
-    # there before; holds: it keeps its own tensor
-    TRAIN = "train"  # to: the mode
-    RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on; of
-    # a model, also for the first time so from this line (of the first calls after each backward)
-    MADE = "made"  # a module, inside the forward of another: type
-    BUILT = "built"  # an activation that can saturate, outside of forwards: type
-    SHARED = "shared"  # within: a container's type, that has one module many times; type
-    ASSIGNED = "assigned"  # name, what (parameter, module, buffer, tensor; flag: to, of a module;
-    # left: types in it that are in another mode, of `training`; setting: to, of an optimizer,
-    # whose groups have `there`); replaced: whether another parameter or module was there
-    FILLED = "filled"  # a parameter, by a function of nn.init that the program calls; by. After
-    # steps, of what optimizers hold, whoever calls it
-    LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded
-    STATE_TAKEN = "state_taken"  # state_dict()
-    LOADED_ITSELF = "loaded_itself"  # a state whose tensors, these, are the module's own memory;
-    # of: the act that took it; many: parameters it has
-    ADDED_TO_ITSELF = "added_to_itself"  # a leaf of an optimizer, by a tensor that is its memory;
-    # by, alpha; of: the statement that may have stored that tensor
-    OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there
-    PARAM_GROUP = "param_group"  # group: as for OPTIMIZER; instead: a step finds others in a list
-    STEP = "step"  # lr: of each group; weight_decay, where it changed; none: so many parameters
-    # without .grad; many; of steps that were looked at, moved, size: norms of what was added to
-    # each parameter, and of it before, or null; at level engine also grad: the norms of gradients;
-    # alike: which matrices held one number, and that; from level values on, random: a digest of the
-    # state that the engine's random numbers follow from, after it
-    ZERO_GRAD = "zero_grad"  # of an optimizer or module: set_to_none
-    SCHEDULE = "schedule"  # type; of: its optimizer; mode: which way what it watches gets better
-    SCHEDULE_STEP = "schedule_step"  # lr: afterwards; metric: what it was given to watch
-    CLIP = "clip"  # by, max; norm: what was found, where it could be read
-    SCALE = "scale"
-    UNSCALE = "unscale"
-    SCALED_STEP = "scaled_step"  # skipped
-    CHECKPOINT = "checkpoint"  # reentrant, keeps_random; random: as of STEP, before it; drew: whose
-    # random numbers its forward took (torch, random, numpy)
-    SEED = "seed"  # seed; of_: whose generator, if not the engine's: random, numpy, or generator
-    # (one that the program made; again: it had a seed before); by: what brings back, or keeps, the
-    # state of before
-    COPIED = "copied"  # what: the type of what was copied
-    KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
-    # evaluation, error (of a second backward: graphs of former steps); many tensors, of so many
-    # steps; longest: steps behind one; stack: lines that store; callers: lines of that file which
-    # call the function of the first
-    STATEMENT = "statement"  # a line found by the source while the program ran; what: stored (of a
-    # sum into itself: what gave it the name), equated (of a load: two names of one module), factor
-    # (of a schedule: where what it multiplies rates with is returned); name: the variable's
-    WARNING = "warning"  # category, text
-    NOT_FINITE = "not_finite"  # value: NaN, Inf; what: read (by; history: it had one; made: when,
-    # or with which sequence_nr, its node was made), the first of each line; parameters, gradients
-    # (of an optimizer, or at the end of those that none holds: tensors, of so many; when: before
-    # its first step, behind the step of this act, at the end)
-    READ = "read"  # told at the end, of each line that read numbers with a history: by; the first
-    # (up to four), the last (null where it was not finite), and how many times
-    FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
-    # straight-through, not checked (why), writes (into a gradient that it was given), output-on-ctx
-    # (name: of an attribute); stack: lines of its backward, or forward, the last is the call's
-
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FROM_NUMBERS = frozenset((
     "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "Tensor",
@@ -109,20 +37,277 @@ FROM_NUMBERS = frozenset((
 ))  # fmt: skip
 """Functions of PyTorch that make a tensor of numbers from elsewhere."""
 
+ACTS: dict[str, type[ActFacts]] = {}
+"""Every kind of act, by name."""
+
 
 @table("act")
 class Act(Row):
-    """Something the program did that is no operation: it froze, cleared, clipped, cut, stepped."""
+    """Something the program did that is no operation: it froze, cleared, clipped, cut, stepped.
+
+    Of kinds that a program may do for each number (cut, warning, grad_off, data_written,
+    added_to_itself, came_in) the first 1,000 of each line are recorded.
+    """
 
     id: int
-    kind: Text = ""  # Deed
-    of: ActId = NONE  # the act that made the optimizer it was done to, or by; or see Deed
-    tensors: TensorIds = ()  # leaves it was done to
+    kind: Text = ""  # the name of a kind
+    of: ActId = NONE  # the act that made the optimizer it was done to, or by; or as the kind says
+    tensors: TensorIds = ()  # leaves it was done to, or as the kind says
     module: ModuleId = NONE  # that it was done to
     inside: ModuleId = NONE  # whose forward was running
-    facts: JsonObject = ""  # see Deed
     stack: StackId = NONE  # up to three of the program's own lines
     thread: ThreadId = NONE
     task: TaskId = NONE  # the backward it was done in
     step: StepId = NONE
     t: Ns = 0
+
+
+@declared
+class ActFacts(Row):
+    """What an act of some kind says besides; the id is that of its row in `act`."""
+
+    KIND: ClassVar[str]
+    TABLE: ClassVar[str] = ""  # of kinds without columns of their own
+    id: ActId = NONE
+
+
+A = TypeVar("A", bound=ActFacts)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def act(kind: str) -> Callable[[type[A]], type[A]]:
+    """Declare a kind of act; if it has columns, they are a table of its own, `act.<kind>`."""
+
+    def declare(facts: type[A]) -> type[A]:
+        made = declared(facts)
+        made.KIND = kind
+        if made.__match_args__ != ActFacts.__match_args__:
+            added(f"act.{kind}", made)
+        ACTS[kind] = made
+        return made
+
+    return declare
+
+
+# What asks for gradients, and gradients ---------------------------------------------------------
+
+
+@act("requires_grad")
+class RequiresGradAct(ActFacts):
+    """Tensors were asked to require gradients, or not to."""
+
+    to: bool = False
+
+
+@act("grad_set")
+class GradSetAct(ActFacts):
+    """A leaf's `.grad` was given a value."""
+
+    to: Text = ""  # None, tensor
+
+
+@act("grad_zeroed")
+class GradZeroedAct(ActFacts):
+    """An operation wrote into a gradient.
+
+    Without tensors: there is no optimizer, and what was written to may have been a gradient.
+    """
+
+    by: Text = ""
+
+
+@act("data_set")
+class DataSetAct(ActFacts):
+    """A leaf's `.data` was given another tensor."""
+
+
+@act("one_memory")
+class OneMemoryAct(ActFacts):
+    """A leaf was given the memory of another as `.data`; tensors: both."""
+
+
+@act("data_written")
+class DataWrittenAct(ActFacts):
+    """A leaf was written to through `.data`, as the line says."""
+
+
+# History ----------------------------------------------------------------------------------------
+
+
+@act("cut")
+class CutAct(ActFacts):
+    """A tensor lost its history; tensors: the leaves it came from."""
+
+    by: Text = ""  # detach, item, data
+    more: bool = False  # it came from other leaves, too
+    written: int = NONE  # written to through `.data`: when its node was made, or its sequence_nr
+
+
+@act("truncated")
+class TruncatedAct(ActFacts):
+    """Numbers that were not whole became integers; of the first calls of a line."""
+
+    by: Text = ""
+    low: float = math.nan
+    high: float = math.nan
+    to: Ints = ()  # the lowest and the highest, afterwards
+    many: int = 0
+
+
+@act("came_in")
+class CameInAct(ActFacts):
+    """A tensor without history came from outside; tensors: this one.
+
+    On PyTorch also what was computed without gradients.
+    """
+
+    by: Text = ""  # what the line called, or the operation
+
+
+@act("grad_off")
+class GradOffAct(ActFacts):
+    """Gradients were switched off."""
+
+    by: Text = ""  # no_grad, inference_mode, set_grad_enabled; sample
+    learned: bool = False  # of sample: a distribution of learned parameters that has rsample
+
+
+@act("hook")
+class HookAct(ActFacts):
+    """A hook was registered."""
+
+    by: Text = ""  # the method
+    hook: Text = ""  # the function's name
+    many: int = 0  # how many were there before
+    holds: bool = False  # it keeps its own tensor
+
+
+# Modules ----------------------------------------------------------------------------------------
+
+
+@act("train")
+class TrainAct(ActFacts):
+    """A module was set to training mode or to evaluation mode."""
+
+    to: bool = False  # training
+
+
+@act("ran")
+class RanAct(ActFacts):
+    """A module ran for the first time with these modes; an outermost one, also from this line."""
+
+    grad: bool = False
+    training: bool = False
+
+
+@act("made")
+class MadeAct(ActFacts):
+    """A module was made inside the forward of another."""
+
+    type: Text = ""
+
+
+@act("built")
+class BuiltAct(ActFacts):
+    """An activation that can saturate was made, outside of forwards."""
+
+    type: Text = ""
+
+
+@act("shared")
+class SharedAct(ActFacts):
+    """A container was made that has one module many times."""
+
+    within: Text = ""  # the container's type
+    type: Text = ""
+    many: int = 0
+
+
+@act("assigned")
+class AssignedAct(ActFacts):
+    """An attribute of a module or an optimizer was given something."""
+
+    name: Text = ""
+    what: Text = ""  # parameter, module, buffer, tensor, flag, setting; or a container of what
+    within: Text = ""  # the type of whose attribute it is
+    leaf: bool = False
+    replaced: bool = False  # another parameter or module was there
+    to: float = math.nan  # of a flag (0 or 1) and a setting
+    there: float = math.nan  # of a setting: what the groups have
+    left: Texts = ()  # of the flag `training`: types in the module that are in another mode
+
+
+@act("filled")
+class FilledAct(ActFacts):
+    """A parameter was filled by a function of nn.init.
+
+    After steps, of what optimizers hold, whoever called it; else by the program.
+    """
+
+    by: Text = ""
+
+
+@act("loaded")
+class LoadedAct(ActFacts):
+    """A module was given a state."""
+
+    strict: bool = False
+    missing: Texts = ()
+    unexpected: Texts = ()
+    many: int = 0  # how many names were loaded
+
+
+@act("state_taken")
+class StateTakenAct(ActFacts):
+    """The state of a module was taken, by state_dict()."""
+
+
+@act("loaded_itself")
+class LoadedItselfAct(ActFacts):
+    """A module was given a state whose tensors, these, are its own memory.
+
+    `of` is the act that took the state.
+    """
+
+    many: int = 0  # parameters it has
+
+
+@act("added_to_itself")
+class AddedToItselfAct(ActFacts):
+    """A tensor was added to a leaf of an optimizer that has the same memory.
+
+    `of` is the statement that may have stored that tensor.
+    """
+
+    by: Text = ""
+    alpha: float = math.nan
+
+
+@act("copied")
+class CopiedAct(ActFacts):
+    """A module or an optimizer was copied by copy.deepcopy."""
+
+    what: Text = ""  # its type
+
+
+@act("kept")
+class KeptAct(ActFacts):
+    """A name that holds graphs; stack: the lines that store something there."""
+
+    name: Text = ""
+    attribute: bool = False
+    container: Text = ""  # the type of what the name stands for, if that holds several
+    when: Text = ""  # it was seen: step, end, evaluation, error (of a second backward)
+    many: int = 0  # tensors with graphs
+    steps: int = 0  # of how many steps they are
+    longest: int = 0  # steps behind one of them
+    callers: Ints = ()  # lines of that file which call the function of the first line
+
+
+@act("statement")
+class StatementAct(ActFacts):
+    """A line that was found in the source while the program ran."""
+
+    what: Text = ""  # stored (of added_to_itself), equated (of loaded_itself: two names of one
+    # module), factor (of a schedule: where what it multiplies rates with is returned)
+    name: Text = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache
 from types import MappingProxyType
@@ -49,6 +50,7 @@ class Json:
 
 Ns = Annotated[int, Time()]
 Text = Annotated[str, Interned()]
+Texts = Annotated[tuple[str, ...], Interned()]
 JsonObject = Annotated[str, Interned(), Json(dict)]
 JsonList = Annotated[str, Interned(), Json(list)]
 StringId = Annotated[int, Ref("string")]
@@ -71,6 +73,7 @@ ActId = Annotated[int, Ref("act")]
 CapturedId = Annotated[int, Ref("captured")]
 PlanId = Annotated[int, Ref("plan")]
 Ints = tuple[int, ...]
+Floats = tuple[float, ...]
 
 
 # Note [Rows are declared at once and made when needed]
@@ -174,12 +177,13 @@ def table(name: str) -> Callable[[type[R]], type[R]]:
     """Declare a table: rows are looked up by `id` when they have one."""
 
     def declare(row: type[R]) -> type[R]:
-        return _added(name, declared(row))
+        return added(name, declared(row))
 
     return declare
 
 
-def _added(name: str, row: type[R]) -> type[R]:
+def added(name: str, row: type[R]) -> type[R]:
+    """Give a row its table."""
     row.TABLE = name
     TABLES[name] = row
     return row
@@ -201,7 +205,7 @@ def event(
         made.KIND, made.SHORT, made.CODE = name, short, max(short, default=NONE)
         _check_codes(made)
         EVENTS[name] = made
-        return _added(f"event.{name}", made)
+        return added(f"event.{name}", made)
 
     return declare
 
@@ -232,6 +236,11 @@ class Column:
     interned: bool
     default: Any  # of a cell nobody filled in
     json: Any = None  # dict or list, if its text is JSON of one
+
+    @property
+    def stored(self) -> builtins.type:
+        """What one item is in a file: of text, its id."""
+        return int if self.interned else self.type
 
 
 _columns: dict[type[Row], tuple[Column, ...]] = {}

@@ -6,7 +6,7 @@ import pytest
 
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.raised import Explained, explained
-from gradscope.trace.schema import Act, Frame, Module, Op, Stack, Tensor
+from gradscope.trace.schema import Act, Frame, Module, Op, Source, Stack, Tensor
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
 
@@ -45,7 +45,7 @@ def test_parameters_that_are_all_frozen_are_blamed_for_a_tensor_without_history(
         Stack(0, 0),
         Tensor(0, requires_grad=True),
         Module(0, "", "Linear", parameters=(0,)),
-        Act(0, "requires_grad", tensors=(0,), facts='{"to":false}', stack=0),
+        Act(0, "requires_grad", tensors=(0,), stack=0),
     )
 
     found = told(NO_GRAD_FN, "loss.backward()", trace)
@@ -100,9 +100,7 @@ def test_a_view_that_merges_whole_dims_is_not_blamed_for_a_layer_of_another_size
 
 def test_a_view_of_data_that_nobody_saw_is_named_where_there_is_one() -> None:
     trace = trace_of(
-        Frame(0, "a.py", 3, "f", "x = x.view(-1, 72)"),
-        Stack(0, 0),
-        Act(0, "statement", facts='{"what":"inferred"}', stack=0),
+        Source(0, "a.py", "def f(x):\n\n    x = x.view(-1, 72)\n"),
     )
     message = "Expected input batch_size (12) to match target batch_size (6)."
 

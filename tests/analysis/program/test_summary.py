@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from gradscope.analysis.graph.memory import Peak, saved_peak
 from gradscope.analysis.identity.leaves import Leaf
-from gradscope.analysis.memory import Peak, saved_peak
 from gradscope.analysis.program.modules import ModuleFacts, module_names, modules, parts_of
 from gradscope.analysis.program.summary import Summary, leaves, summary
 from gradscope.trace.schema import (

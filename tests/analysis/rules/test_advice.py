@@ -13,7 +13,7 @@ from gradscope.analysis.graph.selection import Selection, select
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
-from gradscope.trace.schema import Deed, Node, Tensor
+from gradscope.trace.schema import Node, ParamGroupAct, Tensor
 from tests.analysis.rules.test_snippets import recorded
 
 GAN = """
@@ -283,5 +283,5 @@ for step in range(4):
     trace = recorded(program.lstrip(), tmp_path)
 
     assert inspect(trace).findings == ()
-    (exchanged,) = trace.once(Acts).of(Deed.PARAM_GROUP)
-    assert (exchanged.step, len(exchanged.tensors), exchanged.facts) == (2, 2, {"instead": True})
+    (exchanged,) = trace.once(Acts).of(ParamGroupAct)
+    assert (exchanged.step, len(exchanged.tensors), exchanged.facts.instead) == (2, 2, True)

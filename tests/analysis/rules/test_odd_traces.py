@@ -28,7 +28,7 @@ from gradscope.trace.load_save import load, save
 from gradscope.trace.trace import Trace
 from tests.analysis.rules.test_snippets import RULES, recorded, snippets
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
-from tests.shared.odd_traces import Change, odd_columns, odd_facts
+from tests.shared.odd_traces import Change, odd_columns, odd_texts
 from tests.shared.searching import SEARCHING
 
 
@@ -99,7 +99,7 @@ def test_times_that_raise_are_one_line_as_well(monkeypatch: pytest.MonkeyPatch) 
 def test_an_optimizer_without_a_learning_rate_is_nothing_to_tell(tmp_path: Path) -> None:
     (rule,) = (rule for rule in RULES if rule.slug == "update-ratio")
     trace = recorded(snippets(rule)[0], tmp_path, rule=rule)
-    (without,) = (make() for about, make in odd_facts(trace) if about == "step: lr [None]")
+    (without,) = (make() for about, make in odd_columns(trace) if about == "act.step.lr 1")
 
     assert [each.rule for each in inspect(trace).findings] == ["GS805"]
     assert inspect(without).findings == ()
@@ -141,7 +141,7 @@ def test_a_rule_answers_whatever_the_facts_of_its_bad_snippet_are(
     trace = recorded(snippets(rule)[0], tmp_path, rule=rule)
     rules = all_rules() if SEARCHING else (rule,)
 
-    assert raised(trace, drawn(odd_facts(trace), FEW_FACTS, rule.id), rules) == []
+    assert raised(trace, drawn(odd_texts(trace), FEW_FACTS, rule.id), rules) == []
     for _, make in drawn(odd_columns(trace), FEW_COLUMNS, rule.id):
         inspect(make())  # what its rules raise are faults of the report
 
@@ -160,6 +160,6 @@ TRACES: dict[str, Callable[[], Trace]] = {
 def test_all_rules_answer_about_every_trace_whatever_its_facts(name: str) -> None:
     trace = TRACES[name]()
 
-    assert raised(trace, drawn(odd_facts(trace), 2, name), all_rules()) == []
+    assert raised(trace, drawn(odd_texts(trace), 2, name), all_rules()) == []
     for _, make in drawn(odd_columns(trace), 2, name):
         inspect(make())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.record.acts.test_acts import acts, lines
+from tests.record.acts.test_acts import lines
 from tests.record.running import House
+from tests.shared.acts import acts, all_said, said
 
 SCRIPT = """\
 import torch
@@ -123,9 +122,7 @@ def test_a_backward_is_compared_with_the_derivative_of_its_forward(
 
     trace = house.recorded()
     assert house.violations() == []
-    told = {
-        (facts := json.loads(act.facts))["type"]: (act, facts) for act in acts(trace, "function")
-    }
+    told = {(facts := said(trace, act))["type"]: (act, facts) for act in acts(trace, "function")}
     assert {name: (f["found"], f.get("why")) for name, (_, f) in told.items()} == EXPECTED
     act, facts = told["Square"]
     assert (facts["input"], facts["times"], facts["calls"]) == ("x", 0.5, 3)
@@ -168,7 +165,7 @@ def test_a_backward_may_be_a_method_of_the_class(house: House, engine: str) -> N
     ran = house.trace("--on", engine, "script.py")
 
     assert ran.out == "tensor([2., 2.])\ntensor([3., 3.])\n"
-    told = [json.loads(act.facts) for act in acts(house.recorded(), "function")]
+    told = all_said(house.recorded(), "function")
     assert {facts["type"]: facts["found"] for facts in told} == {
         "Twice": "agrees",
         "Thrice": "agrees",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from gradscope.analysis.findings import Severity
@@ -11,6 +9,7 @@ from gradscope.analysis.report import inspect
 from gradscope.trace.schema import Act
 from tests.record.acts.test_acts import lines
 from tests.record.running import House
+from tests.shared.acts import all_said
 
 SEEDED = """import torch
 net = torch.nn.Linear(2, 1)
@@ -38,10 +37,13 @@ def test_a_generator_seeded_again_in_each_step_is_told_and_named(house: House, e
 
     trace = house.recorded()
     seeds = [row for row in trace.rows(Act) if row.kind == "seed"]
-    assert [json.loads(row.facts) for row in seeds] == [
-        {"seed": 6, "of_": "generator"}, {"seed": 5, "of_": "generator"},
-        *[{"seed": 6, "of_": "generator", "again": True}, {"seed": 5, "of_": "generator"}] * 2,
-        {"seed": 7, "of_": "generator"},
+    told = [
+        (each["seed"], each["whose"], each.get("again", False)) for each in all_said(trace, "seed")
+    ]
+    assert told == [
+        ("6", "generator", False), ("5", "generator", False),
+        *[("6", "generator", True), ("5", "generator", False)] * 2,
+        ("7", "generator", False),
     ]  # fmt: skip
     assert [lines(trace, row.stack)[0] for row in seeds] == [11, 6, 11, 6, 11, 6, 14]
     assert ran.out == "True 7\n"
@@ -86,8 +88,7 @@ print(torch.rand(1).item())
 def states(house: House, engine: str, script: str) -> tuple[list[int], str]:
     house.write(script)
     ran = house.trace("--level", "values", "--on", engine, "script.py")
-    steps = [row for row in house.recorded().rows(Act) if row.kind == "step"]
-    return [json.loads(row.facts)["random"] for row in steps], ran.out
+    return [each["random"] for each in all_said(house.recorded(), "step")], ran.out
 
 
 @pytest.mark.torch

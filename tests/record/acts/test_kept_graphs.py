@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from gradscope.analysis.report import inspect
-from tests.record.acts.test_acts import acts, lines
+from tests.record.acts.test_acts import lines
 from tests.record.running import House
+from tests.shared.acts import acts, said
 
 SCRIPT = """\
 import collections, gc, weakref
@@ -82,8 +81,8 @@ def test_names_that_hold_former_graphs_are_told_and_nothing_is_held_by_looking(
 
     trace, told = house.recorded(), {}
     for act in acts(trace, "kept"):
-        facts = json.loads(act.facts)
-        key = facts["name"], facts["container"], facts["when"]
+        facts = said(trace, act)
+        key = facts["name"], facts.get("container", ""), facts["when"]
         told[key] = facts["many"], facts["steps"], lines(trace, act.stack)
     assert ran.out == "True 2\n"
     assert told == TOLD
@@ -127,7 +126,7 @@ def test_what_still_holds_a_former_graph_is_told_where_a_second_backward_ended_i
     told = {
         facts["name"]: lines(trace, act.stack)
         for act in acts(trace, "kept")
-        if (facts := json.loads(act.facts))["when"] == "error"
+        if (facts := said(trace, act))["when"] == "error"
     }
     assert told["states"] == [6, 13, 12]
     (found,) = (each for each in inspect(trace).findings if each.rule == "GS303")

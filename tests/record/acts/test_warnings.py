@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.trace.schema import Act, Deed, Frame
+from gradscope.trace.schema import Act, Frame
 from tests.record.running import House
 
 BOTH = pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_parameter_that_is_no_leaf_is_not_asked_for_its_gradient(
     ran = house.trace("--on", engine, "script.py")
 
     assert (ran.code, ran.out, ran.err) == (0, "done\n", "")
-    assert Deed.WARNING not in {row.kind for row in house.recorded().table(Act).rows()}
+    assert "warning" not in {row.kind for row in house.recorded().table(Act).rows()}
 
 
 @BOTH

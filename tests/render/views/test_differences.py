@@ -12,7 +12,7 @@ from gradscope.analysis.likeness import compare
 from gradscope.render.terminal.cells import PLAIN, UNICODE, Charset
 from gradscope.render.views.differences import differences_lines
 from gradscope.scene.differences import differences_scene, told_apart
-from gradscope.trace.schema import Act, GraphTask, Node
+from gradscope.trace.schema import Act, GraphTask, Node, StepAct
 from gradscope.trace.trace import Trace
 from tests.render.hostile import named, names
 from tests.render.views.test_timeline import text_of
@@ -32,11 +32,9 @@ def test_a_comparison_is_as_it_was_reviewed(golden: Callable[[str, str], None]) 
 
 
 def drawn(*states: int) -> Trace:
-    acts = (
-        Act(id=place, kind="step", facts=f'{{"random":{state}}}', t=place)
-        for place, state in enumerate(states)
-    )
-    return trace_of(Node(id=1, name="MulBackward0"), GraphTask(id=0, roots=(1,)), *acts)
+    acts = [Act(id=place, kind="step", t=place) for place in range(len(states))]
+    facts = [StepAct(id=place, random=state) for place, state in enumerate(states)]
+    return trace_of(Node(id=1, name="MulBackward0"), GraphTask(id=0, roots=(1,)), *acts, *facts)
 
 
 def test_it_is_said_from_which_step_on_other_random_numbers_are_drawn() -> None:

@@ -13,7 +13,7 @@ from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.retained_graphs import walked_again
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, Edge, Node, Saved
+from gradscope.trace.schema import NONE, Edge, KeptAct, Node, Saved
 from gradscope.trace.trace import Trace
 
 MANY = 3
@@ -52,16 +52,16 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
             losses.append(loss.item())
     """
     acts = trace.once(Acts)
-    looks: dict[tuple[object, ...], list[Done]] = defaultdict(list)
-    for act in acts.of(Deed.KEPT):
-        if act.facts.get("when") not in ("evaluation", "error"):
+    looks: dict[tuple[object, ...], list[Done[KeptAct]]] = defaultdict(list)
+    for act in acts.of(KeptAct):
+        if act.facts.when not in ("evaluation", "error"):
             facts = act.facts
-            key = facts.get("name"), facts.get("attribute"), facts.get("container"), act.stack
+            key = facts.name, facts.attribute, facts.container, act.stack
             looks[key].append(act)
-    kept: list[tuple[Done, int]] = []
+    kept: list[tuple[Done[KeptAct], int]] = []
     for same in looks.values():
         last = max(same, key=_steps)
-        if not last.facts.get("container") and any(walked_again(trace)):
+        if not last.facts.container and any(walked_again(trace)):
             continue  # GS603 tells of it
         if _steps(last) >= MANY and (len(same) == 1 or _steps(same[0]) < _steps(last)):
             kept.append((last, len(same)))
@@ -77,14 +77,13 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
         yield _kept(acts, act, many, others, _link(trace))
 
 
-def _is_a_chain(act: Done) -> bool:
+def _is_a_chain(act: Done[KeptAct]) -> bool:
     """Whether the graph of each step was made from that of the step before."""
-    longest = act.facts.get("longest")
-    return isinstance(longest, int) and longest > 2
+    return act.facts.longest > 2
 
 
-def _container(act: Done) -> str:
-    return str(act.facts.get("container") or "")
+def _container(act: Done[KeptAct]) -> str:
+    return act.facts.container
 
 
 def _link(trace: Trace) -> Site:
@@ -106,19 +105,22 @@ def _link(trace: Trace) -> Site:
     return site_of(trace, int(which[np.argmax(many)]))
 
 
-def _steps(act: Done) -> int:
-    found = act.facts.get("steps")
-    return found if isinstance(found, int) else 0
+def _steps(act: Done[KeptAct]) -> int:
+    return act.facts.steps
 
 
 def _kept(
-    acts: Acts, act: Done, looks: int, also: Sequence[Done] = (), link: Site | None = None
+    acts: Acts,
+    act: Done[KeptAct],
+    looks: int,
+    also: Sequence[Done[KeptAct]] = (),
+    link: Site | None = None,
 ) -> Found:
     facts, sites = act.facts, acts.sites(act)
-    what, many, steps = holder(act), facts.get("many", 0), _steps(act)
+    what, many, steps = holder(act), facts.many, _steps(act)
     grows = _is_a_chain(act)
     stored = f", stored at {sites[0]}{_callers(act, sites[0])}" if sites[0].place else ""
-    if facts.get("container"):
+    if facts.container:
         said = f"{what} holds {many} tensors with the graphs of {steps} steps{stored}"
     else:
         said = f"{what} has a graph that reaches back over {steps} steps{stored}"
@@ -139,11 +141,9 @@ def _kept(
     )
 
 
-def _callers(act: Done, site: Site) -> str:
+def _callers(act: Done[KeptAct], site: Site) -> str:
     """ ", called at train.py:28 and train.py:31", of the function that stores."""
-    listed = act.facts.get("callers")
-    lines = [each for each in listed if isinstance(each, int)] if isinstance(listed, list) else []
-    file = site.place.rpartition(":")[0]
+    lines, file = act.facts.callers, site.place.rpartition(":")[0]
     return f", called at {' and '.join(f'{file}:{each}' for each in lines)}" if lines else ""
 
 
@@ -158,10 +158,10 @@ def _let_go(acts: Acts) -> str:
     return f" (no backward let go of {left:,} of {len(released):,} saved values)"
 
 
-def holder(act: Done) -> str:
+def holder(act: Done[KeptAct]) -> str:
     """What holds them, as a program writes it."""
-    name, container = act.facts.get("name", ""), act.facts.get("container", "")
-    shown = f"`.{name}`" if act.facts.get("attribute") else f"`{name}`"
+    name, container = act.facts.name, act.facts.container
+    shown = f"`.{name}`" if act.facts.attribute else f"`{name}`"
     return f"the {container} {shown}" if container else shown
 
 

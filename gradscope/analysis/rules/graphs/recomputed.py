@@ -11,7 +11,7 @@ from gradscope.analysis.program.loop import Loop
 from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.rules.own_line import code_of, instead
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import ActFacts, CheckpointAct
 from gradscope.trace.trace import Trace
 
 NOT_KEPT = "preserve_rng_state=False"
@@ -43,12 +43,12 @@ def recompute_differs(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     modes = trace.once(Modes)
     told: set[int] = set()
-    for act in loop.acts.of(Deed.CHECKPOINT):
+    for act in loop.acts.of(CheckpointAct):
         if act.stack in told:
             continue
-        drew = [each for each in act.facts.get("drew", ()) if isinstance(each, str)]
+        drew = act.facts.drew
         others = [OTHERS[each] for each in drew if each in OTHERS]
-        if act.facts.get("keeps_random") is False:
+        if not act.facts.keeps_random:
             inside = _dropouts_inside(loop, modes, act)
             if inside or "torch" in drew:
                 told.add(act.stack)
@@ -58,7 +58,7 @@ def recompute_differs(trace: Trace) -> Iterator[Found]:
             yield _of_others(loop, act, others)
 
 
-def _not_kept(loop: Loop, modes: Modes, act: Done, inside: list[int]) -> Found:
+def _not_kept(loop: Loop, modes: Modes, act: Done[ActFacts], inside: list[int]) -> Found:
     site, what = loop.acts.site(act), "what draws random numbers"
     if inside:
         row = modes.modules[inside[0]]
@@ -76,7 +76,7 @@ def _not_kept(loop: Loop, modes: Modes, act: Done, inside: list[int]) -> Found:
     )
 
 
-def _of_others(loop: Loop, act: Done, others: list[str]) -> Found:
+def _of_others(loop: Loop, act: Done[ActFacts], others: list[str]) -> Found:
     site = loop.acts.site(act)
     return Found(
         message=f"a recompute differs from the forward: what checkpoint{at(site)} runs again draws "
@@ -90,7 +90,7 @@ def _of_others(loop: Loop, act: Done, others: list[str]) -> Found:
     )
 
 
-def _dropouts_inside(loop: Loop, modes: Modes, checkpoint: Done) -> list[int]:
+def _dropouts_inside(loop: Loop, modes: Modes, checkpoint: Done[ActFacts]) -> list[int]:
     """Modules that drop at random, and were called by a checkpoint."""
     place = loop.acts.site(checkpoint).place
     called = [

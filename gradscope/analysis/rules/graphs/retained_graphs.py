@@ -12,7 +12,7 @@ from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node, NodeBegin
+from gradscope.trace.schema import NONE, Edge, GraphTask, HookAct, Node, NodeBegin
 from gradscope.trace.trace import Trace
 
 MANY = 3
@@ -183,9 +183,9 @@ def hook_holds_its_tensor(trace: Trace) -> Iterator[Found]:
             watched(w * 2).sum().backward()
     """
     acts = trace.once(Acts)
-    lines: dict[str, list[Done]] = defaultdict(list)
-    for act in acts.of(Deed.HOOK):
-        if act.facts.get("holds"):
+    lines: dict[str, list[Done[HookAct]]] = defaultdict(list)
+    for act in acts.of(HookAct):
+        if act.facts.holds:
             lines[acts.site(act).place].append(act)
     for same in lines.values():
         if len(same) >= MANY:
@@ -196,7 +196,7 @@ def hook_holds_its_tensor(trace: Trace) -> Iterator[Found]:
                 message=f"A hook registered at {site}{by} holds the tensor that it is on",
                 site=site,
                 evidence=tuple(Evidence("act", each.id) for each in same),
-                why=f"`{same[0].facts.get('hook')}` has the tensor in its closure, {len(same)} "
+                why=f"`{same[0].facts.hook}` has the tensor in its closure, {len(same)} "
                 "times; the tensor's node holds the hook: a circle through C++, which PyTorch "
                 "never frees, with the whole graph behind it",
                 fix="take what the hook needs out of the tensor before, as in "

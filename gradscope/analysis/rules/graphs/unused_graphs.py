@@ -15,7 +15,7 @@ from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.kept_graphs import holder
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, NodeBegin
+from gradscope.trace.schema import NONE, GraphTask, KeptAct, Node, NodeBegin, TrainAct
 from gradscope.trace.trace import Trace
 
 MANY = 3
@@ -67,14 +67,14 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
             evaluate()
     """
     acts, graphs = trace.once(Acts), trace.once(Graphs)
-    told: dict[int, list[Done]] = defaultdict(list)
-    began = [act.t for act in acts.of(Deed.TRAIN) if act.facts.get("to") is False]
+    told: dict[int, list[Done[KeptAct]]] = defaultdict(list)
+    began = [act.t for act in acts.of(TrainAct) if not act.facts.to]
     ran = _times_of_nodes_that_ran(trace)
     tasks = np.sort(trace.table(GraphTask)["begin"])
     windows: list[tuple[int, int]] = []
-    for act in acts.of(Deed.KEPT):
+    for act in acts.of(KeptAct):
         since = _last_before(began, act.t)
-        if act.facts.get("when") == "evaluation" and since is not None:
+        if act.facts.when == "evaluation" and since is not None:
             walked = np.searchsorted(ran, act.t) - np.searchsorted(ran, since)
             backwards = np.searchsorted(tasks, act.t) - np.searchsorted(tasks, since)
             if not walked and not backwards:
@@ -167,7 +167,7 @@ def _last_before(times: list[int], t: int) -> int | None:
     return times[place - 1] if place else None
 
 
-def _unused(acts: Acts, same: list[Done]) -> Found:
+def _unused(acts: Acts, same: list[Done[KeptAct]]) -> Found:
     act, sites = same[0], acts.sites(same[0])
     sites_of = [acts.site(each) for each in same]
     often = f", {len(same)} times" if len(same) > 1 else ""
@@ -177,16 +177,16 @@ def _unused(acts: Acts, same: list[Done]) -> Found:
         site=sites[0],
         evidence=tuple(Evidence("act", each.id) for each in same),
         why="the model was in eval mode, which leaves recording on; when it went back to training "
-        f"{act.facts.get('many')} tensor(s) held a graph that was made since, and no backward came",
+        f"{act.facts.many} tensor(s) held a graph that was made since, and no backward came",
         fix="put the evaluation under `with torch.no_grad():`, or `@torch.no_grad()` above its "
         "function",
         severity=None if any(map(_gathers, same, sites_of)) else Severity.NOTE,
     )
 
 
-def _gathers(act: Done, site: Site) -> bool:
+def _gathers(act: Done[KeptAct], site: Site) -> bool:
     """Whether graphs of several batches are kept, and not one result until it is replaced."""
     facts, text = act.facts, site.text
     _, _, value = text.partition("=")
-    summed = "+=" in text or "sum(" in value or str(facts.get("name")) in re.findall(r"\w+", value)
-    return bool(facts.get("container")) or facts.get("many", 0) > 1 or summed
+    summed = "+=" in text or "sum(" in value or facts.name in re.findall(r"\w+", value)
+    return bool(facts.container) or facts.many > 1 or summed

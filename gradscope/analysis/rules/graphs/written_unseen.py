@@ -17,7 +17,17 @@ from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, NodeBegin, Saved, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    ActFacts,
+    CutAct,
+    DataWrittenAct,
+    GraphTask,
+    Node,
+    NodeBegin,
+    Saved,
+    Tensor,
+)
 from gradscope.trace.trace import Trace
 
 IN_PLACE = re.compile(r"(?P<name>\w+)\.data\.(?P<call>\w+)_(?P<rest>\(.*)")
@@ -47,10 +57,12 @@ def written_unseen(trace: Trace) -> Iterator[Found]:
         w.data.mul_(0.5)
     """
     training = trace.once(Training)
-    by_line: dict[str, list[tuple[Done, int, int]]] = defaultdict(list)
-    writes = [(act, act.tensors) for act in training.acts.of(Deed.DATA_WRITTEN)]
-    cuts = (act for act in training.acts.of(Deed.CUT) if type(act.facts.get("written")) is int)
-    writes += [(act, _results(trace, int(act.facts["written"]))) for act in cuts]
+    by_line: dict[str, list[tuple[Done[ActFacts], int, int]]] = defaultdict(list)
+    writes: list[tuple[Done[ActFacts], tuple[int, ...]]] = [
+        (act, act.tensors) for act in training.acts.of(DataWrittenAct)
+    ]
+    cuts = (act for act in training.acts.of(CutAct) if act.facts.written != NONE)
+    writes += [(act, _results(trace, act.facts.written)) for act in cuts]
     if not writes:
         return
     kept = _Kept(trace)
@@ -106,7 +118,7 @@ class _Kept:
         return self._leaves[tensor]
 
 
-def _found(training: Training, several: list[tuple[Done, int, int]]) -> Found:
+def _found(training: Training, several: list[tuple[Done[ActFacts], int, int]]) -> Found:
     act, tensor, node = several[0]
     trace, site = training.trace, training.acts.site(act)
     made = site_of(trace, trace.table(Node).row(node).stack)
@@ -142,8 +154,8 @@ def _what(training: Training, tensor: int) -> str:
     return f"`{name}`" if name else f"What {calls.name(maker)} made"
 
 
-def _instead(act: Done, site: Site) -> str:
-    if act.kind is Deed.DATA_WRITTEN:
+def _instead(act: Done[ActFacts], site: Site) -> str:
+    if isinstance(act.facts, DataWrittenAct):
         return (
             "write after the backward, as after `optimizer.step()`, and under `torch.no_grad()` "
             "instead of through `.data`, so that autograd notices"

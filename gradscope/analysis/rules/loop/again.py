@@ -15,7 +15,17 @@ from gradscope.analysis.program.loop import Loop
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    ActFacts,
+    FilledAct,
+    GradOffAct,
+    GraphTask,
+    HookAct,
+    Module,
+    SeedAct,
+    Tensor,
+)
 from gradscope.trace.trace import Trace
 
 
@@ -40,8 +50,8 @@ def hooked_again(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     begins = sorted(trace.table(GraphTask)["begin"].tolist())
-    several: dict[tuple[int, int, tuple[int, ...]], list[Done]] = defaultdict(list)
-    for act in loop.acts.of(Deed.HOOK):
+    several: dict[tuple[int, int, tuple[int, ...]], list[Done[HookAct]]] = defaultdict(list)
+    for act in loop.acts.of(HookAct):
         if act.module != NONE or act.tensors:
             several[act.stack, act.module, act.tensors].append(act)
     told: set[int] = set()
@@ -49,7 +59,7 @@ def hooked_again(trace: Trace) -> Iterator[Found]:
         again = [
             later
             for earlier, later in pairwise(acts)
-            if later.facts.get("many", 0) > earlier.facts.get("many", 0)
+            if later.facts.many > earlier.facts.many
             and bisect_right(begins, later.t) > bisect_right(begins, earlier.t)
         ]
         if again and len(again) == len(acts) - 1 and stack not in told:
@@ -57,25 +67,25 @@ def hooked_again(trace: Trace) -> Iterator[Found]:
             yield _again(loop, acts)
 
 
-def _again(loop: Loop, acts: list[Done]) -> Found:
+def _again(loop: Loop, acts: list[Done[HookAct]]) -> Found:
     act, last = acts[0], acts[-1]
     site = loop.acts.site(act)
     sites = loop.acts.sites(act)
     outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
-    by = str(act.facts.get("by"))
+    by = act.facts.by
     return Found(
         message=f"a hook is registered again and again: {by}{at(site)}{outer} was called "
         f"{len(acts)} times for {_attended(loop.trace, act)}, and nothing was removed",
         site=site,
         evidence=(Evidence("act", act.id), Evidence("act", last.id)),
-        why=f"{last.facts.get('many')} hooks were there when the last was added; each runs every "
+        why=f"{last.facts.many} hooks were there when the last was added; each runs every "
         "time, and keeps what it refers to alive",
         fix=f"register it once, before the loop, or keep the handle: `handle = "
         f"{line(site, by + '(…)').strip('`').rpartition(' = ')[2]}`, and call `handle.remove()`",
     )
 
 
-def _attended(trace: Trace, act: Done) -> str:
+def _attended(trace: Trace, act: Done[ActFacts]) -> str:
     modules, tensors = trace.table(Module), trace.table(Tensor)
     if act.module != NONE and modules.has(act.module):
         row = modules.row(act.module)
@@ -113,13 +123,13 @@ def reseeded(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    seeds = loop.acts.of(Deed.SEED)
-    restored = [act.t for act in seeds if act.facts.get("by")]
-    several: dict[tuple[int, int], list[Done]] = defaultdict(list)
-    set_at: dict[Any, set[int]] = defaultdict(set)  # which seeds, by line
+    seeds = loop.acts.of(SeedAct)
+    restored = [act.t for act in seeds if act.facts.by]
+    several: dict[tuple[int, str], list[Done[SeedAct]]] = defaultdict(list)
+    set_at: dict[Any, set[str]] = defaultdict(set)  # which seeds, by line
     for act in seeds:
-        seed = act.facts.get("seed")
-        if isinstance(seed, int) and not act.facts.get("by") and _is_the_engines(act):
+        seed = act.facts.seed
+        if seed and not act.facts.by and _is_the_engines(act):
             several[act.stack, seed].append(act)
             set_at[loop.acts.site(act)].add(seed)
     for (_, seed), acts in several.items():
@@ -127,8 +137,8 @@ def reseeded(trace: Trace) -> Iterator[Found]:
         once = len(acts) < 2 or len(set_at[site]) > 1 or not _goes_on(loop, acts)
         if once or _is_enclosed(loop, acts, restored):
             continue
-        own = acts[0].facts.get("of_") == "generator"
-        anew = own and not any(act.facts.get("again") for act in acts)
+        own = acts[0].facts.whose == "generator"
+        anew = own and not any(act.facts.again for act in acts)
         of = " of a torch.Generator" if own else ""
         yield Found(
             message=f"the same seed is set again and again: manual_seed({seed}){of}{at(site)} was "
@@ -148,12 +158,12 @@ def reseeded(trace: Trace) -> Iterator[Found]:
         )
 
 
-def _is_the_engines(act: Done) -> bool:
+def _is_the_engines(act: Done[SeedAct]) -> bool:
     """Whether it is a generator of the engine's: its own one, or one that the program made."""
-    return act.facts.get("of_") in {None, "", "generator"}
+    return act.facts.whose in {"", "generator"}
 
 
-def _goes_on(loop: Loop, acts: list[Done]) -> bool:
+def _goes_on(loop: Loop, acts: list[Done[SeedAct]]) -> bool:
     """Whether one optimizer steps after each of at least two of them."""
     times = [act.t for act in acts]
     for optimizer in loop.optimizers:
@@ -163,7 +173,7 @@ def _goes_on(loop: Loop, acts: list[Done]) -> bool:
     return False
 
 
-def _is_enclosed(loop: Loop, acts: list[Done], restored: list[int]) -> bool:
+def _is_enclosed(loop: Loop, acts: list[Done[SeedAct]], restored: list[int]) -> bool:
     """Whether the state of before is brought back, or was kept, before the next step."""
     steps = sorted(step.t for each in loop.optimizers for step in each.steps)
     for act in acts:
@@ -175,7 +185,7 @@ def _is_enclosed(loop: Loop, acts: list[Done], restored: list[int]) -> bool:
     return False
 
 
-def _is_in_evaluation(loop: Loop, act: Done, *, own: bool) -> bool:
+def _is_in_evaluation(loop: Loop, act: Done[SeedAct], *, own: bool) -> bool:
     """Whether the function that seeds switches gradients off.
 
     Of a generator, whether they were switched off between the step before and the backward after
@@ -187,10 +197,10 @@ def _is_in_evaluation(loop: Loop, act: Done, *, own: bool) -> bool:
         place, last = bisect_right(begins, act.t), bisect_right(steps, act.t)
         until = begins[place] if place < len(begins) else act.t
         since = steps[last - 1] if last else -1
-        if any(since < each.t < until for each in loop.acts.of(Deed.GRAD_OFF)):
+        if any(since < each.t < until for each in loop.acts.of(GradOffAct)):
             return True
     frames = loop.trace.frames(act.stack)[:1]
-    off = [loop.trace.frames(each.stack)[:1] for each in loop.acts.of(Deed.GRAD_OFF)]
+    off = [loop.trace.frames(each.stack)[:1] for each in loop.acts.of(GradOffAct)]
     return any(
         (one.file, one.function) == (frame.file, frame.function) and frame.function != "<module>"
         for frame in frames
@@ -228,8 +238,10 @@ def weights_reset(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     for optimizer in loop.optimizers:
         steps = [step.t for step in optimizer.steps]
-        filled: dict[int, list[Done]] = defaultdict(list)  # by how many steps came before
-        for act in loop.acts.of(Deed.FILLED):
+        filled: dict[int, list[Done[FilledAct]]] = defaultdict(
+            list
+        )  # by how many steps came before
+        for act in loop.acts.of(FilledAct):
             before = bisect_right(steps, act.t)
             if 0 < before < len(steps) and not set(optimizer.tensors).isdisjoint(act.tensors):
                 filled[before].append(act)
@@ -241,13 +253,15 @@ SEVERAL = 2
 """Once may be a second training, by the optimizer of the first."""
 
 
-def _reset(trace: Trace, loop: Loop, optimizer: Optimizer, times: list[list[Done]]) -> Found:
+def _reset(
+    trace: Trace, loop: Loop, optimizer: Optimizer, times: list[list[Done[FilledAct]]]
+) -> Found:
     acts = times[0]
     several = [loop.acts.sites(act) for act in acts]
     common = next((site for site in several[0] if all(site in each for each in several)), None)
     filled, site = several[0][0], common or several[0][0]
     tensors = {tensor for act in acts for tensor in act.tensors} & set(optimizer.tensors)
-    inner = f", by {acts[0].facts.get('by')}{at(filled)}," if filled != site else ""
+    inner = f", by {acts[0].facts.by}{at(filled)}," if filled != site else ""
     return Found(
         message=f"{trace.once(Training).named(tensors)} of {optimizer.type} are initialised again"
         f"{at(site)}{inner} after steps had trained them, {len(times)} times",

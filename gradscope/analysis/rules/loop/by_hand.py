@@ -16,7 +16,16 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Accumulate, Deed, Tensor, Version
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    ActFacts,
+    DataSetAct,
+    DataWrittenAct,
+    GradZeroedAct,
+    Tensor,
+    Version,
+)
 from gradscope.trace.trace import Trace
 
 GRADIENT_WRITTEN = re.compile(r"\.grad(\.data)?(\[[^\]]*\])?(\.\w+_\(|\s*[-+*/]?=(?!=))")
@@ -30,11 +39,11 @@ def never_cleared(trace: Trace, loop: Loop) -> Iterator[Found]:
         return
     training = trace.once(Training)
     versions, events = trace.table(Version), trace.table(Accumulate)
-    of_data: dict[int, list[Done]] = defaultdict(list)
-    for act in loop.acts.of(Deed.DATA_SET, Deed.DATA_WRITTEN):
+    of_data: dict[int, list[Done[ActFacts]]] = defaultdict(list)
+    for act in loop.acts.of(DataSetAct, DataWrittenAct):
         for leaf in act.tensors:
             of_data[leaf].append(act)
-    if any(not act.tensors for act in loop.acts.of(Deed.GRAD_ZEROED)):
+    if any(not act.tensors for act in loop.acts.of(GradZeroedAct)):
         return  # something was, and it is not known whose
     cleared = {tensor for act in loop.acts.of(*CLEARING) for tensor in act.tensors}
     lost: dict[int, list[int]] = {}  # by the line of the update
@@ -51,7 +60,7 @@ def never_cleared(trace: Trace, loop: Loop) -> Iterator[Found]:
         yield _found(training, loop, lost)
 
 
-def _may_be_cleared(trace: Trace, leaf: int, first: int, of_data: list[Done]) -> bool:
+def _may_be_cleared(trace: Trace, leaf: int, first: int, of_data: list[Done[ActFacts]]) -> bool:
     """Whether anything of the same shape is written, but its data: it may be the gradient."""
     tensors, versions = trace.table(Tensor), trace.table(Version)
     later = (versions["t"] > first) & (versions["op"] != NONE) & (versions["tensor"] != leaf)

@@ -17,7 +17,17 @@ from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment, by_line
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, GraphTask, Node, Op, Place, Value
+from gradscope.trace.schema import (
+    ClipAct,
+    GraphTask,
+    Node,
+    Op,
+    Place,
+    ScaleAct,
+    ScaledStepAct,
+    UnscaleAct,
+    Value,
+)
 from gradscope.trace.trace import Trace
 
 LEAST_SCALE = 64.0
@@ -70,19 +80,19 @@ def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
 
 def _of_nothing(loop: Loop) -> Iterator[Found]:
     """Clips that were given no gradients at all, each time, though a backward had brought some."""
-    several: dict[int, list[Done]] = defaultdict(list)
-    for act in loop.acts.of(Deed.CLIP):
+    several: dict[int, list[Done[ClipAct]]] = defaultdict(list)
+    for act in loop.acts.of(ClipAct):
         several[act.stack].append(act)
     begins = [begin for begin, _ in loop.tasks.values()]
     training = loop.trace.once(Training)
     for acts in several.values():
         if begins and min(begins) < acts[0].t and len(acts) > 1:
             yield from _of_others(training, acts)
-        empty = all(not act.tensors and act.facts.get("norm") == 0 for act in acts)
+        empty = all(not act.tensors and act.facts.norm == 0 for act in acts)
         if not empty or len(acts) < 2 or not begins or min(begins) > acts[0].t:
             continue
         act, site = acts[0], loop.acts.site(acts[0])
-        by = str(act.facts.get("by"))
+        by = act.facts.by
         yield Found(
             message=f"{by}{at(site)} clips nothing: it was given no parameters, as of a generator "
             "that is used up",
@@ -95,13 +105,13 @@ def _of_nothing(loop: Loop) -> Iterator[Found]:
         )
 
 
-def _of_others(training: Training, acts: list[Done]) -> Iterator[Found]:
+def _of_others(training: Training, acts: list[Done[ClipAct]]) -> Iterator[Found]:
     """Clips of parameters that no backward came to: others are trained."""
     given = set().union(*(act.tensors for act in acts))
-    nothing = all(act.facts.get("norm") == 0 for act in acts)
+    nothing = all(act.facts.norm == 0 for act in acts)
     if not given or not nothing or given & training.reached or not training.held:
         return
-    act, site, by = acts[0], training.acts.site(acts[0]), acts[0].facts.get("by")
+    act, site, by = acts[0], training.acts.site(acts[0]), acts[0].facts.by
     trained = training.held & training.reached
     yield Found(
         message=f"{by}{at(site)} clips nothing: no backward brings a gradient to "
@@ -132,8 +142,11 @@ def _clips(moments: list[Moment]) -> Iterator[tuple[Moment, Moment | None, bool]
 
 def _limits(clip: Moment) -> bool:
     """Whether it is not only asked for the norm."""
-    most = (clip.facts or {}).get("max")
-    return isinstance(most, int | float) and math.isfinite(most)
+    return math.isfinite(_facts(clip).max)
+
+
+def _facts(clip: Moment) -> ClipAct:
+    return clip.facts if isinstance(clip.facts, ClipAct) else ClipAct()
 
 
 def _untimely(loop: Loop, found: list[tuple[Moment, Moment | None]]) -> Found:
@@ -198,7 +211,7 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
             scaler.update()
     """
     loop = trace.once(Loop)
-    scales = [act.t for act in loop.acts.of(Deed.SCALE)]
+    scales = [act.t for act in loop.acts.of(ScaleAct)]
     for optimizer in loop.trained:
         if scales and optimizer.type != BY_HAND:  # the update itself may divide by the scale
             yield from _scaled_steps(loop, optimizer, scales)
@@ -213,9 +226,9 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
 
 def _scaled_steps(loop: Loop, optimizer: Optimizer, scales: list[int]) -> Iterator[Found]:
     """`optimizer.step()` where `scaler.step(optimizer)` was meant."""
-    scaled = {act.t: act for act in loop.acts.of(Deed.SCALED_STEP) if act.of == optimizer.built.id}
+    scaled = {act.t: act for act in loop.acts.of(ScaledStepAct) if act.of == optimizer.built.id}
     found: list[tuple[Moment, Moment]] = []
-    if scaled or any(act.of == optimizer.built.id for act in loop.acts.of(Deed.UNSCALE)):
+    if scaled or any(act.of == optimizer.built.id for act in loop.acts.of(UnscaleAct)):
         return
     for moments in loop.rounds(optimizer):
         fills = [each for each in moments if each.beat is Beat.FILLED]
@@ -263,21 +276,26 @@ def _was_scaled(loop: Loop, fill: Moment, scales: list[int]) -> bool:
 def _scaled(loop: Loop, optimizer: Optimizer, clips: list[Moment]) -> Found:
     clip = clips[0]
     site = loop.site(clip)
-    norm = (clip.facts or {}).get("norm")
-    found = f"; the norm it found was {norm:.4g}" if isinstance(norm, float) else ""
+    norm = _facts(clip).norm
+    found = "" if math.isnan(norm) else f"; the norm it found was {norm:.4g}"
     return Found(
         message=f"gradients are clipped before they are unscaled: {_name(clip)}{at(site)} comes "
         "after scaler.scale(loss).backward() without scaler.unscale_(optimizer) between",
         site=site,
         evidence=evidence(clip),
-        why=f"the limit {(clip.facts or {}).get('max')} is compared with gradients that the scaler "
+        why=f"{_limit(clip)} is compared with gradients that the scaler "
         f"has multiplied by its scale, {often(len(clips), len(optimizer.steps), 'steps')}{found}",
         fix=f"write `scaler.unscale_(optimizer)` before {line(site, _name(clip))}",
     )
 
 
+def _limit(clip: Moment) -> str:
+    most = _facts(clip).max
+    return "its limit" if math.isnan(most) else f"the limit {most}"
+
+
 def _name(clip: Moment) -> str:
-    return str((clip.facts or {}).get("by", "clip_grad_norm_"))
+    return _facts(clip).by or "clip_grad_norm_"
 
 
 def _by_hand(
@@ -289,9 +307,9 @@ def _by_hand(
     """
     scaled, after = [], _written_after(loop, optimizer)
     for fill, clip in clips[:64]:
-        norm = (clip.facts or {}).get("norm")
+        norm = _facts(clip).norm
         scale = _scale_of(loop.trace, fill.id)
-        if scale and isinstance(norm, float) and norm > 0:
+        if scale and norm > 0:
             there = _norm_after(loop.trace, fill.id)
             if there and abs(norm / there - 1) < 0.01:
                 scaled.append((clip, scale))
@@ -300,15 +318,15 @@ def _by_hand(
     if not scaled or 2 * len(scaled) < len(clips):
         return
     clip, scale = scaled[0]
-    site = loop.site(clip)
+    site, norm = loop.site(clip), _facts(clip).norm
     yield Found(
         message=f"gradients are clipped before they are unscaled: {_name(clip)}{at(site)} finds "
         f"those of a loss that was multiplied by {scale:g}",
         site=site,
         evidence=evidence(clip),
-        why=f"the norm it found, {(clip.facts or {}).get('norm') or 0.0:.4g}, is "
+        why=f"the norm it found, {0.0 if math.isnan(norm) else norm:.4g}, is "
         + ("that before they are written" if clip.t in after else "the one after the backward")
-        + f"; the limit is {(clip.facts or {}).get('max')}, so that almost all is clipped away",
+        + f"; the limit is {_facts(clip).max}, so that almost all is clipped away",
         fix=f"divide the gradients by {scale:g} before {line(site, _name(clip))}",
         certainty=Certainty.INFERRED,
     )

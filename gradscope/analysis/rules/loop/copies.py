@@ -17,7 +17,15 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.averages import Average, averages
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import Deed, Version
+from gradscope.trace.schema import (
+    ActFacts,
+    AddedToItselfAct,
+    LoadedAct,
+    LoadedItselfAct,
+    StatementAct,
+    StateTakenAct,
+    Version,
+)
 from gradscope.trace.trace import Trace
 
 STEPS = 2
@@ -69,21 +77,21 @@ def not_a_copy(trace: Trace) -> Iterator[Found]:
                 average["w"].mul_(0.9).add_(w, alpha=0.1)
     """
     training = trace.once(Training)
-    by_line: dict[str, list[Done]] = defaultdict(list)
-    for act in training.acts.of(Deed.ADDED_TO_ITSELF):
-        if act.facts.get("by") == "lerp_" or float(act.facts.get("alpha", 0)) > 0:
+    by_line: dict[str, list[Done[AddedToItselfAct]]] = defaultdict(list)
+    for act in training.acts.of(AddedToItselfAct):
+        if act.facts.by == "lerp_" or act.facts.alpha > 0:
             by_line[training.acts.site(act).place].append(act)
     for acts in by_line.values():
         many = len({act.step for act in acts})
         if many >= STEPS and _stepped_between(training, acts[0], acts[-1]):
             yield _averaged(training, acts, many)
-    by_place: dict[str, list[Done]] = defaultdict(list)
-    for act in training.acts.of(Deed.LOADED_ITSELF):
-        by_place[training.acts.site(act).place].append(act)
-    for acts in by_place.values():
-        found = next(filter(None, (_loaded(training, act) for act in acts[:FEW])), None)
-        if found is None and _stepped_between(training, acts[0], acts[-1]):
-            found = _of_one_module(training, acts)
+    by_place: dict[str, list[Done[LoadedItselfAct]]] = defaultdict(list)
+    for load in training.acts.of(LoadedItselfAct):
+        by_place[training.acts.site(load).place].append(load)
+    for loads in by_place.values():
+        found = next(filter(None, (_loaded(training, each) for each in loads[:FEW])), None)
+        if found is None and _stepped_between(training, loads[0], loads[-1]):
+            found = _of_one_module(training, loads)
         if found is not None:
             yield found
 
@@ -161,18 +169,18 @@ def _held(training: Training) -> set[int]:
     return {tensor for each in training.optimizers for tensor in each.tensors}
 
 
-def _loaded(training: Training, act: Done) -> Found | None:
+def _loaded(training: Training, act: Done[LoadedItselfAct]) -> Found | None:
     """A state that was to bring back weights of before, and is the weights of now."""
     taken = training.acts.by_id.get(act.of)
     if taken is None:
         return None
-    alike = [each for each in training.acts.of(Deed.STATE_TAKEN) if each.stack == taken.stack]
+    alike = [each for each in training.acts.of(StateTakenAct) if each.stack == taken.stack]
     at_once = training.acts.site(taken).place == training.acts.site(act).place
     for one in (taken,) if at_once else (taken, alike[0]):  # that was kept, too, or would have been
         steps = _stepped_between(training, one, act)
         loads = [
             each
-            for each in training.acts.of(Deed.LOADED)
+            for each in training.acts.of(LoadedAct)
             if each.module == act.module and one.t < each.t < act.t and each.stack != act.stack
         ]
         if steps or loads:
@@ -180,7 +188,7 @@ def _loaded(training: Training, act: Done) -> Found | None:
     return None
 
 
-def _stepped_between(training: Training, first: Done, last: Done) -> int:
+def _stepped_between(training: Training, first: Done[ActFacts], last: Done[ActFacts]) -> int:
     """How often optimizers have written these tensors between two acts."""
     return sum(
         first.t < step.t < last.t
@@ -190,12 +198,13 @@ def _stepped_between(training: Training, first: Done, last: Done) -> int:
     )
 
 
-def _averaged(training: Training, acts: list[Done], steps: int) -> Found:
+def _averaged(training: Training, acts: list[Done[AddedToItselfAct]], steps: int) -> Found:
     leaves = {tensor for act in acts for tensor in act.tensors}
     written = training.acts.site(acts[0])
     stored = training.acts.by_id.get(acts[0].of)
     site = written if stored is None else training.acts.site(stored)
-    name = "" if stored is None else f", and so does `{stored.facts.get('name')}`{at(site)}"
+    named = stored is not None and isinstance(stored.facts, StatementAct) and stored.facts.name
+    name = f", and so does `{named}`{at(site)}" if named else ""
     them = "them" if len(leaves) > 1 else "it"
     return Found(
         message=f"{training.named(leaves)} {'are' if len(leaves) > 1 else 'is'} added to "
@@ -206,7 +215,7 @@ def _averaged(training: Training, acts: list[Done], steps: int) -> Found:
             *(Evidence("act", each.id) for each in (stored, acts[0]) if each is not None),
             *few_tensors(training.trace, leaves),
         ),
-        why=f"both operands of {acts[0].facts.get('by')} were at the same address: there is no "
+        why=f"both operands of {acts[0].facts.by} were at the same address: there is no "
         "second set of weights, and the average is written into the model that is trained",
         fix=_with_clone(site),
     )
@@ -223,12 +232,12 @@ def _cloned(found: re.Match[str]) -> str:
     return f"{found[0]}.clone()"
 
 
-def _of_one_module(training: Training, acts: list[Done]) -> Found:
+def _of_one_module(training: Training, acts: list[Done[LoadedItselfAct]]) -> Found:
     """Two names, as of an online and a target net, stand for one module."""
     act, loaded = acts[0], training.acts.site(acts[0])
     loads = {each.id for each in acts}
-    equated = (each for each in training.acts.of(Deed.STATEMENT) if each.of in loads)
-    stored = next((each for each in equated if each.facts.get("what") == "equated"), None)
+    equated = (each for each in training.acts.of(StatementAct) if each.of in loads)
+    stored = next((each for each in equated if each.facts.what == "equated"), None)
     site = loaded if stored is None else training.acts.site(stored)
     since = f", since{at(site)}" if stored is not None else ""
     target, _, value = code_of(site.text).partition(" = ")
@@ -249,13 +258,17 @@ def _of_one_module(training: Training, acts: list[Done]) -> Found:
 
 
 def _nothing_back(
-    training: Training, taken: Done, act: Done, steps: int, loads: list[Done]
+    training: Training,
+    taken: Done[ActFacts],
+    act: Done[LoadedItselfAct],
+    steps: int,
+    loads: list[Done[LoadedAct]],
 ) -> Found:
     site, loaded = training.acts.site(taken), training.acts.site(act)
     code = code_of(site.text)
     call = re.search(r"[\w.]+\.state_dict\(\)", code)
     better = f"copy.deepcopy({call[0]})" if call else ""
-    whole = len(act.tensors) >= int(act.facts.get("many", 0))
+    whole = len(act.tensors) >= act.facts.many
     since = f"{steps} steps have written" if steps else ""
     since = since or f"another state, loaded{at(training.acts.site(loads[0]))}, has overwritten"
     what = "nothing" if whole else f"nothing to {training.named(act.tensors)}"

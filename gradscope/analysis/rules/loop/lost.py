@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.program.acts import Optimizer
+from gradscope.analysis.program.acts import Optimizer, by_of
 from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
@@ -164,7 +164,7 @@ def changed_after_the_step(trace: Trace) -> Iterator[Found]:
 
 
 def _how(write: Moment) -> str:
-    return str((write.facts or {}).get("by", "what sets `.grad`"))
+    return by_of(write.facts) or "what sets `.grad`"
 
 
 Late = tuple[Moment, Moment, Moment]

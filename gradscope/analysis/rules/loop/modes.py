@@ -16,7 +16,17 @@ from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Accumulate, Deed, GraphTask, Module, Node
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    CheckpointAct,
+    GradOffAct,
+    GraphTask,
+    Module,
+    Node,
+    RanAct,
+    TrainAct,
+)
 from gradscope.trace.trace import Trace
 
 
@@ -48,9 +58,9 @@ def eval_left_on(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     modes = trace.once(Modes)
-    by_line: dict[str, list[tuple[Done, int]]] = defaultdict(list)
+    by_line: dict[str, list[tuple[Done[TrainAct], int]]] = defaultdict(list)
     for act in modes.switches():
-        if not act.facts.get("to"):
+        if not act.facts.to:
             task = _trained_under(loop, modes, act)
             if task != NONE:
                 by_line[loop.acts.site(act).place].append((act, task))
@@ -59,7 +69,7 @@ def eval_left_on(trace: Trace) -> Iterator[Found]:
         yield _left_on(loop, modes, act, task)
 
 
-def _trained_under(loop: Loop, modes: Modes, act: Done) -> int:
+def _trained_under(loop: Loop, modes: Modes, act: Done[TrainAct]) -> int:
     """A backward after which an optimizer stepped, of what ran while this eval() held; or NONE."""
     parts = modes.inside(act.module)
     named = modes.modules.get(act.module)
@@ -103,10 +113,10 @@ def _used(loop: Loop) -> frozenset[int]:
     return frozenset(found)
 
 
-def _back(modes: Modes, act: Done, parts: frozenset[int]) -> Done | None:
+def _back(modes: Modes, act: Done[TrainAct], parts: frozenset[int]) -> Done[TrainAct] | None:
     """The train() after it, on this, around it, or on a part that has two ways."""
     for other in modes.switches():
-        if other.t > act.t and other.facts.get("to"):
+        if other.t > act.t and other.facts.to:
             around = act.module in modes.inside(other.module) or NONE in (other.module, act.module)
             part = other.module in parts and modes.inside(other.module) & modes.two_ways
             if around or part:
@@ -114,7 +124,7 @@ def _back(modes: Modes, act: Done, parts: frozenset[int]) -> Done | None:
     return None
 
 
-def _left_on(loop: Loop, modes: Modes, act: Done, task: int) -> Found:
+def _left_on(loop: Loop, modes: Modes, act: Done[TrainAct], task: int) -> Found:
     site, (_, stack) = loop.acts.site(act), loop.tasks[task]
     such = sorted(
         each for each in modes.inside(act.module) & modes.two_ways
@@ -202,7 +212,7 @@ def _mode_of(modes: Modes, root: int) -> bool:
     return (root, False, True) in modes.ran
 
 
-def _is_evaluation(loop: Loop, modes: Modes, module: int, act: Done) -> bool:
+def _is_evaluation(loop: Loop, modes: Modes, module: int, act: Done[RanAct]) -> bool:
     """Whether what is trained otherwise ran so, after the first step, and nobody meant it to."""
     root = modes.root(module)
     around = modes.ran.get((root, False, _mode_of(modes, root)))
@@ -214,12 +224,12 @@ def _is_evaluation(loop: Loop, modes: Modes, module: int, act: Done) -> bool:
         return False
     checkpoints = [
         each
-        for each in loop.acts.of(Deed.CHECKPOINT)
-        if each.facts.get("reentrant") is not False and each.stack == around.stack
+        for each in loop.acts.of(CheckpointAct)
+        if each.facts.reentrant and each.stack == around.stack
     ]
     since = max([step for step in steps if step < act.t])
     on_purpose = any(
-        each.facts.get("to") and (each.module == module != root or since < each.t < act.t)
+        each.facts.to and (each.module == module != root or since < each.t < act.t)
         for each in modes.switches()
     )
     return not checkpoints and not on_purpose
@@ -234,7 +244,7 @@ def _in_training(loop: Loop, modes: Modes, found: list[int]) -> Found:
     part = [
         each
         for each in modes.switches()
-        if not each.facts.get("to") and each.t < act.t and each.step == act.step
+        if not each.facts.to and each.t < act.t and each.step == act.step
     ]
     only = f"; eval(){at(loop.acts.site(part[-1]))} is of another part" if part else ""
     return Found(
@@ -252,9 +262,9 @@ def _in_training(loop: Loop, modes: Modes, found: list[int]) -> Found:
     )  # fmt: skip
 
 
-def _where_grad_is_off(loop: Loop, act: Done) -> Site:
+def _where_grad_is_off(loop: Loop, act: Done[RanAct]) -> Site:
     """The line around this call in the function that switched gradients off."""
-    off = [each for each in loop.acts.of(Deed.GRAD_OFF) if each.t <= act.t]
+    off = [each for each in loop.acts.of(GradOffAct) if each.t <= act.t]
     frames = [frame for each in off[-1:] for frame in loop.trace.frames(each.stack)[:1]]
     stacks = stacks_of(loop.trace, act.stack)
     for each, frame in zip(stacks, loop.trace.frames(act.stack), strict=False):

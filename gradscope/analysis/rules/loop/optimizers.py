@@ -12,7 +12,18 @@ from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node
+from gradscope.trace.schema import (
+    NONE,
+    DataSetAct,
+    DataWrittenAct,
+    FilledAct,
+    GraphTask,
+    LoadedAct,
+    Node,
+    ScaledStepAct,
+    ScheduleAct,
+    ScheduleStepAct,
+)
 from gradscope.trace.trace import Trace
 
 AGAIN = 3
@@ -50,7 +61,8 @@ def optimizer_rebuilt(trace: Trace) -> Iterator[Found]:
     alike: dict[tuple[object, ...], list[Optimizer]] = defaultdict(list)
     for each in loop.optimizers:
         if each.steps and each.built.stack != NONE and _remembers(each):
-            settings = str(each.built.facts.get("groups"))
+            facts = each.built.facts
+            settings = facts.lr, facts.weight_decay, facts.momentum, facts.many
             alike[each.built.stack, each.type, each.tensors, settings].append(each)
     for several in alike.values():
         if len(several) >= AGAIN and not _begins_anew(loop, several):
@@ -58,17 +70,16 @@ def optimizer_rebuilt(trace: Trace) -> Iterator[Found]:
 
 
 def _remembers(optimizer: Optimizer) -> bool:
-    groups = optimizer.built.facts.get("groups", ())
     if optimizer.type == "SGD":
-        return any(group.get("momentum") for group in groups)
-    return optimizer.type not in WITHOUT_STATE and not optimizer.built.facts.get("before")
+        return any(each > 0 for each in optimizer.built.facts.momentum)
+    return optimizer.type not in WITHOUT_STATE and not optimizer.built.facts.before
 
 
 def _begins_anew(loop: Loop, several: list[Optimizer]) -> bool:
     """Whether each trains other weights than the one before left, or others train between."""
     first, last = several[0].built.t, several[-1].built.t
     tensors, own = set(several[0].tensors), {each.built.id for each in several}
-    set_anew = (Deed.LOADED, Deed.DATA_SET, Deed.DATA_WRITTEN, Deed.FILLED)
+    set_anew = (LoadedAct, DataSetAct, DataWrittenAct, FilledAct)
     if any(first < act.t < last for act in loop.acts.of(*set_anew)):
         return True
     return any(
@@ -130,13 +141,13 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
             schedule.step()
     """
     loop = trace.once(Loop)
-    stepped: dict[int, list[Done]] = defaultdict(list)
-    for act in loop.acts.of(Deed.SCHEDULE_STEP):
+    stepped: dict[int, list[Done[ScheduleStepAct]]] = defaultdict(list)
+    for act in loop.acts.of(ScheduleStepAct):
         stepped[act.of].append(act)
     yield from _begun_anew(loop, stepped)
     for old in loop.acts.optimizers:
         last = old.steps[-1].t if old.steps else -1
-        if len(stepped[old.built.id]) < LATE or old.built.facts.get("before"):
+        if len(stepped[old.built.id]) < LATE or old.built.facts.before:
             continue
         for new in loop.optimizers:
             if (
@@ -151,10 +162,10 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
                     break
 
 
-def _begun_anew(loop: Loop, stepped: Mapping[int, list[Done]]) -> Iterator[Found]:
+def _begun_anew(loop: Loop, stepped: Mapping[int, list[Done[ScheduleStepAct]]]) -> Iterator[Found]:
     """Schedules made again and again on one line, of which each gets as far as its first step."""
-    several: dict[tuple[int, int], list[Done]] = defaultdict(list)
-    for act in loop.acts.of(Deed.SCHEDULE):
+    several: dict[tuple[int, int], list[Done[ScheduleAct]]] = defaultdict(list)
+    for act in loop.acts.of(ScheduleAct):
         several[act.stack, act.of].append(act)
     for (_, of), made in several.items():
         ends = [*(act.t for act in made[1:]), LAST]
@@ -169,7 +180,7 @@ def _begun_anew(loop: Loop, stepped: Mapping[int, list[Done]]) -> Iterator[Found
         site, sites = loop.acts.site(made[0]), loop.acts.sites(made[0])
         outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
         yield Found(
-            message=f"{made[0].facts.get('type')}{at(site)}{outer} is made anew {len(made)} times, "
+            message=f"{made[0].facts.type}{at(site)}{outer} is made anew {len(made)} times, "
             "each time before its first step: it never goes further",
             site=site,
             evidence=(Evidence("act", made[0].id), Evidence("act", made[-1].id)),
@@ -186,12 +197,14 @@ LATE = 2
 """So many steps of a schedule come too late: one may be that of the last epoch."""
 
 
-def _of_an_old_one(loop: Loop, old: Optimizer, new: Optimizer, idle: list[Done]) -> Found:
+def _of_an_old_one(
+    loop: Loop, old: Optimizer, new: Optimizer, idle: list[Done[ScheduleStepAct]]
+) -> Found:
     site, sites = loop.acts.site(idle[0]), loop.acts.sites(idle[0])
     outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
-    built = [act for act in loop.acts.of(Deed.SCHEDULE) if act.of == old.built.id]
+    built = [act for act in loop.acts.of(ScheduleAct) if act.of == old.built.id]
     made = f" (built{at(loop.acts.site(built[0]))})" if built else ""
-    kind, other = idle[0].facts.get("type"), loop.acts.site(new.built)
+    kind, other = idle[0].facts.type, loop.acts.site(new.built)
     return Found(
         message=f"{kind}{made} has no effect: its step{at(site)}{outer} changes the learning rate "
         f"of the {old.type} built{at(loop.acts.site(old.built))}, and the {new.type} built"
@@ -240,7 +253,7 @@ def not_scaled(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     for optimizer in loop.optimizers:
-        scaled = [act for act in loop.acts.of(Deed.SCALED_STEP) if act.of == optimizer.built.id]
+        scaled = [act for act in loop.acts.of(ScaledStepAct) if act.of == optimizer.built.id]
         if not scaled:
             continue
         fills = [each for each in loop.moments(optimizer) if each.beat is Beat.FILLED]
@@ -268,7 +281,7 @@ def _multiplied(trace: Trace, fill: Moment) -> bool:
 
 
 def _divided(
-    loop: Loop, optimizer: Optimizer, scaled: list[Done], plain: list[Moment]
+    loop: Loop, optimizer: Optimizer, scaled: list[Done[ScaledStepAct]], plain: list[Moment]
 ) -> Found:  # fmt: skip
     fill, site, stepped = plain[0], loop.site(plain[0]), loop.acts.site(scaled[0])
     called = called_on(stepped)

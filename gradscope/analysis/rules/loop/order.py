@@ -294,7 +294,7 @@ def stepped_too_early(trace: Trace) -> Iterator[Found]:
     loop, training = trace.once(Loop), trace.once(Training)
     for optimizer in loop.trained:
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
-        if len(rounds) < 2 or _has_fill(rounds[0]) or optimizer.built.facts.get("before"):
+        if len(rounds) < 2 or _has_fill(rounds[0]) or optimizer.built.facts.before:
             continue
         if not training.is_most_of_a_module(optimizer.tensors):
             continue

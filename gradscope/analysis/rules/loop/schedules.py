@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,7 +14,14 @@ from gradscope.analysis.program.loop import Loop
 from gradscope.analysis.program.numbers import losses_of, rises
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import (
+    OptimizerAct,
+    ScaledStepAct,
+    ScheduleAct,
+    ScheduleStepAct,
+    StatementAct,
+    StepAct,
+)
 from gradscope.trace.trace import Trace
 
 DECAYING = frozenset(("ExponentialLR", "StepLR", "MultiStepLR", "MultiplicativeLR"))
@@ -69,9 +77,9 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     for optimizer in loop.optimizers:
         of = optimizer.built.id
-        built = [act for act in loop.acts.of(Deed.SCHEDULE) if act.of == of]
-        stepped = [act for act in loop.acts.of(Deed.SCHEDULE_STEP) if act.of == of]
-        skipped = [act.t for act in loop.acts.of(Deed.SCALED_STEP) if act.of == of]
+        built = [act for act in loop.acts.of(ScheduleAct) if act.of == of]
+        stepped = [act for act in loop.acts.of(ScheduleStepAct) if act.of == of]
+        skipped = [act.t for act in loop.acts.of(ScaledStepAct) if act.of == of]
         if len(built) != 1 or not stepped or not optimizer.steps:
             continue  # several of one optimizer: they do not tell which is which
         tried = min([optimizer.steps[0].t, *skipped])
@@ -81,19 +89,19 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
 
 
 def _too_early(
-    loop: Loop, optimizer: Optimizer, stepped: list[Done], tried: int
+    loop: Loop, optimizer: Optimizer, stepped: list[Done[ScheduleStepAct]], tried: int
 ) -> Iterator[Found]:
     """Before each step, and not after each."""
     early = [act for act in stepped if act.t < tried]
     late = [act for act in stepped if act.t > tried and act.stack == stepped[0].stack]
-    if len(early) != 1 or not late or optimizer.built.facts.get("before"):
+    if len(early) != 1 or not late or optimizer.built.facts.before:
         return  # several: a program that goes on where it was
     act, step = early[0], optimizer.steps[0]
     site, beside = loop.acts.site(act), loop.acts.site(step)
     before = _rate(optimizer.built)
     rates = f" its first rate, {before:g}, is never used" if before else " a rate is left out"
     yield Found(
-        message=f"{act.facts.get('type')} is stepped at the wrong time: scheduler.step{at(site)} "
+        message=f"{act.facts.type} is stepped at the wrong time: scheduler.step{at(site)} "
         f"comes before the optimizer's first step{at(beside)}",
         site=site,
         evidence=(Evidence("act", act.id), Evidence("act", step.id)),
@@ -103,9 +111,11 @@ def _too_early(
     )
 
 
-def _too_often(loop: Loop, optimizer: Optimizer, stepped: list[Done]) -> Iterator[Found]:
+def _too_often(
+    loop: Loop, optimizer: Optimizer, stepped: list[Done[ScheduleStepAct]]
+) -> Iterator[Found]:
     """After each step of the optimizer, though it goes to nothing, or up again."""
-    kind = str(stepped[0].facts.get("type"))
+    kind = stepped[0].facts.type
     steps = optimizer.steps
     if 4 * len(stepped) < 3 * len(steps) or len(steps) < 4:
         return
@@ -141,11 +151,13 @@ def _too_often(loop: Loop, optimizer: Optimizer, stepped: list[Done]) -> Iterato
         )
 
 
-def _the_wrong_way(loop: Loop, built: Done, stepped: list[Done]) -> Iterator[Found]:
+def _the_wrong_way(
+    loop: Loop, built: Done[ScheduleAct], stepped: list[Done[ScheduleStepAct]]
+) -> Iterator[Found]:
     """ReduceLROnPlateau waits for a loss to rise, or for an accuracy to fall."""
-    numbers = [metric for act in stepped if (metric := act.facts.get("metric")) is not None]
+    numbers = [act.facts.metric for act in stepped if math.isfinite(act.facts.metric)]
     rates = [rate for act in stepped if (rate := _rate(act))]
-    mode, site = built.facts.get("mode"), loop.acts.site(built)
+    mode, site = built.facts.mode, loop.acts.site(built)
     if len(numbers) < MANY or mode not in ("min", "max") or len(set(rates)) < MANY - 1:
         return
     moves = [after - before for before, after in pairwise(numbers) if after != before]
@@ -214,23 +226,21 @@ def rate_by_a_wrong_factor(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     for optimizer in loop.optimizers:
-        built = [act for act in loop.acts.of(Deed.SCHEDULE) if act.of == optimizer.built.id]
+        built = [act for act in loop.acts.of(ScheduleAct) if act.of == optimizer.built.id]
         base = _rate(optimizer.built)
         rates = [rate for act in optimizer.steps if (rate := _rate(act)) is not None]
-        if len(built) != 1 or not base or len(rates) < MANY or optimizer.built.facts.get("before"):
+        if len(built) != 1 or not base or len(rates) < MANY or optimizer.built.facts.before:
             continue
         for factor in factors_of(loop.acts, built[0]):
-            if told := _wrong_factor(trace, str(built[0].facts.get("type")), base, rates):
+            if told := _wrong_factor(trace, built[0].facts.type, base, rates):
                 yield _by_a_factor(loop, (built[0], factor), told)
                 break
 
 
-def factors_of(acts: Acts, schedule: Done) -> list[Done]:
+def factors_of(acts: Acts, schedule: Done[ScheduleAct]) -> list[Done[StatementAct]]:
     """Where the functions return by which a schedule multiplies its rates."""
     return [
-        act
-        for act in acts.of(Deed.STATEMENT)
-        if act.of == schedule.id and act.facts.get("what") == "factor"
+        act for act in acts.of(StatementAct) if act.of == schedule.id and act.facts.what == "factor"
     ]
 
 
@@ -278,16 +288,18 @@ def _is_one(number: float) -> bool:
     return abs(number - 1) < 0.1
 
 
-def _by_a_factor(loop: Loop, of: tuple[Done, Done], told: tuple[str, str, str]) -> Found:
+def _by_a_factor(
+    loop: Loop, of: tuple[Done[ScheduleAct], Done[StatementAct]], told: tuple[str, str, str]
+) -> Found:
     schedule, factor = of
     site, made = loop.acts.site(factor), loop.acts.site(schedule)
     what, why, fix = told
     others = ", ".join(str(each) for each in loop.acts.sites(factor)[1:])
     more = f" (or {others})" if others else ""
-    name = str(factor.facts.get("name"))
+    name = factor.facts.name
     function = "the lambda" if name == "<lambda>" else name
     return Found(
-        message=f"What {function} returns{at(site)}{more}, for the {schedule.facts.get('type')} "
+        message=f"What {function} returns{at(site)}{more}, for the {schedule.facts.type} "
         f"made{at(made)}, {what}",
         site=site,
         evidence=(Evidence("act", factor.id), Evidence("act", schedule.id)),
@@ -303,8 +315,6 @@ def _turns(rates: list[float]) -> bool:
     return rates[low] < 0.1 * rates[0] and max(rates[low:]) > 0.5 * rates[0]
 
 
-def _rate(act: Done) -> float | None:
+def _rate(act: Done[OptimizerAct] | Done[StepAct] | Done[ScheduleStepAct]) -> float | None:
     """The largest of the groups."""
-    rates = act.facts.get("lr") or [group.get("lr") for group in act.facts.get("groups", ())]
-    known = [rate for rate in rates if isinstance(rate, int | float)]
-    return float(max(known)) if known else None
+    return max((rate for rate in act.facts.lr if not math.isnan(rate)), default=None)

@@ -13,7 +13,7 @@ from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.statements import named_only
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import ActFacts, DataSetAct, DataWrittenAct, StepAct
 from gradscope.trace.trace import Trace
 
 MANY = 3
@@ -52,7 +52,7 @@ def never_stepped(trace: Trace) -> Iterator[Found]:
         cleared = [each for each in moments if each.beat is Beat.CLEARED]
         named = named_only(trace, "step")
         used = any(each.beat in (Beat.SKIPPED, Beat.WRITTEN) for each in moments)
-        by_hand = loop.acts.of(Deed.DATA_WRITTEN, Deed.DATA_SET)
+        by_hand = loop.acts.of(DataWrittenAct, DataSetAct)
         if len(fills) < MANY or len(cleared) < MANY - 1 or named or used or by_hand:
             continue
         if _clears_between(fills, cleared):
@@ -127,8 +127,8 @@ def steps_again(trace: Trace) -> Iterator[Found]:
             yield _again(loop, optimizer, again)
 
 
-def _had_gradients(step: Done) -> bool:
-    return bool(step.facts.get("none") != step.facts.get("many"))
+def _had_gradients(step: Done[ActFacts]) -> bool:
+    return isinstance(step.facts, StepAct) and step.facts.none != step.facts.many
 
 
 def _again(loop: Loop, optimizer: Optimizer, again: list[tuple[Moment, Moment]]) -> Found:

@@ -13,7 +13,7 @@ from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, Finding, GraphTask
+from gradscope.trace.schema import ActFacts, Finding, GradOffAct, GraphTask, RanAct
 from gradscope.trace.trace import Trace
 
 
@@ -113,13 +113,13 @@ def gradients_left_off(trace: Trace) -> Iterator[Found]:
         for row in trace.rows(Finding)
         if "does not require grad and does not have a grad_fn" in row.message
     ]
-    off = acts.of(Deed.GRAD_OFF)
+    off = acts.of(GradOffAct)
     for error in raised[:1]:
         before = [act for act in off if act.t < error.t]
-        if not before or before[-1].facts.get("by") != "set_grad_enabled":
+        if not before or before[-1].facts.by != "set_grad_enabled":
             continue
         act = before[-1]
-        on = [act for act in acts.of(Deed.RAN) if act.facts.get("grad")]
+        on = [act for act in acts.of(RanAct) if act.facts.grad]
         begins = trace.table(GraphTask)["begin"]
         if ((begins > act.t) & (begins < error.t)).any() or any(
             act.t < ran.t < error.t for ran in on
@@ -166,8 +166,8 @@ def inference_tensors(trace: Trace) -> Iterator[Found]:
     for error in raised[:1]:
         off = [
             act
-            for act in acts.of(Deed.GRAD_OFF)
-            if act.t < error.t and act.facts.get("by") == "inference_mode"
+            for act in acts.of(GradOffAct)
+            if act.t < error.t and act.facts.by == "inference_mode"
         ]
         if not off:
             continue
@@ -225,18 +225,18 @@ def train_undoes_eval(trace: Trace) -> Iterator[Found]:
     for off in switches:
         inside = modes.inside(off.module) if off.module in modes.modules else frozenset()
         own = modes.parameters(inside)
-        if off.facts.get("to") or not own or not own <= training.frozen or own & training.reached:
+        if off.facts.to or not own or not own <= training.frozen or own & training.reached:
             continue
         ran = [act for each in sorted(inside & modes.two_ways) for act in _in_training(modes, each)]
         on = [
             each
             for each in switches
             if each.t > off.t
-            and each.facts.get("to")
+            and each.facts.to
             and each.module not in inside
             and off.module in modes.inside(each.module)
         ]
-        again = [each.t for each in switches if each.module in inside and not each.facts.get("to")]
+        again = [each.t for each in switches if each.module in inside and not each.facts.to]
         later = [
             (switch, act)
             for switch in on[:1]
@@ -248,12 +248,14 @@ def train_undoes_eval(trace: Trace) -> Iterator[Found]:
             yield _undone(loop, modes, off, *later[0])
 
 
-def _in_training(modes: Modes, module: int) -> list[Done]:
+def _in_training(modes: Modes, module: int) -> list[Done[ActFacts]]:
     found = (modes.ran.get((module, grad, True)) for grad in (True, False))
     return [act for act in found if act is not None]
 
 
-def _undone(loop: Loop, modes: Modes, off: Done, on: Done, ran: Done) -> Found:
+def _undone(
+    loop: Loop, modes: Modes, off: Done[ActFacts], on: Done[ActFacts], ran: Done[ActFacts]
+) -> Found:
     site, before = loop.acts.site(on), loop.acts.site(off)
     row = modes.modules[ran.module]
     named = f"{row.type} ({row.path})" if row.path else row.type

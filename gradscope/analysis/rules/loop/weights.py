@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
@@ -17,7 +17,18 @@ from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.ownership import twin_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, Phase, Span, Storage, Tensor
+from gradscope.trace.schema import (
+    ActFacts,
+    AssignedAct,
+    LoadedAct,
+    OneMemoryAct,
+    Phase,
+    SharedAct,
+    Span,
+    StepAct,
+    Storage,
+    Tensor,
+)
 from gradscope.trace.trace import Trace
 
 TIMES = re.compile(r"\[(?P<one>[A-Z][\w.]*\(.*\))\]\s*\*\s*(?P<many>[\w.]+)")
@@ -43,9 +54,9 @@ def nothing_loaded(trace: Trace) -> Iterator[Found]:
         model(torch.ones(3, 2))
     """
     loop = trace.once(Loop)
-    for act in loop.acts.of(Deed.LOADED):
-        missing, unexpected = act.facts.get("missing", []), act.facts.get("unexpected", [])
-        if act.facts.get("strict") or act.facts.get("many") or not missing or not unexpected:
+    for act in loop.acts.of(LoadedAct):
+        missing, unexpected = act.facts.missing, act.facts.unexpected
+        if act.facts.strict or act.facts.many or not missing or not unexpected:
             continue
         site = loop.acts.site(act)
         prefix, of_model = _prefix(unexpected, missing)
@@ -68,7 +79,7 @@ def nothing_loaded(trace: Trace) -> Iterator[Found]:
         )
 
 
-def _prefix(given: list[str], wanted: list[str]) -> tuple[str, bool]:
+def _prefix(given: Sequence[str], wanted: Sequence[str]) -> tuple[str, bool]:
     """What names begin with beyond those of the others, and whether the wanted ones do."""
     for longer, shorter, of_model in ((given, wanted, False), (wanted, given, True)):
         for name in longer:
@@ -131,7 +142,7 @@ def _of_one_memory(trace: Trace, loop: Loop) -> Iterator[Found]:
     Those of several may be of several times: memory is used again.
     """
     tensors, storages = trace.table(Tensor), trace.table(Storage)
-    given = {frozenset(act.tensors): act for act in loop.acts.of(Deed.ONE_MEMORY)}
+    given = {frozenset(act.tensors): act for act in loop.acts.of(OneMemoryAct)}
     for pair, act in given.items():
         stepping = [each for each in loop.optimizers if each.steps and pair <= {*each.tensors}]
         if len(pair) == 2 and stepping:
@@ -150,11 +161,11 @@ def _of_one_memory(trace: Trace, loop: Loop) -> Iterator[Found]:
 
 
 def _two_of_one(
-    loop: Loop, optimizer: Optimizer, one: int, other: int, given: Done | None = None
+    loop: Loop, optimizer: Optimizer, one: int, other: int, given: Done[OneMemoryAct] | None = None
 ) -> Found:
     training = loop.trace.once(Training)
-    made = [act for act in loop.acts.of(Deed.ASSIGNED) if {one, other} & set(act.tensors)]
-    act = given or (made[-1] if made else optimizer.built)
+    made = [act for act in loop.acts.of(AssignedAct) if {one, other} & set(act.tensors)]
+    act: Done[ActFacts] = given or (made[-1] if made else optimizer.built)
     site = loop.acts.site(act)
     return Found(
         message=f"{training.title(one)} and {training.title(other)} are two parameters of one "
@@ -203,9 +214,9 @@ def _is_anothers(trace: Trace, loop: Loop, pair: tuple[Optimizer, Optimizer]) ->
     return bool(lost) and twin_of(loop.acts.optimizers) == pair
 
 
-def _found_some(step: Done) -> bool:
+def _found_some(step: Done[StepAct]) -> bool:
     """Whether some tensor had a gradient when it stepped."""
-    return step.facts.get("none") != step.facts.get("many")
+    return step.facts.none != step.facts.many
 
 
 def _stepped_twice(
@@ -247,14 +258,14 @@ def block_used_twice(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     told: set[str] = set()
-    for act in loop.acts.of(Deed.SHARED):
+    for act in loop.acts.of(SharedAct):
         site = loop.acts.site(act)
         if site.place in told:
             continue
         told.add(site.place)
-        many, kind = act.facts.get("many"), act.facts.get("type")
+        many, kind = act.facts.many, act.facts.type
         yield Found(
-            message=f"{act.facts.get('within')}{at(site)} holds one and the same {kind} {many} "
+            message=f"{act.facts.within}{at(site)} holds one and the same {kind} {many} "
             "times: its weights are shared",
             site=site,
             evidence=(Evidence("act", act.id),),

@@ -11,7 +11,7 @@ from gradscope.analysis.program.numbers import Numbers
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.still import StillParameters
-from gradscope.trace.schema import NONE, Deed, Node
+from gradscope.trace.schema import NONE, FilledAct, Node
 from gradscope.trace.trace import Trace
 
 MASKED = frozenset({"masked_fill", "masked_fill_", "where", "add", "baddbmm", "tril", "triu"})
@@ -140,8 +140,8 @@ def _filled_before(calls: Calls, at: int) -> str:
         return ""
     acts = calls.trace.once(Acts)
     leaves = {calls.origin_leaf(each) for each in calls.inputs(maker)}
-    filled = [act for act in acts.of(Deed.FILLED) if leaves & set(act.tensors)]
-    lines = {acts.site(act).place: act.facts.get("by") for act in filled}
+    filled = [act for act in acts.of(FilledAct) if leaves & set(act.tensors)]
+    lines = {acts.site(act).place: act.facts.by for act in filled}
     said = " and ".join(f"{by} at {line}" for line, by in lines.items() if line)
     return f"; the layer before it was filled by {said}" if said else ""
 

@@ -15,7 +15,16 @@ from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.numbers import Numbers, Series, Start, losses_of, rises
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, Place, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    AssignedAct,
+    BuiltAct,
+    FilledAct,
+    NotFiniteAct,
+    Place,
+    ScaleAct,
+    Tensor,
+)
 from gradscope.trace.trace import Trace
 
 READS = ("op", "tensor", "op.inputs")
@@ -162,11 +171,11 @@ def _begins_small(calls: Calls, numbers: Numbers, tensor: int) -> tuple[str, Sit
 def _through(trace: Trace) -> str:
     """The activations that make gradients small, where a model was built with many."""
     acts = trace.once(Acts)
-    kinds = Counter(str(act.facts.get("type")) for act in acts.of(Deed.BUILT))
+    kinds = Counter(act.facts.type for act in acts.of(BuiltAct))
     if not kinds or kinds.most_common(1)[0][1] < 3:
         return ""
     kind, many = kinds.most_common(1)[0]
-    lines = [acts.site(act) for act in acts.of(Deed.BUILT) if act.facts.get("type") == kind]
+    lines = [acts.site(act) for act in acts.of(BuiltAct) if act.facts.type == kind]
     return f"; on the way are {many} {kind}, the first built at {lines[0]}"
 
 
@@ -198,7 +207,7 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
     if grown is not None:
         yield grown
         return
-    if trace.once(Acts).of(Deed.SCALE):
+    if trace.once(Acts).of(ScaleAct):
         return
     huge = [each for each in numbers.gradients if np.isfinite(each.rms).any()
             and np.nanmax(each.rms) > HUGE]  # fmt: skip
@@ -229,7 +238,7 @@ def _over_steps(trace: Trace, huge: list[Series]) -> tuple[str, bool]:
     """What says that these explode, and are not just those of a large loss; whether that falls."""
     losses = losses_of(trace)
     falls = len(losses) > 1 and losses[-1] < losses[0]
-    broken = bool(trace.once(Acts).of(Deed.NOT_FINITE)) or not np.isfinite(losses).all()
+    broken = bool(trace.once(Acts).of(NotFiniteAct)) or not np.isfinite(losses).all()
     for each in huge:
         finite = each.rms[np.isfinite(each.rms) & (each.rms > 0)]
         grown = float(finite.max() / finite[0])
@@ -354,14 +363,14 @@ def _alike(trace: Trace, calls: Calls, first: Seen, second: Seen, at: int) -> Fo
 def _assigned(trace: Trace, calls: Calls, tensor: int) -> Site:
     """Where a parameter was filled last before it was used, or given its name."""
     acts = trace.once(Acts)
-    told = [act for act in acts.of(Deed.FILLED) if tensor in act.tensors]
+    told = [act for act in acts.of(FilledAct) if tensor in act.tensors]
     if told:
         return acts.site(told[-1])
     filled = [at for at in calls.called("fill_", "zero_", "copy_") if tensor in calls.outputs(at)]
     if filled:
         return calls.site(filled[-1])
-    for act in acts.of(Deed.ASSIGNED):
-        if tensor in act.tensors and act.facts.get("what") == "parameter":
+    for act in acts.of(AssignedAct):
+        if tensor in act.tensors and act.facts.what == "parameter":
             return acts.site(act)
     return Site()
 

@@ -19,7 +19,17 @@ from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.crossings import crossings
 from gradscope.analysis.source.files import SourceFiles
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Step
+from gradscope.trace.schema import (
+    NONE,
+    ActFacts,
+    CameInAct,
+    CutAct,
+    GraphTask,
+    Node,
+    NotFiniteAct,
+    Step,
+    StepAct,
+)
 from gradscope.trace.trace import Trace
 
 FEW = 3
@@ -68,19 +78,19 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
     if births(trace).births:
         return
     acts = trace.once(Acts)
-    told = acts.of(Deed.NOT_FINITE)
-    reads = [act for act in told if act.facts.get("what") == "read"]
-    groups: dict[int, list[Done]] = {}
+    told = acts.of(NotFiniteAct)
+    reads = [act for act in told if act.facts.what == "read"]
+    groups: dict[int, list[Done[NotFiniteAct]]] = {}
     for act in told:
-        if act.facts.get("what") != "read":
+        if act.facts.what != "read":
             groups.setdefault(act.of, []).append(act)
     built = {optimizer.built.id: optimizer for optimizer in acts.optimizers}
     harms = [
         _Harm(trace, harm, built.get(of), reads)
         for of, harm in groups.items()
-        if not (harm[0].facts.get("when") == "before" and harm[0].facts.get("value") == "Inf")
+        if not (harm[0].facts.when == "before" and harm[0].facts.value == "Inf")
     ]
-    losses = [act for act in reads if act.facts.get("history")]
+    losses = [act for act in reads if act.facts.history]
     if harms:
         first = min(harms, key=lambda each: each.first.t)
         told_of = set(first.first.tensors)
@@ -95,7 +105,7 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
         yield _read_only(trace, losses[0])
 
 
-def _stepped_with(trace: Trace, acts: Acts, loss: Done) -> Optimizer | None:
+def _stepped_with(trace: Trace, acts: Acts, loss: Done[NotFiniteAct]) -> Optimizer | None:
     """The optimizer that stepped after a backward of what was read; None: it was left out."""
     made, tasks = np.sort(trace.table(Node)["t"]), trace.table(GraphTask)["begin"]
     if not _is_a_loss(trace, loss):
@@ -108,15 +118,15 @@ def _stepped_with(trace: Trace, acts: Acts, loss: Done) -> Optimizer | None:
     for optimizer in acts.optimizers:
         after = (act for act in (*optimizer.steps, *optimizer.cleared) if act.t > begins[0])
         first = min(after, key=lambda act: act.t, default=None)
-        if first is not None and first.kind is Deed.STEP:
+        if first is not None and isinstance(first.facts, StepAct):
             return optimizer
     return None
 
 
-def _is_a_loss(trace: Trace, read: Done) -> bool:
+def _is_a_loss(trace: Trace, read: Done[NotFiniteAct]) -> bool:
     """Whether a backward began at what was read; where that is not known, True."""
-    made, nodes = read.facts.get("made"), trace.table(Node)
-    if made is None:
+    made, nodes = read.facts.made, trace.table(Node)
+    if made == NONE:
         return True
     its = nodes["id"][(nodes["t"] == made) | (nodes["sequence_nr"] == made)]
     return bool(np.isin(its, trace.table(GraphTask).ragged("roots").values).any())
@@ -126,13 +136,17 @@ class _Harm:
     """Parameters, or gradients, that are not finite, and what is known of how they became so."""
 
     def __init__(
-        self, trace: Trace, harm: list[Done], optimizer: Optimizer | None, reads: list[Done]
+        self,
+        trace: Trace,
+        harm: list[Done[NotFiniteAct]],
+        optimizer: Optimizer | None,
+        reads: list[Done[NotFiniteAct]],
     ) -> None:
         self.trace, self.acts, self.optimizer = trace, trace.once(Acts), optimizer
         self.first = harm[0]
-        self.gradients = next((e for e in harm if e.facts.get("what") == "gradients"), None)
-        self.value = str(self.first.facts.get("value"))
-        self.when = self.first.facts.get("when", "read")
+        self.gradients = next((e for e in harm if e.facts.what == "gradients"), None)
+        self.value = self.first.facts.value
+        self.when = self.first.facts.when or "read"
         nodes, self.step = trace.table(Node), self.first.step
         if self.when in ("read", "end"):  # when the last node before it was made
             made = np.flatnonzero(nodes["t"] < self.first.t)
@@ -143,20 +157,20 @@ class _Harm:
         self.since = int(own.min(initial=self.first.t))
         self.until = int(later.min(initial=sys.maxsize))
         near = [each for each in reads if self._is_near(each)]
-        losses = [each for each in near if each.facts.get("history")]
+        losses = [each for each in near if each.facts.history]
         self.read = next(iter((*losses, *near)), None)
 
-    def _is_near(self, act: Done) -> bool:
+    def _is_near(self, act: Done[ActFacts]) -> bool:
         return self.since < act.t < self.until
 
     @property
     def backward(self) -> bool | None:
         """Whether it came up in a backward, of a loss that was finite; None: nobody read it."""
-        if self.read is not None and self.read.facts.get("history"):
+        if self.read is not None and self.read.facts.history:
             return False
         if self.when != "step":
             return None
-        read = [act for act in self.acts.of(Deed.CUT) if act.facts.get("by") in READ]
+        read = [act for act in self.acts.of(CutAct) if act.facts.by in READ]
         return True if any(self._is_near(act) for act in read) else None
 
     def suspects(self) -> list[Suspect]:
@@ -175,10 +189,10 @@ def _found(harm: _Harm, others: int) -> Found:
     likely = suspects[:FEW]
     named = training.named(first.tensors)
     many = len(first.tensors) > 1
-    what = "gradients of " * (first.facts.get("what") == "gradients")
+    what = "gradients of " * (first.facts.what == "gradients")
     hold = "hold" if many or what else "holds"
     if harm.when == "read":
-        by = first.facts.get("by")
+        by = first.facts.by
         message = f"{value}: {by} read a loss of {value}{at(site)} ({_step(trace, harm.step)})"
         message += ", and it was stepped with"
     else:
@@ -231,12 +245,12 @@ def _step(trace: Trace, step: int) -> str:
 
 def _of_the_loss(harm: _Harm) -> str:
     read = harm.read
-    if read is not None and read.facts.get("history"):
-        return f"; its loss read {read.facts.get('value')}{at(harm.acts.site(read))}"
+    if read is not None and read.facts.history:
+        return f"; its loss read {read.facts.value}{at(harm.acts.site(read))}"
     if harm.backward:
         return ", though its loss was finite: it came up in the backward"
     if read is not None:
-        said = f"{read.facts.get('by')} found {read.facts.get('value')}"
+        said = f"{read.facts.by} found {read.facts.value}"
         return f"; {said}{at(harm.acts.site(read))}"
     return ""
 
@@ -270,8 +284,8 @@ def _came_in(harm: _Harm) -> list[str]:
     written = harm.trace.once(SourceFiles).each(crossings)
     came = [(each.found.by, each.site, False) for each in written]
     came += [
-        (str(act.facts.get("by")), harm.acts.site(act), act.step == harm.step)
-        for act in harm.acts.of(Deed.CAME_IN)
+        (act.facts.by, harm.acts.site(act), act.step == harm.step)
+        for act in harm.acts.of(CameInAct)
         if held.isdisjoint(act.tensors)
     ]
     ranked: dict[str, tuple[bool, int]] = {}
@@ -314,18 +328,16 @@ def _command(harm: _Harm) -> str:
     return f"`{recorded_again(trace, *options)}`"
 
 
-def _read_only(trace: Trace, read: Done) -> Found:
+def _read_only(trace: Trace, read: Done[NotFiniteAct]) -> Found:
     """A loss that was read so, and no harm was seen: it may have been left out, or masked."""
     acts = trace.once(Acts)
-    site, value = acts.site(read), read.facts.get("value")
+    site, value = acts.site(read), read.facts.value
     unseen = not any(
-        isinstance(each, float)
-        for step in acts.of(Deed.STEP)
-        for each in step.facts.get("size") or ()
+        isinstance(each, float) for step in acts.of(StepAct) for each in step.facts.size or ()
     )
-    after = any(step.t > read.t for step in acts.of(Deed.STEP))
+    after = any(step.t > read.t for step in acts.of(StepAct))
     return Found(
-        message=f"{value}: {read.facts.get('by')} read {value}{at(site)} of what has a history "
+        message=f"{value}: {read.facts.by} read {value}{at(site)} of what has a history "
         f"({_step(trace, read.step)})",
         site=site,
         evidence=(Evidence("act", read.id),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import Numbers, losses_of, rises
 from gradscope.analysis.rules.loop.schedules import factors_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, Tensor
+from gradscope.trace.schema import ActFacts, ScheduleAct, StatementAct, StepAct, Tensor
 from gradscope.trace.trace import Table, Trace
 
 TOO_SMALL, TOO_LARGE = 1e-8, 1.0
@@ -34,7 +35,7 @@ class _Moves:
     """An optimizer's first steps: how far they go, against what they move."""
 
     optimizer: Optimizer
-    step: Done
+    step: Done[ActFacts]
     rates: list[float]  # the highest learning rate of each step
     ratios: list[float]  # of each matrix that has a gradient
     seen: bool  # looked at before and after the step; else worked out
@@ -99,15 +100,15 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
 
 def _scheduled(acts: Acts, optimizer: Optimizer) -> str:
     """ ", LambdaLR at train.py:12,", where one was made for it."""
-    for act in acts.of(Deed.SCHEDULE):
+    for act in acts.of(ScheduleAct):
         if act.of == optimizer.built.id:
-            return f", {act.facts.get('type')}{at(acts.site(act))},"
+            return f", {act.facts.type}{at(acts.site(act))},"
     return ""
 
 
-def _factor(acts: Acts, optimizer: Optimizer) -> Done | None:
+def _factor(acts: Acts, optimizer: Optimizer) -> Done[StatementAct] | None:
     """Where the function returns by which its schedule multiplies the rate."""
-    built = (act for act in acts.of(Deed.SCHEDULE) if act.of == optimizer.built.id)
+    built = (act for act in acts.of(ScheduleAct) if act.of == optimizer.built.id)
     return next((each for act in built for each in factors_of(acts, act)), None)
 
 
@@ -118,9 +119,9 @@ def _is_too_large(ratio: float, moves: _Moves) -> bool:
 
 def _rates(optimizer: Optimizer) -> list[float]:
     """The highest learning rate of each step; none, if one is not a number, as Adafactor's None."""
-    every: list[list[float | None]] = [step.facts.get("lr") or [None] for step in optimizer.steps]
-    known = [[rate for rate in rates if rate is not None] for rates in every]
-    return [max(rates) for rates in known] if known == every else []
+    every = [step.facts.lr for step in optimizer.steps]
+    known = all(rates and not any(map(math.isnan, rates)) for rates in every)
+    return [max(rates) for rates in every] if known else []
 
 
 def _found(acts: Acts, moves: _Moves, message: str, why: str, fix: str) -> Found:
@@ -156,12 +157,11 @@ def _worked_out(
 ) -> list[float]:
     """How far its first step should go, of each matrix, by the size of weights and gradients."""
     normed, (weights, grads) = optimizer.type in NORMED, sizes
-    rates = optimizer.steps[0].facts.get("lr") or []
-    groups = optimizer.built.facts.get("groups") or []
-    plain = len(groups) == len(rates) and all(isinstance(rate, int | float) for rate in rates)
+    rates, sizes_of = optimizer.steps[0].facts.lr, optimizer.built.facts.many
+    plain = len(sizes_of) == len(rates) and not any(map(math.isnan, rates))
     if not plain or not (normed or optimizer.type == "SGD"):
         return []
-    of_tensor = np.repeat(rates, [int(group.get("many", 0)) for group in groups])
+    of_tensor = np.repeat(rates, sizes_of)
     ratios = []
     for tensor, rate in zip(optimizer.built.tensors, of_tensor.tolist(), strict=False):
         if not tensors.has(tensor) or len(tensors.ragged("shape")[tensors.index(tensor)]) < 2:
@@ -172,12 +172,12 @@ def _worked_out(
     return ratios
 
 
-def _seen(tensors: Table[Tensor], optimizer: Optimizer, step: Done) -> list[float]:
+def _seen(tensors: Table[Tensor], optimizer: Optimizer, step: Done[StepAct]) -> list[float]:
     """How far the first step moved each matrix, against its size, where that was looked at."""
     found = []
-    moved, size = step.facts.get("moved") or [], step.facts.get("size") or []
+    moved, size = step.facts.moved, step.facts.size
     for tensor, by, of in zip(optimizer.tensors, moved, size, strict=False):
-        known = by is not None and of and tensors.has(tensor)
+        known = not math.isnan(by) and of > 0 and tensors.has(tensor)
         if known and len(tensors.ragged("shape")[tensors.index(tensor)]) > 1:
-            found.append(float(by) / float(of))
+            found.append(by / of)
     return found

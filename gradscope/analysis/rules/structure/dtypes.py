@@ -18,7 +18,7 @@ from gradscope.analysis.rules.structure.losses import READS
 from gradscope.analysis.source.crossings import crossings
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed
+from gradscope.trace.schema import NONE, TruncatedAct
 from gradscope.trace.trace import Trace
 
 HALVES = {"float16": 2048, "bfloat16": 256}
@@ -175,22 +175,23 @@ def truncated(trace: Trace) -> Iterator[Found]:
         torch.nn.functional.mse_loss(torch.zeros(3, requires_grad=True), scores)
     """
     acts = trace.once(Acts)
-    several: dict[int, list[Done]] = defaultdict(list)
-    for act in acts.of(Deed.TRUNCATED):
+    several: dict[int, list[Done[TruncatedAct]]] = defaultdict(list)
+    for act in acts.of(TruncatedAct):
         several[act.stack].append(act)
     for found in several.values():
-        low = min(float(each.facts.get("low", 0.0)) for each in found)
-        high = max(float(each.facts.get("high", 0.0)) for each in found)
-        lists = [to for each in found if isinstance(to := each.facts.get("to"), list)]
-        to = sorted({int(number) for each in lists for number in each})
+        low = min(each.facts.low for each in found)
+        high = max(each.facts.high for each in found)
+        to = sorted({number for each in found for number in each.facts.to})
         site = acts.site(found[0])
         narrow = high - low <= NARROW and low < high
-        if narrow and to and max(int(each.facts.get("many", 0)) for each in found) > 1:
+        if narrow and to and max(each.facts.many for each in found) > 1:
             yield _cut_off(site, found, (low, high), to)
 
 
-def _cut_off(site: Site, found: list[Done], lies: tuple[float, float], to: list[int]) -> Found:
-    by, (low, high) = str(found[0].facts.get("by")), lies
+def _cut_off(
+    site: Site, found: list[Done[TruncatedAct]], lies: tuple[float, float], to: list[int]
+) -> Found:
+    by, (low, high) = found[0].facts.by, lies
     all_ = f"all become {to[0]}" if len(to) == 1 else f"they become {to[0]} to {to[-1]}"
     plain = code_of(site.text)
     better = plain.replace(f".{by}()", "")

@@ -14,7 +14,7 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.misspelt import Misspelt, misspelt
 from gradscope.analysis.source.statements import idle_statements
-from gradscope.trace.schema import Deed
+from gradscope.trace.schema import AssignedAct, StepAct
 from gradscope.trace.trace import Trace
 
 MODAL = re.compile("Dropout|BatchNorm|InstanceNorm|RReLU")
@@ -63,23 +63,23 @@ def no_effect(trace: Trace) -> Iterator[Found]:
 
 def _settings(acts: Acts) -> Iterator[Found]:
     """`optimizer.lr = x`, where the groups go on with what they had."""
-    several: dict[tuple[int, str], list[Done]] = defaultdict(list)
-    for act in acts.of(Deed.ASSIGNED):
-        if act.facts.get("what") == "setting" and act.facts.get("to") != act.facts.get("there"):
-            several[act.stack, str(act.facts.get("name"))].append(act)
-    steps = acts.of(Deed.STEP)
+    several: dict[tuple[int, str], list[Done[AssignedAct]]] = defaultdict(list)
+    for act in acts.of(AssignedAct):
+        if act.facts.what == "setting" and repr(act.facts.to) != repr(act.facts.there):
+            several[act.stack, act.facts.name].append(act)
+    steps = acts.of(StepAct)
     for (_, name), found in several.items():
         act = found[0]
         after = next((step for step in steps if step.of == act.of and step.t > act.t), None)
-        if name == "lr" and after is not None and act.facts.get("to") in after.facts.get("lr", ()):
+        if name == "lr" and after is not None and act.facts.to in after.facts.lr:
             continue  # the groups were given it, too
-        site, within = acts.site(act), str(act.facts.get("within"))
+        site, within = acts.site(act), act.facts.within
         owner, _, value = _code(site).partition(f".{name} =")
         groups = f"for group in {owner or 'optimizer'}.param_groups:"
         better = f"{groups} group['{name}'] = {value.strip()}"
         yield Found(
             message=f"`{_code(site)}`{at(site)} has no effect: {within} reads no attribute "
-            f"`{name}`, and its groups go on with {act.facts.get('there')}",
+            f"`{name}`, and its groups go on with {act.facts.there}",
             site=site,
             evidence=(Evidence("act", act.id),),
             why="what an optimizer is set to is in its param_groups; Python makes an attribute of "
@@ -90,17 +90,17 @@ def _settings(acts: Acts) -> Iterator[Found]:
 
 def _modes(acts: Acts) -> Iterator[Found]:
     """`net.training = False`, where what is in the module stays in the other mode."""
-    several: dict[int, list[Done]] = defaultdict(list)
-    for act in acts.of(Deed.ASSIGNED):
-        if act.facts.get("what") == "flag" and act.facts.get("name") == "training":
+    several: dict[int, list[Done[AssignedAct]]] = defaultdict(list)
+    for act in acts.of(AssignedAct):
+        if act.facts.what == "flag" and act.facts.name == "training":
             several[act.stack].append(act)
     for found in several.values():
-        act, left = found[0], [t for t in found[0].facts.get("left", ()) if MODAL.search(t)]
-        of_all = len({(each.module, each.facts.get("within")) for each in found}) > 1
+        act, left = found[0], [t for t in found[0].facts.left if MODAL.search(t)]
+        of_all = len({(each.module, each.facts.within) for each in found}) > 1
         if not left or of_all:
             continue
-        site, within = acts.site(act), str(act.facts.get("within"))
-        mode, other = ("train", "evaluation") if act.facts.get("to") else ("eval", "training")
+        site, within = acts.site(act), act.facts.within
+        mode, other = ("train", "evaluation") if act.facts.to else ("eval", "training")
         owner = _code(site).partition(".training")[0]
         yield Found(
             message=f"`{_code(site)}`{at(site)} sets the mode of {within} alone: "
@@ -113,7 +113,7 @@ def _modes(acts: Acts) -> Iterator[Found]:
         )
 
 
-def _times(found: list[Done]) -> str:
+def _times(found: list[Done[AssignedAct]]) -> str:
     return f"; so it was {len(found)} times" if len(found) > 1 else ""
 
 

@@ -14,7 +14,7 @@ from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Deed, GraphTask
+from gradscope.trace.schema import NONE, ActFacts, CutAct, GraphTask
 from gradscope.trace.trace import Trace
 
 
@@ -57,9 +57,9 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
-    lines: dict[int, list[Done]] = defaultdict(list)
-    for act in training.acts.of(Deed.CUT):
-        if act.facts.get("by") == "data" and act.inside != NONE and act.task == NONE:
+    lines: dict[int, list[Done[CutAct]]] = defaultdict(list)
+    for act in training.acts.of(CutAct):
+        if act.facts.by == "data" and act.inside != NONE and act.task == NONE:
             lines[act.stack].append(act)
     if not lines:
         return
@@ -71,7 +71,7 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
             yield _found(training, acts, lost)
 
 
-def _loses_all(graphs: Graphs, begins: np.ndarray, act: Done) -> bool:
+def _loses_all(graphs: Graphs, begins: np.ndarray, act: Done[ActFacts]) -> bool:
     """Whether all of the forward before it was made for nothing, and it goes on behind it."""
     own = np.flatnonzero(graphs.thread == act.thread)
     place = int(np.searchsorted(graphs.t[own], act.t))
@@ -86,7 +86,7 @@ def _loses_all(graphs: Graphs, begins: np.ndarray, act: Done) -> bool:
     return since < 0 or bool(((begins > after) & (begins < until)).any())
 
 
-def _found(training: Training, acts: list[Done], lost: set[int]) -> Found:
+def _found(training: Training, acts: list[Done[CutAct]], lost: set[int]) -> Found:
     act, site = acts[0], training.acts.site(acts[0])
     code = code_of(site.text)
     write = f"write `{code.replace('.data', '')}`" if ".data" in code else "leave `.data` out"

@@ -21,7 +21,7 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.sums import Sum, Term, sums
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
+from gradscope.trace.schema import NONE, CutAct, Edge, GraphTask, Node
 from gradscope.trace.trace import Trace
 
 SIGNS = "+-"
@@ -76,13 +76,13 @@ def cut_term(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
-    cuts: dict[str, list[Done]] = defaultdict(list)  # by each of their lines
+    cuts: dict[str, list[Done[CutAct]]] = defaultdict(list)  # by each of their lines
     terms = [
         _Term(each, term)
         for each in trace.once(SourceFiles).each(sums)
         for term in each.found.terms
     ]
-    for act in training.acts.of(Deed.CUT) if terms else ():
+    for act in training.acts.of(CutAct) if terms else ():
         if act.task == NONE and not training.reached.isdisjoint(act.tensors):
             for site in training.acts.sites(act):
                 cuts[site.place].append(act)
@@ -275,12 +275,12 @@ def _of_a_derivative(training: Training, term: _Term, derived: list[int], node: 
     )
 
 
-def _found(training: Training, term: _Term, acts: list[Done], node: int) -> Found:
+def _found(training: Training, term: _Term, acts: list[Done[CutAct]], node: int) -> Found:
     site, added = term.site, term.whole.site
     act = min(acts, key=lambda each: training.acts.site(each) != site)  # of this line itself
     cut, name = training.acts.site(act), term.its.name
     what = f"`{name}`, computed{at(site)}," if name else f"A term{at(site)}"
-    by = str(act.facts.get("by"))
+    by = act.facts.by
     elsewhere = "" if cut == site else f"{at(cut)}"
     lost = set(act.tensors) & training.reached
     by_mistake = by in REMOVED or (by in CHOSEN and A_LOSS.search(name))

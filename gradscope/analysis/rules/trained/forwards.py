@@ -15,7 +15,7 @@ from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.analysis.source.looked_at import looked_at
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, GraphTask, Node, Unreached
+from gradscope.trace.schema import NONE, ActFacts, CameInAct, CutAct, GraphTask, Node, Unreached
 from gradscope.trace.trace import Trace
 
 
@@ -50,7 +50,7 @@ class Forwards:
             found[site_of(self._trace, stack).place].append(nodes["t"][nodes["stack"] == stack])
         return {place: np.sort(np.concatenate(times)) for place, times in found.items()}
 
-    def takes(self, act: Done) -> bool:
+    def takes(self, act: Done[ActFacts]) -> bool:
         """Whether the line that cut computes with it right away, before the next backward."""
         place = site_of(self._trace, act.stack).place
         made = self._lines.get(place, np.zeros(0, np.int64)) if place else np.zeros(0, np.int64)
@@ -76,7 +76,7 @@ NEAREST = "argmin"
 class LookedUp:
     """Rows of a learned table that are nearest to what has a history, given to a layer so."""
 
-    choice: Done  # the cut
+    choice: Done[ActFacts]  # the cut
     at: int  # the call that looks them up
     layer: int
 
@@ -89,13 +89,11 @@ def looked_up(trace: Trace) -> list[LookedUp]:
     """Those of a program, one of each line."""
     calls, acts = trace.once(Calls), trace.once(Acts)
     cuts = {
-        acts.site(each).place: each
-        for each in acts.of(Deed.CUT)[::-1]
-        if each.facts.get("by") == NEAREST
+        acts.site(each).place: each for each in acts.of(CutAct)[::-1] if each.facts.by == NEAREST
     }
     if not cuts:
         return []
-    came = [each for each in acts.of(Deed.CAME_IN) if acts.site(each).place in cuts]
+    came = [each for each in acts.of(CameInAct) if acts.site(each).place in cuts]
     chosen = {tensor: acts.site(each).place for each in came for tensor in each.tensors}
     found: dict[int, LookedUp] = {}
     for at in calls.with_tensors(*LOOKUPS).tolist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, site_of
@@ -11,7 +12,7 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.switches import gradients_left_off
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.statements import rebound
-from gradscope.trace.schema import NONE, Deed, Finding, GraphTask
+from gradscope.trace.schema import NONE, CutAct, Finding, GradOffAct, GraphTask
 from gradscope.trace.trace import Trace
 
 NO_HISTORY = "does not require grad and does not have a grad_fn"
@@ -50,31 +51,34 @@ def no_history(trace: Trace) -> Iterator[Found]:
         yield _found(training, error, found)
 
 
+_Lost: TypeAlias = Done[CutAct] | Done[GradOffAct]
+
+
 def _is_told_elsewhere(training: Training, error: Finding) -> bool:
     """Gradients that were switched off for good are GS514's."""
     told = {each.id for found in gradients_left_off(training.trace) for each in found.evidence}
     return error.id in told
 
 
-def _suspects(training: Training, error: Finding) -> list[Done]:
+def _suspects(training: Training, error: Finding) -> list[_Lost]:
     """What lost history since the backward before, the likeliest first, one of each line."""
     ends = training.trace.table(GraphTask)["begin"]
     since = max((t for t in ends.tolist() if t < error.t), default=-1)
     now = [
         act
-        for act in training.acts.of(Deed.CUT, Deed.GRAD_OFF)
+        for act in training.acts.of(CutAct, GradOffAct)
         if since < act.t < error.t and act.task == NONE
     ]
-    cuts = [act for act in now if act.kind is Deed.CUT and act.facts.get("by") not in READ]
-    off = [act for act in now if act.kind is Deed.GRAD_OFF]
-    read = [act for act in now if act.kind is Deed.CUT and act.facts.get("by") in READ]
-    by_line: dict[str, Done] = {}
+    cuts = [act for act in now if isinstance(act.facts, CutAct) and act.facts.by not in READ]
+    off = [act for act in now if isinstance(act.facts, GradOffAct)]
+    read = [act for act in now if isinstance(act.facts, CutAct) and act.facts.by in READ]
+    by_line: dict[str, _Lost] = {}
     for act in (*reversed(cuts), *reversed(off), *(() if cuts or off else reversed(read))):
         by_line.setdefault(training.acts.site(act).place, act)
     return list(by_line.values())[:FEW]
 
 
-def _found(training: Training, error: Finding, acts: list[Done]) -> Found:
+def _found(training: Training, error: Finding, acts: list[_Lost]) -> Found:
     site = training.acts.site(acts[0])
     lost = {each for act in acts for each in act.tensors}
     of = f" {training.named(lost)}" if lost else " what was computed"
@@ -94,16 +98,16 @@ def _found(training: Training, error: Finding, acts: list[Done]) -> Found:
     )
 
 
-def _by(act: Done) -> str:
-    by = str(act.facts.get("by"))
+def _by(act: _Lost) -> str:
+    by = act.facts.by
     return (
         f".{by}" if by == "data" else f"{by}()" if by.isidentifier() else f"the comparison `{by}`"
     )
 
 
-def _instead(act: Done, site: Site) -> str:
-    by = str(act.facts.get("by"))
-    if act.kind is Deed.GRAD_OFF:
+def _instead(act: _Lost, site: Site) -> str:
+    by = act.facts.by
+    if isinstance(act.facts, GradOffAct):
         return "compute what the loss is made of outside of it"
     if by in READ:
         return "stay with tensors until the loss is made"

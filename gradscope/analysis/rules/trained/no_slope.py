@@ -15,7 +15,7 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.switched_off import named, off_before
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
+from gradscope.trace.schema import NONE, Edge, GraphTask, Node, RequiresGradAct
 from gradscope.trace.trace import Table, Trace
 
 STEPS = ("Round", "Floor", "Ceil", "Trunc", "Sign", "Sgn", "Heaviside", "FloorDivide")
@@ -150,7 +150,7 @@ def leaf_as_loss(trace: Trace) -> Iterator[Found]:
     for tasks in by_line.values():
         called = site_of(trace, tasks[0].stack)
         leaf = nodes.row(tasks[0].roots[0]).inputs[0]
-        asked = [act for act in training.acts.of(Deed.REQUIRES_GRAD) if leaf in act.tensors]
+        asked = [act for act in training.acts.of(RequiresGradAct) if leaf in act.tensors]
         site = training.acts.site(asked[0]) if asked else called
         off = off_before(training, [task.begin for task in tasks])
         there = f"or in {named(training, off)}" if off else "no_grad"

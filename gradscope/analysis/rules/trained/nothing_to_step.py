@@ -14,7 +14,14 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.analysis.source.statements import named_only
-from gradscope.trace.schema import NONE, Deed
+from gradscope.trace.schema import (
+    NONE,
+    CopiedAct,
+    CutAct,
+    RanAct,
+    RequiresGradAct,
+    StepAct,
+)
 from gradscope.trace.trace import Trace
 
 GIVEN = (Beat.FILLED, Beat.WRITTEN)
@@ -61,7 +68,7 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
 
 def _without_backward(training: Training) -> Iterator[Found]:
     """Steps of a program that computes, and never calls a backward."""
-    ran = {act.module for act in training.acts.of(Deed.RAN) if act.facts.get("grad")}
+    ran = {act.module for act in training.acts.of(RanAct) if act.facts.grad}
     named = named_only(training.trace, "backward")
     for optimizer in training.optimizers:
         computes = ran & {training.parameters.get(each, NONE) for each in optimizer.tensors}
@@ -90,7 +97,7 @@ def _others(loop: Loop, optimizer: Optimizer) -> list[int]:
 
 
 def _empty(optimizer: Optimizer) -> bool:
-    return all(step.facts.get("none") == step.facts.get("many") for step in optimizer.steps)
+    return all(step.facts.none == step.facts.many for step in optimizer.steps)
 
 
 def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> Found:
@@ -103,7 +110,7 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
     if elsewhere:
         came = f"came to {training.named(elsewhere)}, which no optimizer holds"
         came += training.told_apart(elsewhere, optimizer.tensors)
-    copied = training.acts.of(Deed.COPIED)
+    copied = training.acts.of(CopiedAct)
     said = f"; a copy was made{at(training.acts.site(copied[0]))}" if copied else ""
     fix = "build the optimizer with the parameters of the model that is trained, after every copy "
     fix += "and replacement of it"
@@ -114,7 +121,7 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
     cut = ""
     if begun_anew is not None:
         anew = training.acts.site(begun_anew)
-        cut = f": {begun_anew.facts.get('by')}{at(anew)} cuts off what is computed from them, and "
+        cut = f": {begun_anew.facts.by}{at(anew)} cuts off what is computed from them, and "
         cut += "new leaves are made of it"
         fix = f"keep the history{at(anew)}: the loss is to lead back to what the optimizer holds"
     return Found(
@@ -129,16 +136,14 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
     )
 
 
-def _begun_anew(training: Training, optimizer: Optimizer) -> Done | None:
+def _begun_anew(training: Training, optimizer: Optimizer) -> Done[CutAct] | None:
     """A cut of what comes of its tensors, on a line that makes a leaf of what it cut."""
     asked = {
-        training.acts.site(act).place
-        for act in training.acts.of(Deed.REQUIRES_GRAD)
-        if act.facts.get("to")
+        training.acts.site(act).place for act in training.acts.of(RequiresGradAct) if act.facts.to
     }
-    for act in training.acts.of(Deed.CUT):
+    for act in training.acts.of(CutAct):
         of_its = act.task == NONE and set(optimizer.tensors) & set(act.tensors)
-        cuts = of_its and act.facts.get("by") in ("detach", "data")
+        cuts = of_its and act.facts.by in ("detach", "data")
         if cuts and training.acts.site(act).place in asked:
             return act
     return None
@@ -149,13 +154,13 @@ def _no_longer(
 ) -> Iterator[Found]:
     """Steps that found gradients once, and since some time find none: the model is another one."""
     idle = [step for step in optimizer.steps if step.t > last.t][1:]
-    if len(idle) < 2 or not all(each.facts.get("none") == each.facts.get("many") for each in idle):
+    if len(idle) < 2 or not all(each.facts.none == each.facts.many for each in idle):
         return
     later = {id for id, (t, _) in loop.tasks.items() if t > last.t}
     reached = training.reached_in(later) - training.held
     if len(later) < 2 or not _are_alike(training, reached, set(optimizer.tensors)):
         return
-    copied = [act for act in training.acts.of(Deed.COPIED) if act.t < idle[0].t]
+    copied = [act for act in training.acts.of(CopiedAct) if act.t < idle[0].t]
     yield _copied(training, optimizer, idle, reached, copied[-1:])
 
 
@@ -169,8 +174,8 @@ def _are_alike(training: Training, some: set[int], others: set[int]) -> bool:
 
 
 def _copied(
-    training: Training, optimizer: Optimizer, idle: list[Done], reached: set[int],
-    copied: list[Done],
+    training: Training, optimizer: Optimizer, idle: list[Done[StepAct]], reached: set[int],
+    copied: list[Done[CopiedAct]],
 ) -> Found:  # fmt: skip
     built = training.acts.site(optimizer.built)
     stepped = training.acts.site(idle[0])

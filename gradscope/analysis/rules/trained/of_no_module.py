@@ -15,7 +15,17 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found
 from gradscope.analysis.rules.trained.unused import touched
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Accumulate, Deed, Edge, GraphTask, Node, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    ActFacts,
+    AssignedAct,
+    Edge,
+    GraphTask,
+    Node,
+    RequiresGradAct,
+    Tensor,
+)
 
 MANY = 3
 """So many backwards add to what nobody clears."""
@@ -31,8 +41,8 @@ def of_no_module(training: Training) -> Iterator[Found]:
     alone = training.reached - training.held - training.roots - frozenset(training.parameters)
     if steps < MANY or not alone:
         return
-    known = {tensor for act in training.acts.of(Deed.ASSIGNED) for tensor in act.tensors}
-    asked = {tensor for act in training.acts.of(Deed.REQUIRES_GRAD) for tensor in act.tensors}
+    known = {tensor for act in training.acts.of(AssignedAct) for tensor in act.tensors}
+    asked = {tensor for act in training.acts.of(RequiresGradAct) for tensor in act.tensors}
     alone -= known | asked | touched(training) | _asked_for(training)
     events, origins = training.trace.table(Accumulate), training.trace.once(Origins)
     onto_old = np.isin(events["how"], ADDED)
@@ -70,7 +80,9 @@ def _asked_for(training: Training) -> set[int]:
     return {each for node in asked if nodes.has(node) for each in nodes.row(node).inputs}
 
 
-def _found(training: Training, built: Done, optimizer: str, lost: dict[int, Origin]) -> Found:
+def _found(
+    training: Training, built: Done[ActFacts], optimizer: str, lost: dict[int, Origin]
+) -> Found:
     site, origin = training.acts.site(built), next(iter(lost.values()))
     one = len(lost) == 1
     what = training.named(lost)

@@ -18,7 +18,7 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.forwards import LookedUp, looked_up
 from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import Deed, Frame
+from gradscope.trace.schema import CameInAct, Frame, GradOffAct
 from gradscope.trace.trace import Trace
 
 NAME = re.compile(r"^(?:self\.)?(\w+)\s*=[^=]")
@@ -55,14 +55,14 @@ def sample_cuts(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
-    drawn: dict[str, list[Done]] = defaultdict(list)
-    for act in training.acts.of(Deed.GRAD_OFF):
-        if act.facts.get("learned") and act.facts.get("by") in SAMPLES:
+    drawn: dict[str, list[Done[GradOffAct]]] = defaultdict(list)
+    for act in training.acts.of(GradOffAct):
+        if act.facts.learned and act.facts.by in SAMPLES:
             drawn[training.acts.site(act).place].append(act)
     missing = never_reached(training) if drawn else set()
     if not drawn or not training.optimizers or missing & explained(training, missing):
         return  # GS401 says of these why no gradient comes there at all
-    used = {training.acts.site(act).place for act in training.acts.of(Deed.CAME_IN)}
+    used = {training.acts.site(act).place for act in training.acts.of(CameInAct)}
     for place, acts in drawn.items():
         is_used = place in used or _is_taken(trace, place)
         if is_used and not _is_weighed(trace, training.acts.site(acts[0]).text):
@@ -85,8 +85,8 @@ def _is_weighed(trace: Trace, text: str) -> bool:
     return any(weighs.search(each.text) for each in trace.rows(Frame))
 
 
-def _found(training: Training, acts: list[Done]) -> Found:
-    act, by = acts[0], str(acts[0].facts.get("by"))
+def _found(training: Training, acts: list[Done[GradOffAct]]) -> Found:
+    act, by = acts[0], acts[0].facts.by
     site = training.acts.site(act)
     again = f", {len(acts)} times" if len(acts) > 1 else ""
     better = code_of(site.text).replace(f".{by}(", ".rsample(")

@@ -13,7 +13,7 @@ from gradscope.analysis.graph.selection import leaf_nodes
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.numbers import Numbers
 from gradscope.analysis.program.training import Training
-from gradscope.trace.schema import NONE, Deed, Edge, Node
+from gradscope.trace.schema import NONE, Edge, HookAct, Node
 from gradscope.trace.trace import Trace
 
 LOOKS = 3
@@ -106,7 +106,7 @@ class StillParameters:
 
     def hooked(self) -> list[tuple[int, frozenset[int]]]:
         """Hooks on such parameters themselves: the act, and which."""
-        hooks = self.trace.once(Acts).of(Deed.HOOK)
+        hooks = self.trace.once(Acts).of(HookAct)
         found = ((act.id, frozenset(act.tensors) & self.zero) for act in hooks)
         return [(act, tensors) for act, tensors in found if tensors]
 

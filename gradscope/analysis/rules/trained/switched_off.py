@@ -8,22 +8,22 @@ from collections import Counter
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
-from gradscope.trace.schema import Deed, GraphTask
+from gradscope.trace.schema import GradOffAct, GraphTask, StepAct
 
 FEW = 2
 """So many blocks are named."""
 
 
-def off_before(training: Training, backwards: list[int]) -> list[Done]:
+def off_before(training: Training, backwards: list[int]) -> list[Done[GradOffAct]]:
     """Blocks without gradients between the step before and each of these backwards, by their times.
 
     One for each line; the line that was there most often first, of several the one nearest to the
     backward.
     """
-    offs = training.acts.of(Deed.GRAD_OFF)
-    times, steps = [act.t for act in offs], [act.t for act in training.acts.of(Deed.STEP)]
+    offs = training.acts.of(GradOffAct)
+    times, steps = [act.t for act in offs], [act.t for act in training.acts.of(StepAct)]
     often: Counter[str] = Counter()
-    blocks: dict[str, Done] = {}
+    blocks: dict[str, Done[GradOffAct]] = {}
     for begin in backwards:
         place = bisect_left(steps, begin)
         since = bisect_left(times, steps[place - 1]) if place else 0
@@ -35,7 +35,7 @@ def off_before(training: Training, backwards: list[int]) -> list[Done]:
     return [blocks[line] for line, _ in often.most_common(FEW)]
 
 
-def off_before_steps(training: Training, tensors: set[int]) -> list[Done]:
+def off_before_steps(training: Training, tensors: set[int]) -> list[Done[GradOffAct]]:
     """The same of the backwards that the optimizers of these tensors step after."""
     begins = sorted(training.trace.table(GraphTask)["begin"].tolist())
     last = {
@@ -48,8 +48,6 @@ def off_before_steps(training: Training, tensors: set[int]) -> list[Done]:
     return off_before(training, sorted(last))
 
 
-def named(training: Training, blocks: list[Done]) -> str:
+def named(training: Training, blocks: list[Done[GradOffAct]]) -> str:
     """As in "the no_grad at line 39 and the inference_mode at line 41"."""
-    return " and ".join(
-        f"the {each.facts.get('by', 'no_grad')}{at(training.acts.site(each))}" for each in blocks
-    )
+    return " and ".join(f"the {each.facts.by}{at(training.acts.site(each))}" for each in blocks)

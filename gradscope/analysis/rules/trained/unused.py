@@ -21,13 +21,21 @@ from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
-    Deed,
+    ActFacts,
+    ClipAct,
+    DataSetAct,
+    DataWrittenAct,
+    GradSetAct,
+    GradZeroedAct,
     GraphTask,
+    HookAct,
     Module,
     Node,
     Op,
+    RanAct,
     Tensor,
     Version,
+    ZeroGradAct,
 )
 from gradscope.trace.trace import Trace
 
@@ -81,11 +89,11 @@ def unused(trace: Trace) -> Iterator[Found]:
     if not missing or training.backwards < 2:
         return
     missing = missing - explained(training, missing) - training.behind_a_loss
-    ran: dict[int, Done] = {}
-    for act in training.acts.of(Deed.RAN):
-        if act.facts.get("grad"):
+    ran: dict[int, Done[RanAct]] = {}
+    for act in training.acts.of(RanAct):
+        if act.facts.grad:
             ran.setdefault(act.module, act)
-    by_line: dict[str, tuple[Done, set[int]]] = {}
+    by_line: dict[str, tuple[Done[RanAct], set[int]]] = {}
     for tensor in as_written(training.trace.table(Tensor), missing):
         first = ran.get(training.parameters.get(tensor, NONE))
         if first is not None:
@@ -141,7 +149,7 @@ def _never_called(training: Training, idle: Module, other: Module, sites: list[S
     )
 
 
-def _found(training: Training, act: Done, lost: set[int]) -> Found:
+def _found(training: Training, act: Done[ActFacts], lost: set[int]) -> Found:
     site, *callers = training.acts.sites(act)
     callers = [each for each in callers if each != site]
     called = f", called{at(callers[0])}," if callers else ""
@@ -159,14 +167,14 @@ def _found(training: Training, act: Done, lost: set[int]) -> Found:
     )
 
 
-def _is_a_librarys(training: Training, act: Done, lost: set[int]) -> bool:
+def _is_a_librarys(training: Training, act: Done[ActFacts], lost: set[int]) -> bool:
     """Whether no line of the program's own calls what is unused: a library's model has the part.
 
     It was called on the same line as the model that it is in, then, as lines of libraries are left
     out of most stacks.
     """
     modules = training.trace.table(Module)
-    ran = {each.module: each for each in training.acts.of(Deed.RAN)[::-1]}
+    ran = {each.module: each for each in training.acts.of(RanAct)[::-1]}
     part = act.module
     while modules.has(part) and modules.has(above := modules.row(part).parent):
         if not training.parameters_in(above) <= lost:
@@ -214,7 +222,7 @@ def gradients_unused(trace: Trace) -> Iterator[Found]:
     """
     training = trace.once(Training)
     for root, tensors, often in trained_by_nobody(training):
-        acts = [act for act in training.acts.of(Deed.RAN) if act.module == root]
+        acts = [act for act in training.acts.of(RanAct) if act.module == root]
         site = training.acts.site(acts[0])
         built = training.optimizers[0]
         others = f"{built.type}, built{at(training.acts.site(built.built))}, holds others"
@@ -245,7 +253,7 @@ def trained_by_nobody(training: Training) -> list[tuple[int, set[int], int]]:
     for tensor in lost:
         by_root[training.root_of(tensor)].add(tensor)
     trained = {training.root_of(each) for each in training.held & set(training.parameters)}
-    ran = {act.module for act in training.acts.of(Deed.RAN)}
+    ran = {act.module for act in training.acts.of(RanAct)}
     found = []
     for root, tensors in (
         (each, by_root[each]) for each in as_written(training.trace.table(Module), by_root)
@@ -284,11 +292,9 @@ def _leads_on(training: Training, tensors: set[int]) -> bool:
 def touched(training: Training) -> set[int]:
     """What the program clears, hooks or writes by itself; not what it makes an average of."""
     found: set[int] = set()
-    for act in training.acts.of(
-        Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED, Deed.HOOK, Deed.CLIP
-    ):
+    for act in training.acts.of(ZeroGradAct, GradSetAct, GradZeroedAct, HookAct, ClipAct):
         found.update(act.tensors)
-    for act in training.acts.of(Deed.DATA_SET, Deed.DATA_WRITTEN):
+    for act in training.acts.of(DataSetAct, DataWrittenAct):
         if not _averages(training.acts.site(act).text):
             found.update(act.tensors)
     return found | written_later(training, averages=False)

@@ -18,7 +18,7 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import FLAT, following_nodes, reach
 from gradscope.analysis.rules.trained.still import StillParameters
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import Node, Place, Value
+from gradscope.trace.schema import HookAct, Node, Place, Value
 from gradscope.trace.trace import Trace
 
 STEPS = 3
@@ -105,7 +105,8 @@ def _of_parameters(still: StillParameters) -> Iterator[Found]:
     for act, hooked in still.hooked():
         done = acts.by_id[act]
         explained |= hooked
-        said = f"what the hook {done.facts.get('hook')} returns takes the place of its gradient"
+        hook = done.facts.hook if isinstance(done.facts, HookAct) else ""
+        said = f"what the hook {hook} returns takes the place of its gradient"
         yield _told(still, hooked, acts.site(done), Evidence("act", act), said, "the hook")
     found = [(each.node, set(each.tensors)) for each in still.nodes()]
     makers = [each for each in found if nodes.row(each[0]).name.startswith(SHUT)]

@@ -7,6 +7,7 @@ takes too long; at level `engine` the first of each optimizer, and then ever few
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
@@ -39,7 +40,7 @@ class Before:
     """What was there before a step."""
 
     arrays: list[NDArray[Any] | None]
-    gradients: list[float | None]
+    gradients: list[float]
     alike: list[tuple[int, float]]  # matrices that hold one number: which, and that
 
 
@@ -73,33 +74,37 @@ class Moved:
             left -= 0 if array is None else array.size
             kept.arrays.append(None if array is None else array.copy())
             if not self._each:
-                kept.gradients.append(None if array is None else _norm_of(gradient, memory))
+                kept.gradients.append(math.nan if array is None else _norm_of(gradient, memory))
                 if array is not None and leaf.ndim > 1 and array.size > 1 and _is_alike(array):
                     kept.alike.append((place, float(array[0])))
         self._before[id(optimizer)] = kept
         self._looks += 1
         self._spent += perf_counter_ns() - began
 
-    def stepped(self, optimizer: Any) -> dict[str, Any] | None:
-        """The facts `moved` and `size` of its step, and those that stand beside them."""
+    def stepped(self, optimizer: Any) -> dict[str, tuple[Any, ...]] | None:
+        """Columns of its StepAct: `moved`, `size`, and at level engine the others."""
         kept = self._before.pop(id(optimizer), None)
         leaves = leaves_of(optimizer)
         if kept is None or len(kept.arrays) != len(leaves):
             return None
         began, memory = perf_counter_ns(), self._acts.look.memory
-        by, of = list[float | None](), list[float | None]()
+        by, of = list[float](), list[float]()
         with np.errstate(all="ignore"):
             for leaf, before in zip(leaves, kept.arrays, strict=True):
                 now = None if before is None else seen(leaf, memory)
                 if before is None or now is None or now.shape != before.shape:
-                    by.append(None)
-                    of.append(None)
+                    by.append(math.nan)
+                    of.append(math.nan)
                 else:
                     by.append(norm(now - before))
                     of.append(norm(before))
         self._spent += perf_counter_ns() - began
-        more = {"grad": kept.gradients, "alike": kept.alike}
-        return {"moved": by, "size": of, **({} if self._each else more)}
+        more: dict[str, tuple[Any, ...]] = {
+            "grad": tuple(kept.gradients),
+            "alike": tuple(place for place, _ in kept.alike),
+            "alike_to": tuple(number for _, number in kept.alike),
+        }
+        return {"moved": tuple(by), "size": tuple(of), **({} if self._each else more)}
 
 
 def seen(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any] | None:
@@ -118,17 +123,17 @@ def seen(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any
 KINDS = {name: np.dtype(name) for name in ("float32", "float64", "float16")}
 
 
-def norm(array: NDArray[Any]) -> float | None:
-    """Rounded; None where it is no finite number."""
+def norm(array: NDArray[Any]) -> float:
+    """Rounded; NaN where it is no finite number."""
     array = array if array.dtype != np.float16 else array.astype(np.float32)
     found = float(np.sqrt(np.dot(array, array)))
-    return float(f"{found:.{DIGITS}g}") if np.isfinite(found) else None
+    return float(f"{found:.{DIGITS}g}") if np.isfinite(found) else math.nan
 
 
-def _norm_of(gradient: Any, memory: Callable[[Any], memoryview | None]) -> float | None:
+def _norm_of(gradient: Any, memory: Callable[[Any], memoryview | None]) -> float:
     array = None if gradient is None else seen(gradient, memory)
     with np.errstate(all="ignore"):
-        return None if array is None else norm(array)
+        return math.nan if array is None else norm(array)
 
 
 def _is_alike(array: NDArray[Any]) -> bool:

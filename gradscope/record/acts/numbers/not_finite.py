@@ -18,7 +18,7 @@ import numpy as np
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import seen
 from gradscope.record.notes.local_names import gradient_of, is_leaf
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import NONE, NotFiniteAct, ReadAct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -111,11 +111,11 @@ class NotFinite:
         self._lines.add(line)
         acts, kind = self._acts, "NaN" if math.isnan(number) else "Inf"
         history = tensor is not None and tensor.requires_grad and not is_leaf(tensor)
-        facts: dict[str, Any] = {"by": by, "value": kind, "history": history}
         made = acts.made(tensor) if history else None
-        if made is not None:
-            facts["made"] = made
-        acts.note(Deed.NOT_FINITE, frame, what="read", **facts)
+        act = NotFiniteAct(
+            what="read", by=by, value=kind, history=history, made=NONE if made is None else made
+        )
+        acts.note(act, frame)
 
     def looked(self, frame: FrameType, by: str, tensor: Any) -> None:
         """The program prints a tensor, or takes its numbers out."""
@@ -147,10 +147,8 @@ class NotFinite:
         """The program is over."""
         acts, held = self._acts, set[int]()
         for read in self._reads.values():
-            acts.note(
-                Deed.READ, None, stack=read.stack, by=read.by, first=read.first, last=read.last,
-                times=read.times,
-            )  # fmt: skip
+            act = ReadAct(by=read.by, first=tuple(read.first), last=read.last, times=read.times)
+            acts.note(act, None, stack=read.stack)
         for optimizer in acts.optimizers():
             leaves, of = leaves_of(optimizer), acts.of(optimizer)
             held.update(map(id, leaves))
@@ -171,10 +169,8 @@ class NotFinite:
         for what, found in (("parameters", bad), ("gradients", gradients)):
             if found:
                 kind = "NaN" if any(kind == "NaN" for _, kind in found) else "Inf"
-                self._acts.note(
-                    Deed.NOT_FINITE, frame, [leaf for leaf, _ in found], of=of, what=what,
-                    value=kind, when=when, many=len(leaves),
-                )  # fmt: skip
+                act = NotFiniteAct(what=what, value=kind, when=when, many=len(leaves))
+                self._acts.note(act, frame, [leaf for leaf, _ in found], of=of)
 
     def _bad(self, tensor: Any) -> str:
         array = None if tensor is None else seen(tensor, self._acts.look.memory)

@@ -15,8 +15,7 @@ from gradscope.record.acts.source.lines import called_at
 from gradscope.record.from_pytorch.called.latest import latest
 from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace.ragged import Ragged
-from gradscope.trace.schema import NONE, Act
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import NONE, Act, CameInAct
 from gradscope.watch.called import made_rows as row
 
 if TYPE_CHECKING:
@@ -117,22 +116,21 @@ class CameIn:
         chosen = [
             place
             for place, stack in enumerate(stacks.tolist())
-            if stack != NONE and not acts.is_too_many(Deed.CAME_IN, stack)
+            if stack != NONE and not acts.is_too_many(CameInAct, stack)
         ]
         seen, stacks, tensors = seen[chosen], stacks[chosen], tensors[chosen]
         idents = {ident: thread for thread, ident in session.contexts.idents().items()}
         threads = [idents.get(ident, NONE) for ident in seen[:, row.THREAD].tolist()]
         begin = seen[:, row.END] - session.start
         one, none = np.ones(len(seen), np.int64), np.full(len(seen), NONE)
+        ids = np.array([acts.next_id() for _ in chosen], np.int64)
         session.writer.block(Act, {
-            "id": np.array([acts.next_id() for _ in chosen], np.int64),
-            "kind": one * intern(Deed.CAME_IN.value), "of": none,
+            "id": ids, "kind": one * intern(CameInAct.KIND), "of": none,
             "tensors": Ragged.of_lengths(one, tensors), "module": none, "inside": none,
-            "facts": np.array([acts.text_of({"by": by[place]}) for place in chosen], np.int64),
-            "stack": stacks,
-            "thread": np.array(threads, np.int64), "task": none,
+            "stack": stacks, "thread": np.array(threads, np.int64), "task": none,
             "step": session.contexts.steps_at(begin), "t": begin,
         })  # fmt: skip
+        session.writer.block(CameInAct, {"id": ids, "by": [intern(by[place]) for place in chosen]})
 
     def _called(self, line: int) -> str:
         """What the program's own line has called."""

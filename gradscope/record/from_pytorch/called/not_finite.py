@@ -9,8 +9,7 @@ import numpy as np
 from gradscope.record.acts.source.lines import called_at
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
-from gradscope.trace.schema import NONE, Place
-from gradscope.trace.schema.acts import FROM_NUMBERS
+from gradscope.trace.schema import FROM_NUMBERS, NONE, Place
 from gradscope.watch.values import rows as row
 
 if TYPE_CHECKING:

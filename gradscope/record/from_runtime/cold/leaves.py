@@ -9,7 +9,7 @@ from weakref import ref
 from gradscope.record.acts.notes import FRAMES
 from gradscope.record.acts.source.lines import called_at
 from gradscope.record.notes.sites import caller_of
-from gradscope.trace.schema.acts import Deed
+from gradscope.trace.schema import CameInAct
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
@@ -62,7 +62,7 @@ class Leaves:
     def _note(self, tensor: Any, made: _Made) -> None:
         assert self.acts is not None
         by, at = called_at(made.code, made.offset), (made.t, made.step)
-        self.acts.note(Deed.CAME_IN, None, [tensor], stack=made.stack, at=at, by=by)
+        self.acts.note(CameInAct(by=by), None, [tensor], stack=made.stack, at=at)
 
     def gathers(self, leaf: Any) -> None:
         """A gradient is going to be gathered for this one."""

@@ -54,6 +54,9 @@ WRITTEN_ONCE = (
 )  # fmt: skip
 """Tables of which a replay has no rows of its own; steps are begun as they come."""
 
+STEPPED = ("id", "lr", "none", "many")
+"""Columns of an optimizer's step that hold for its replays; others say what was seen of it."""
+
 IN_SHORT: dict[type[Row], dict[str, Kind]] = {
     short.Call: {
         "number": Kind.NUMBER, "begin": Kind.TIME, "end": Kind.TIME, "context": Kind.CONTEXT,
@@ -82,7 +85,7 @@ def kind_of(row: type[Row], column: Column) -> Kind:
         return IN_SHORT[row].get(column.name, Kind.AS_IT_IS)
     if column.time:
         return Kind.TIME
-    if column.name == "id":
+    if column.name == "id" and column.ref is None:
         return Kind.NUMBER if row.TABLE in NUMBERED else OF_TABLE.get(row.TABLE, Kind.AS_IT_IS)
     if row is schema.Node and column.name == "sequence_nr":
         return Kind.SEQUENCE
@@ -116,6 +119,9 @@ class Part:
     count: int
     described: Ints  # of each row: which tensor that is looked up it describes
 
+    def column(self, name: str) -> Moved:
+        return next(each for each in self.columns if each.name == name)
+
 
 @dataclass(frozen=True, slots=True)
 class Basis:
@@ -141,7 +147,7 @@ def part_of(row: type[Row], block: Block, basis: Basis, memory: Mapping[int, int
     made = []
     for column in columns(row):
         data = block.data.get(column.name)
-        if data is not None:
+        if data is not None and (row is not schema.StepAct or column.name in STEPPED):
             made.append(_moved(row, column, data, block, basis, of_tensor))
     describes = row in (schema.Tensor, schema.Storage)
     ids: Any = block.data["id"] if describes else np.full(block.rows, NONE)

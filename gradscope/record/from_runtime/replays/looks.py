@@ -25,7 +25,7 @@ NOBODYS = NONE - 1
 """In place of the id of what nobody has told of."""
 
 
-def rates_of(optimizer: Any) -> tuple[float | None, ...]:
+def rates_of(optimizer: Any) -> tuple[float, ...]:
     """The learning rate of each of its groups."""
     return tuple([setting(group.get("lr")) for group in optimizer.param_groups])
 

@@ -53,8 +53,8 @@ from gradscope.record.notes.log import take_all
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import Storage
 from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, events
-from gradscope.trace.schema.acts import Deed
 from gradscope.trace.shorthand import tables as short
 
 if TYPE_CHECKING:
@@ -66,21 +66,20 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.runtime.fast.capture.told import Run
 
-ONCE = frozenset((
-    Deed.RAN, Deed.MADE, Deed.BUILT, Deed.SHARED, Deed.OPTIMIZER, Deed.PARAM_GROUP, Deed.STATEMENT,
-    Deed.FUNCTION, Deed.WARNING, Deed.KEPT, Deed.HOOK, Deed.SCHEDULE,
-))  # fmt: skip
-"""Acts that are told once of each line or object."""
+ONCE = (
+    schema.RanAct, schema.MadeAct, schema.BuiltAct, schema.SharedAct, schema.OptimizerAct,
+    schema.ParamGroupAct, schema.StatementAct, schema.FunctionAct, schema.WarningAct,
+    schema.KeptAct, schema.HookAct, schema.ScheduleAct,
+)  # fmt: skip
+"""Acts that are recorded once for each line or object."""
 
 TOLD = (
     schema.Op, schema.Node, schema.Edge, schema.Tensor, schema.Storage, schema.Version,
     schema.GraphTask, schema.Span, schema.Act, short.Call, short.Origin, short.Explicit,
     short.View, short.Saved, short.Run, short.Move, short.Single, short.Counted,
+    *schema.ACTS.values(),
 )  # fmt: skip
 """The tables that replays have rows in."""
-
-STEPPED = ("lr", "none", "many")
-"""What is said of a step of an optimizer."""
 
 HOOKS = frozenset((events.HookBegin.CODE, events.HookEnd.CODE, events.Error.CODE))
 
@@ -170,20 +169,26 @@ class Replays:
 
     def _stepped(self, parts: Sequence[Part]) -> tuple[Stepped, ...]:
         """Where it says of an optimizer how far it stepped."""
-        acts, found = self._session.acts.acts, []
-        step = self._session.writer.intern(Deed.STEP.value)
-        of = {acts.of(each): each for each in acts.optimizers()}
+        acts = self._session.acts.acts
+        optimizers = {acts.of(each): ref(each) for each in acts.optimizers()}
+        by: dict[int, int] = {}  # the optimizers of acts
+        found: list[Stepped] = []
+        for part in parts:
+            if part.row is schema.Act:
+                by.update(zip(*(part.column(name).values.tolist() for name in ("id", "of")),
+                              strict=True))  # fmt: skip
         for nr, part in enumerate(parts):
-            if part.row is not schema.Act:
-                continue
-            by = {column.name: column.values.tolist() for column in part.columns
-                  if column.lengths is None}  # fmt: skip
-            columns = (by["kind"], by["of"], by["facts"])
-            for row, (kind, number, text) in enumerate(zip(*columns, strict=True)):
-                said = acts.facts_of(Deed.STEP, text) if kind == step and number in of else ()
-                few = said[: len(STEPPED)]
-                if said:
-                    found.append(Stepped(nr, row, ref(of[number]), few, len(said) > len(few)))
+            if part.row is schema.StepAct:
+                ids, rates = part.column("id").values.tolist(), part.column("lr")
+                assert rates.lengths is not None
+                cells = Ragged.of_lengths(rates.lengths, rates.values)
+                found += [
+                    Stepped(nr, first, optimizers[by[id]], rate)
+                    for id, first, rate in zip(
+                        ids, cells.offsets.tolist(), cells.tuples(), strict=False
+                    )
+                    if by.get(id) in optimizers
+                ]
         return tuple(found)
 
     def _looked_up(self, window: Window) -> list[int]:
@@ -201,7 +206,7 @@ class Replays:
             return True
         if any(thread != window.thread for thread, *_ in of.values()):
             return True
-        once = {self._session.writer.intern(kind.value) for kind in ONCE}
+        once = {self._session.writer.intern(kind.KIND) for kind in ONCE}
         for row, block in told:
             if row is schema.Act and not once.isdisjoint(np.asarray(block.data["kind"]).tolist()):
                 return True
@@ -300,10 +305,8 @@ class Replays:
         for each in template.stepped:
             optimizer = each.optimizer()
             lr = None if optimizer is None else rates_of(optimizer)
-            if each.more or lr not in (None, each.said[0]):
-                lr = each.said[0] if lr is None else lr
-                facts = dict(zip(STEPPED, (lr, *each.said[1:]), strict=True))
-                replay.texts.append((each, session.acts.acts.text_of(facts)))
+            if lr is not None and len(lr) == len(each.rates) and lr != each.rates:
+                replay.rates.append((each, lr))
         self._waiting.append(replay)
         self._plans.replayed(replay, run, now)
         self.events += template.events

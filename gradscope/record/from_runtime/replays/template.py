@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscope.record.from_runtime.replays.columns import Basis, Kind, Part
 from gradscope.trace.ragged import Ragged
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, StepAct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 
 class Stepped(NamedTuple):
-    """A row that says how far an optimizer stepped."""
+    """A row that says by which rates an optimizer stepped."""
 
     part: int
-    row: int
+    first: int  # the place of its rates among those of the part
     optimizer: ref[Any]
-    said: tuple[Any, ...]  # the rates first
-    more: bool  # whether it says what was seen of this one step
+    rates: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Replay:
     begun: int
     tensors: Sequence[Any]  # until it is over
     moments: Any = None  # the template's, on the replay's clock
-    texts: list[tuple[Stepped, int]] = field(default_factory=list)
+    rates: list[tuple[Stepped, tuple[float, ...]]] = field(default_factory=list)  # other ones
 
 
 def moments(
@@ -131,8 +130,8 @@ class Rows:
         made: dict[str, Any] = {}
         for column in part.columns:
             values = self._values(column)
-            if column.name == "facts":
-                self._say_rates(nr, part.count, values)
+            if part.row is StepAct and column.name == "lr":
+                self._say_rates(nr, len(column.values), values)
             if column.lengths is None:
                 made[column.name] = values if keep is None else values[keep]
                 continue
@@ -140,12 +139,13 @@ class Rows:
             made[column.name] = ragged if keep is None else ragged.take(keep)
         return made
 
-    def _say_rates(self, nr: int, count: int, texts: Any) -> None:
-        """Where optimizers stepped farther than in the template."""
+    def _say_rates(self, nr: int, count: int, values: Any) -> None:
+        """Where optimizers stepped by other rates than in the template."""
         for place, replay in enumerate(self.replays):
-            for stepped, text in replay.texts:
+            for stepped, rates in replay.rates:
                 if stepped.part == nr:
-                    texts[place * count + stepped.row] = text
+                    first = place * count + stepped.first
+                    values[first : first + len(rates)] = rates
 
     def _kept(self, part: Part) -> Any:
         """The rows of tensors that nobody was told of before; None: all rows."""

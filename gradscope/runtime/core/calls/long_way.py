@@ -86,6 +86,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
     }
 
 
+@layout_only
 def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
     """Make `node` the history of several outputs; it takes no gradient for indices at the end."""
     count = 0
@@ -194,6 +195,7 @@ def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any
     return down(op, values, arrays, begin, where)
 
 
+@layout_only
 def down(op: Any, values: list[Any], arrays: list[Any], begin: int, where: Any) -> Any:
     """Run the full road of an operation, on whatever device, with tangents if there are any."""
     if ThreadState.with_tangents is not None:
@@ -270,6 +272,7 @@ def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
     )
 
 
+@layout_only
 def arrays_of(op: Operation, values: Sequence[Any]) -> list[Any]:
     """The arrays of all tensor arguments, in the dtype they are computed in."""
     taken = [
@@ -298,6 +301,7 @@ def _refuse(refusals: Sequence[Refused], arrays: Sequence[Any], *, given: bool) 
                 raise trait.error(trait.text.format(kind=kind))
 
 
+@layout_only
 def _operand(tensor: Any) -> tuple[Any, int]:
     array = tensor._array
     if array.ndim:

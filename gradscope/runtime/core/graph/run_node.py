@@ -12,6 +12,7 @@ from gradscope.runtime.core.errors.engine import returned as errors
 from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.rows.traits import BY_HAND
+from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import ThreadState, local
 
 add_reduce: Any = np.add.reduce
@@ -37,6 +38,7 @@ def validate_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> list[A
     ]
 
 
+@layout_only
 def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bool) -> Any:
     """The gradient summed to the shape and cast to the dtype of what it belongs to."""
     if raw and not isinstance(grad, np.ndarray):

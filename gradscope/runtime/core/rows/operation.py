@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.core.rows.parameters import names_of
@@ -31,17 +32,6 @@ class Formula:
         return self.function(*words)
 
 
-class _Full:
-    """The road below the dispatcher, made when somebody first needs it.
-
-    A `cached_property` has a lock in Python 3.11, which a forked child could find taken.
-    """
-
-    def __get__(self, op: Any, owner: type) -> Any:
-        op.full = made = upward.full_road(op)
-        return made
-
-
 @dataclass(eq=False)
 class Operation:
     """A declared operation: its kernel, its node, its roads."""
@@ -56,10 +46,14 @@ class Operation:
     number: int = 0
     node_class: type[OpNode] | None = None
     road: Callable[..., Any] = field(default=lambda: None)
-    full = _Full()
     inplace_of: Operation | None = None
     replayed: bool = False  # see traits.REPLAYED
     jvp: Callable[..., Any] | None = None
+
+    @cached_property
+    def full(self) -> Callable[..., Any]:
+        """The road below the dispatcher, made when somebody first needs it."""
+        return upward.full_road(self)
 
     def call_with(self, *arguments: Any) -> Any:
         """Call with all arguments in the order of the row."""

@@ -29,6 +29,7 @@ def wrap(array: Any) -> Any:
     return made
 
 
+@layout_only
 def fresh(array: Any) -> Any:
     """A tensor as users make them: an inference tensor in inference mode."""
     made = wrap(array)
@@ -37,11 +38,13 @@ def fresh(array: Any) -> Any:
     return made
 
 
+@layout_only
 def wrap_all(arrays: Sequence[Any]) -> Any:
     """Tensors around several arrays; a None stays None."""
     return tuple(None if array is None else wrap(array) for array in arrays)
 
 
+@layout_only
 def wrapped_number(value: Any) -> Any:
     """A Python number as a tensor that gives way to any other tensor in promotion."""
     if isinstance(value, np.generic):

@@ -18,7 +18,7 @@ from gradscope.analysis.state.state import at
 from gradscope.errors import GradscopeError
 from gradscope.record.recorder import mark, record
 from gradscope.scene.moments import Moments
-from gradscope.trace.schema import NONE, Act, Deed, Frame, Module, Op, Source, Stack
+from gradscope.trace.schema import NONE, Act, Frame, Module, Op, Source, Stack
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
 
@@ -161,9 +161,9 @@ def test_a_finding_about_an_error_leads_to_the_write_to_blame() -> None:
 
 def test_what_was_read_in_the_source_is_no_moment() -> None:
     trace = trace_of(
-        Act(0, kind=Deed.WARNING, t=1),
-        Act(1, kind=Deed.STATEMENT, t=2),
-        Act(2, kind=Deed.SEED, t=3),
+        Act(0, kind="warning", t=1),
+        Act(1, kind="statement", t=2),
+        Act(2, kind="seed", t=3),
     )
     moments = trace.once(OfTrace)
 

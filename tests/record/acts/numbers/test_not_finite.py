@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from gradscope.trace.schema import Act, Deed, Tensor
+from gradscope.trace.schema import Tensor
 from tests.record.running import House
+from tests.shared.acts import acts, all_said, said
 
 SCRIPT = """\
 import torch
@@ -31,12 +30,12 @@ other.step()
 NAN, INF = {"value": "NaN"}, {"value": "Inf"}
 READ = {"what": "read", "history": True, **INF}
 EXPECTED = [
-    (6, 11, {"what": "read", "by": "clip_grad_norm_", "history": False, **NAN}, []),
+    (6, 11, {"what": "read", "by": "clip_grad_norm_", **NAN}, []),
     (6, 12, {"what": "parameters", "when": "step", "many": 1, **NAN}, ["w"]),
     (6, 12, {"what": "gradients", "when": "step", "many": 1, **NAN}, ["w"]),
     (7, 13, {"by": "format", **READ}, []),
     (7, 13, {"by": "item", **READ}, []),
-    (7, 13, {"by": "tolist", **READ, "history": False}, []),
+    (7, 13, {"by": "tolist", "what": "read", **INF}, []),
     (7, 13, {"by": "float", **READ}, []),  # behind the warning, which comes once
     (7, 14, {"by": "repr", **READ}, []),
     (8, 0, {"what": "parameters", "when": "before", "many": 1, **INF}, ["masked"]),
@@ -57,11 +56,10 @@ def test_it_is_told_where_it_was_seen_first(house: House, engine: str) -> None:
         (
             row.step,
             int(trace.site(row.stack).rpartition(":")[2] or 0),
-            {name: value for name, value in json.loads(row.facts).items() if name != "made"},
+            {name: value for name, value in said(trace, row).items() if value and name != "made"},
             [tensors.row(each).name for each in row.tensors],
         )
-        for row in trace.rows(Act)
-        if row.kind == Deed.NOT_FINITE
+        for row in acts(trace, "not_finite")
     ] == EXPECTED
 
 
@@ -81,12 +79,11 @@ for _ in range(17):
 
     house.trace("--on", "gradscope", "script.py")
 
-    steps = [json.loads(row.facts) for row in house.recorded().rows(Act) if row.kind == Deed.STEP]
+    steps = all_said(house.recorded(), "step")
     looked = [number for number, facts in enumerate(steps, start=1) if "moved" in facts]
     assert looked == [1, 2, 3, 4, 8, 16]
     assert steps[0] == {
-        "lr": [0.5], "none": 0, "many": 1,
-        "moved": [1.414], "size": [5.0], "grad": [2.828], "alike": [],
+        "lr": (0.5,), "none": 0, "many": 1, "moved": (1.414,), "size": (5.0,), "grad": (2.828,),
     }  # fmt: skip
 
 
@@ -117,4 +114,4 @@ print("over")
     ran = house.trace("--on", engine, "script.py")
 
     assert (ran.out, ran.code) == ("over\n", 0)
-    assert [row for row in house.recorded().rows(Act) if row.kind == Deed.NOT_FINITE] == []
+    assert acts(house.recorded(), "not_finite") == []

@@ -46,6 +46,7 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
     variable: Tensor
 
+    @layout_only
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
         self.next_functions = ()

@@ -201,6 +201,7 @@ def _chosen_way(*call):
     )
 
 
+@layout_only
 def _in_one(query, key, value, mask, dropout_p, enable_gqa):
     """Whether PyTorch takes its one operation for the CPU."""
     shapes = [t._array.shape for t in (query, key, value)]

@@ -130,6 +130,7 @@ family(globals())
 
 
 @method
+@layout_only
 def view(self, *shape, dtype=None):
     """The same elements under other sizes, or the same bytes as another dtype."""
     if dtype is not None or (shape and isinstance(shape[0], dtypes.dtype)):

@@ -17,7 +17,7 @@ from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_c
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
 from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.state import settings, upward
-from gradscope.runtime.core.state.array_calls import captured_as
+from gradscope.runtime.core.state.array_calls import captured_as, layout_only
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import no_sizes
 from gradscope.runtime.core.tensors.making.elements import element
@@ -29,6 +29,7 @@ from gradscope.runtime.core.tensors.tensor.values import warned_of_history
 from gradscope.runtime.core.tensors.wrapping import fresh
 
 
+@layout_only
 def new_leaf(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
     """A leaf around a fresh array."""
     tensor = fresh(array)

@@ -80,6 +80,7 @@ class SavedVariable:
         pack(self, bare, hooks)
 
 
+@layout_only
 def save_input(tensor: Any, state: ThreadState) -> Any:
     """Keep an input. None and Python numbers are kept as they are."""
     if tensor is None or not isinstance(tensor, Tensor):
@@ -139,6 +140,7 @@ def _let_see_its_node(tensor: Any, node: Any, nr: int) -> None:
         tensor._edge = (node, nr)
 
 
+@layout_only
 def pack(saved: SavedVariable, tensor: Any, hooks: tuple[Any, Any]) -> None:
     """Hand a value to a pack hook and keep what it returns in its place."""
     state, here = local.state, probe.here
@@ -217,6 +219,7 @@ def _has_no_history(tensor: Any) -> bool:
     return tensor._edge is None
 
 
+@layout_only
 def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
     """A saved value as a tensor with its history."""
     if value.__class__ is SavedVariable:
@@ -265,6 +268,7 @@ def _placed(made: Any, where: Any) -> Any:
     return made
 
 
+@layout_only
 def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
     """What an unpack hook gives back."""
     assert saved.hooks is not None

@@ -67,6 +67,7 @@ def leave_alone(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> An
         return func(*args, **(kwargs or {}))
 
 
+@layout_only
 def overriders(values: Iterable[Any], *, plain: bool = False) -> list[Any]:
     """One value of each class that handles functions itself, subclasses before their bases.
 

@@ -80,6 +80,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         return as_instances(cls, func, types, args, kwargs)
 
     @classmethod
+    @layout_only
     def from_array(cls, array: Any) -> Any:
         """A tensor around this very array, without history."""
         return wrap(array)

@@ -166,6 +166,7 @@ def _window_on(array: Any, source: Any) -> bool:
     return not array.size or np.may_share_memory(array, source)
 
 
+@layout_only
 def attach_views(
     made: Sequence[Tensor],
     source: Tensor,
@@ -220,6 +221,7 @@ class AsStridedBackward0(Node):
         return None if base is None else base.input_metadata[nr][0]
 
 
+@layout_only
 def _regenerated(view: Tensor, meta: ViewMeta) -> Edges:
     """A new history for a view: one window on its base, but for operations that are called again.
 
