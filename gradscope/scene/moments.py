@@ -259,9 +259,15 @@ def _written(it: Moments, row: Version) -> str:
 def _did(it: Moments, row: Act) -> str:
     facts = it.trace.once(Acts).by_id[row.id].facts if row.kind in ACTS else ActFacts()
     known = islice(said_by(facts), MOST_FACTS)
-    what = ", ".join(f"{name} {value}" for name, value in known)
+    what = ", ".join(f"{name} {_cell(value)}" for name, value in known)
     tensors = f" of {plural(len(row.tensors), 'tensor')}" if row.tensors else ""
     return f"the program: {row.kind.replace('_', ' ')}{tensors}" + f" ({what})" * bool(what)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_cell, value))}]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 @_of(Mark)
