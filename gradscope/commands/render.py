@@ -9,11 +9,8 @@ import typer
 
 from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
 from gradscope.commands.options.output import (
-    drawn_for,
     load,
-    write_page,
-    write_picture,
-    write_whole,
+    write,
 )
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GraphOf, GroupBy
@@ -93,7 +90,6 @@ def render(
     from gradscope.analysis.answers.meant import with_finding
     from gradscope.analysis.graph.selection import Selection
     from gradscope.render.pictures import target_of
-    from gradscope.render.theme import THEMES
     from gradscope.scene.graph.options import GraphOptions
 
     options = GraphOptions(
@@ -112,10 +108,4 @@ def render(
     target, loaded = target_of(trace, output, format), load(trace, rank)
     selection = with_finding(loaded, options.selection, calls=graph is GraphOf.FORWARD)
     options = replace(options, selection=selection)
-    if target.format.takes == "page":
-        write_page(loaded, options, target, "dark" if theme is ThemeName.DARK else "")
-        return
-    if target.format.takes != "picture":
-        write_whole(loaded, options, target)
-        return
-    write_picture(drawn_for(loaded, options), THEMES[theme], target)
+    write(loaded, options, target, "dark" if theme is ThemeName.DARK else "")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Rank, Step, Task, TracePath
-from gradscope.commands.options.output import load, say, write_page
+from gradscope.commands.options.output import load, say, write
 from gradscope.errors import UsageError
 from gradscope.scene.choices import GraphOf
 
@@ -66,6 +66,6 @@ def view(
         earlier = Earlier(shown, told_apart((trace, other)))
         shown = load(other, rank)
     selection = with_finding(shown, Selection(step, task, around), calls=graph is GraphOf.FORWARD)
-    write_page(shown, GraphOptions(selection, graph=graph), target, earlier=earlier)
+    write(shown, GraphOptions(selection, graph=graph), target, earlier=earlier)
     if browser and target.path is not None and not webbrowser.open(target.path.absolute().as_uri()):
         say((f"found no browser; open {target.path} in one",))

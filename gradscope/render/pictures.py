@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import RenderingError, UsageError
-from gradscope.render.formats import Format, Takes, format_called, format_names, format_of_file
+from gradscope.render.formats import (
+    Drawn,
+    Format,
+    Takes,
+    format_called,
+    format_names,
+    format_of_file,
+)
 from gradscope.render.text import visible
 from gradscope.render.theme import THEMES
 from gradscope.scene.choices import GraphOf
@@ -27,12 +34,15 @@ if TYPE_CHECKING:
 TRACE_ENDINGS = (".gz", ".zst", ".json")
 
 
+Shown: TypeAlias = "GraphScene | ViewerScene | Tracks | Network"
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """A picture that now is a file."""
 
     path: Path
-    scene: GraphScene | ViewerScene | Tracks | Network
+    scene: Shown
     notes: tuple[str, ...] = ()  # what is not shown, or not as large as it should be
 
 
@@ -62,22 +72,34 @@ def render(
     given = {key: value for key, value in chosen.items() if value is not None}
     selection = replace(options.selection, **given)  # type: ignore[arg-type]
     options = replace(options, selection=selection)
-    writer = format_called(name)
-    if writer.takes == "picture":
-        scene = legible_scene(trace, options)
-        drawn = writer.write(scene, THEMES[theme])
-        put(target, drawn.content)
-        return Written(target, scene, (*scene.notes, *drawn.notes))
-    whole = whole_scene(trace, options, writer.takes)
-    drawn = writer.write(whole, None if theme == "light" else THEMES[theme])
+    scene, drawn = drawn_as(format_called(name), trace, options, theme)
     put(target, drawn.content)
-    return Written(target, whole, drawn.notes)
+    return Written(target, scene, drawn.notes)
+
+
+def drawn_as(
+    format: Format,
+    trace: Trace,
+    options: GraphOptions,
+    theme: str = "",
+    earlier: Earlier | None = None,
+) -> tuple[Shown, Drawn]:
+    """A trace in one format, and the scene. Without a theme a page is as the reader's system is.
+
+    Raises UsageError for options that the format has not.
+    """
+    if format.takes == "picture":
+        scene = legible_scene(trace, options)
+        drawn = format.write(scene, THEMES[theme or "light"])
+        return scene, drawn._replace(notes=(*scene.notes, *drawn.notes))
+    whole = whole_scene(trace, options, format.takes, earlier)
+    return whole, format.write(whole, THEMES[theme] if theme == "dark" else None)
 
 
 def whole_scene(
-    trace: Trace, options: GraphOptions, takes: Takes
+    trace: Trace, options: GraphOptions, takes: Takes, earlier: Earlier | None = None
 ) -> ViewerScene | Tracks | Network:
-    """What a format that is no picture writes down. Raises UsageError for options it has not."""
+    """What a format that is no picture writes down."""
     match takes:
         case "tracks":
             from gradscope.scene.timeline.tracks.tracks import tracks  # noqa: PLC0415 - 10 ms
@@ -88,7 +110,7 @@ def whole_scene(
 
             return network(trace, _chosen(options, NETWORK))
         case _:
-            return page_scene(trace, options)
+            return page_scene(trace, options, earlier)
 
 
 TRACKS = "a file of what happened when", "--step and --task"

@@ -9,11 +9,10 @@ from gradscope.errors import MissingProgramError, RenderingError
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from gradscope.render.pictures import Target
+    from gradscope.render.formats import Drawn
+    from gradscope.render.pictures import Shown, Target
     from gradscope.render.terminal.terminal import Terminal
-    from gradscope.render.theme import Theme
     from gradscope.scene.graph.options import GraphOptions
-    from gradscope.scene.graph.picture import GraphScene
     from gradscope.scene.viewer.scene import Earlier
     from gradscope.trace.trace import Trace
 
@@ -36,85 +35,47 @@ def working() -> "AbstractContextManager[None]":
     return progress(sys.stderr)
 
 
-def drawn_for(trace: "Trace", options: "GraphOptions") -> "GraphScene":
-    """The picture of a trace's graph."""
-    from gradscope.scene.layout.legible import legible_scene
-
-    with working():
-        return legible_scene(trace, options)
-
-
 def terminal(*, plain: bool, width: int | None) -> "Terminal":
     from gradscope.render.terminal.terminal import Terminal
 
     return Terminal(sys.stdout, plain=plain, width=width)
 
 
-def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None:
-    """Write the picture; where its format needs what is not there, write SVG and say so."""
-    from gradscope.render.formats import format_called
-    from gradscope.render.pictures import put
-
-    if target.path is None:
-        with working():
-            drawn = target.format.write(scene, theme)
-        write_bytes(drawn.content)
-        say((*scene.notes, *drawn.notes))
-        return
-    try:
-        with working():
-            drawn = target.format.write(scene, theme)
-    except (MissingProgramError, RenderingError) as error:
-        if not target.format.needs_more:
-            raise
-        instead = target.path.with_suffix(".svg")
-        put(instead, format_called("svg").write(scene, theme).content)
-        raise type(error)(f"{error}; wrote {_shown(instead)} instead") from None
-    put(target.path, drawn.content)
-    boxes = f"{len(scene.boxes):,} {'box' if len(scene.boxes) == 1 else 'boxes'}"
-    sys.stdout.write(f"wrote {_shown(target.path)}: {boxes}\n")
-    say((*scene.notes, *drawn.notes))
-
-
-def write_page(
+def write(
     trace: "Trace",
     options: "GraphOptions",
     target: "Target",
     theme: str = "",
     earlier: "Earlier | None" = None,
 ) -> None:
-    """Write the page of a trace. Without a theme it is light or dark as the reader's system is."""
-    from gradscope.render.pictures import page_scene, put
-    from gradscope.render.viewer.page import page
+    """Write a trace in a format; where that needs what is not there, write SVG and say so."""
+    from gradscope.render.formats import format_called
+    from gradscope.render.pictures import drawn_as, put
 
-    with working():
-        scene = page_scene(trace, options, earlier)
-        content = page(scene, theme)
-    if target.path is None:
-        write_bytes(content)
-        return
-    put(target.path, content)
-    size = f"{len(content) / 1e6:.1f} MB"
-    said = f"{scene.rows('nodes'):,} nodes, {scene.rows('events'):,} events, {size}"
-    if not scene.rows("nodes"):
-        said = f"{scene.rows('calls'):,} calls and data, no backward, {size}"
-    sys.stdout.write(f"wrote {safe(str(target.path))}: {said}\n")
-
-
-def write_whole(trace: "Trace", options: "GraphOptions", target: "Target") -> None:
-    """Write a file for another program, of all that happened or of the whole graph."""
-    from gradscope.render.pictures import put, whole_scene
-    from gradscope.scene.readable import byte_count
-
-    with working():
-        drawn = target.format.write(whole_scene(trace, options, target.format.takes), None)
+    try:
+        with working():
+            scene, drawn = drawn_as(target.format, trace, options, theme, earlier)
+    except (MissingProgramError, RenderingError) as error:
+        if not target.format.needs_more or target.path is None:
+            raise
+        instead = target.path.with_suffix(".svg")
+        put(instead, drawn_as(format_called("svg"), trace, options, theme)[1].content)
+        raise type(error)(f"{error}; wrote {_shown(instead)} instead") from None
     if target.path is None:
         write_bytes(drawn.content)
     else:
         put(target.path, drawn.content)
-        size = byte_count(len(drawn.content))
-        sys.stdout.write(f"wrote {_shown(target.path)}: {drawn.holds}, {size}\n")
+        sys.stdout.write(f"wrote {_shown(target.path)}: {_holds(scene, drawn)}\n")
     say(drawn.notes)
+
+
+def _holds(scene: "Shown", drawn: "Drawn") -> str:
+    from gradscope.scene.graph.picture import GraphScene
+    from gradscope.scene.readable import byte_count, plural
+
+    if isinstance(scene, GraphScene):
+        return plural(len(scene.boxes), "box", "boxes")
+    return f"{drawn.holds}, {byte_count(len(drawn.content))}"
 
 
 def say(notes: tuple[str, ...]) -> None:
