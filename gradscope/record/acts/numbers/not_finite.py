@@ -86,11 +86,6 @@ class NotFinite:
         self._lines: set[int] = set()
         self._reads: dict[int, Read] = {}
 
-    @property
-    def was_any(self) -> bool:
-        """Whether a number was told of that is not finite."""
-        return bool(self._told or self._lines)
-
     def reads(self, frame: FrameType, by: str, number: float) -> None:
         """The program reads a number that has a history, as a loss has."""
         place = id(frame.f_code) + frame.f_lasti
