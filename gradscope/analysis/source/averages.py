@@ -32,7 +32,6 @@ class Average(NamedTuple):
     """A statement that keeps one."""
 
     line: int
-    function: str
     name: str  # of the average, as it stands there
     new: str  # likewise, of what it takes in
     kept: float  # the factor of what it was
@@ -52,14 +51,14 @@ def averages(tree: ast.Module) -> Iterator[Average]:
     known = _numbers(tree)
     found = (
         each
-        for function, body in functions(tree)
+        for _, body in functions(tree)
         for statement in own_statements(body)
-        if (each := _average(statement, function, known)) is not None
+        if (each := _average(statement, known)) is not None
     )
     yield from islice(found, MOST)
 
 
-def _average(statement: ast.stmt, function: str, known: Numbers) -> Average | None:
+def _average(statement: ast.stmt, known: Numbers) -> Average | None:
     parts, in_place = _parts(statement)
     if parts is None:
         return None
@@ -69,7 +68,7 @@ def _average(statement: ast.stmt, function: str, known: Numbers) -> Average | No
         return None
     swapped = _swapped(statement, parts.kept, parts.taken)
     name, new = _plain(parts.average), _plain(parts.new)
-    return Average(statement.lineno, function, name, new, kept, in_place, swapped)
+    return Average(statement.lineno, name, new, kept, in_place, swapped)
 
 
 # The forms that an update has -------------------------------------------------------------------

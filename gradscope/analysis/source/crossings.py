@@ -21,23 +21,22 @@ class Crossing(NamedTuple):
     """A statement that makes a tensor of numbers."""
 
     line: int
-    function: str
     by: str  # from_numpy
     name: str  # of the variable or attribute that is given it; ""
 
 
 def crossings(tree: ast.Module) -> Iterator[Crossing]:
     """Those of a file, but of numbers that stand there themselves."""
-    found = (each for function, body in functions(tree) for each in _of(function, body))
+    found = (each for _, body in functions(tree) for each in _of(body))
     yield from islice(found, MOST)
 
 
-def _of(function: str, body: list[ast.stmt]) -> Iterator[Crossing]:
+def _of(body: list[ast.stmt]) -> Iterator[Crossing]:
     for statement in own_statements(body):
         if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr):
             value = statement.value
             for by in dict.fromkeys(_made_by(value) if value is not None else ()):
-                yield Crossing(statement.lineno, function, by, _name(statement))
+                yield Crossing(statement.lineno, by, _name(statement))
 
 
 def _made_by(value: ast.expr) -> Iterator[str]:

@@ -21,7 +21,6 @@ class Filter(NamedTuple):
     """What is looked for in names: `"lora_" in name`."""
 
     line: int
-    function: str
     words: tuple[str, ...]
     how: str  # in, startswith, endswith, equal
     freezes: bool  # it decides what asks for gradients
@@ -31,7 +30,6 @@ class Read(NamedTuple):
     """A statement that reads `.grad`, and does more than to clear it."""
 
     line: int
-    function: str
     apart: bool  # in a function that calls no backward itself
 
 
@@ -40,10 +38,10 @@ def filters(tree: ast.Module) -> Iterator[Filter]:
     lists = _lists(tree)
     found = (
         each
-        for function, body in functions(tree)
+        for _, body in functions(tree)
         for statement in own_statements(body)
         for loop, scope in _loops(statement)
-        for each in _tests(loop, scope, function, lists)
+        for each in _tests(loop, scope, lists)
     )
     yield from islice(found, MOST)
 
@@ -77,9 +75,7 @@ def _goes_over_names(expression: ast.expr) -> bool:
     )
 
 
-def _tests(
-    loop: Loop, scope: list[ast.AST], function: str, lists: dict[str, tuple[str, ...]]
-) -> Iterator[Filter]:
+def _tests(loop: Loop, scope: list[ast.AST], lists: dict[str, tuple[str, ...]]) -> Iterator[Filter]:
     target = loop.target
     if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
         return
@@ -96,7 +92,7 @@ def _tests(
     for each in every:
         how, words = _sought(each, name, bound)
         if words:
-            yield Filter(each.lineno, function, words, how, freezes)  # type: ignore[attr-defined]
+            yield Filter(each.lineno, words, how, freezes)  # type: ignore[attr-defined]
 
 
 def _sought(
@@ -135,8 +131,8 @@ def _is(expression: ast.expr, name: str) -> bool:
 def reads(tree: ast.Module) -> Iterator[Read]:
     """Where a file reads gradients; not where it clears or asks for them."""
     found = (
-        Read(each.lineno, function, apart)
-        for function, body in functions(tree)
+        Read(each.lineno, apart)
+        for _, body in functions(tree)
         for apart in (not any(_calls_backward(each) for each in body),)
         for each in own_statements(body)
         if not isinstance(each, ast.FunctionDef | ast.ClassDef | ast.For | ast.If | ast.With)

@@ -17,8 +17,6 @@ from gradscope.analysis.source.functions import (
     ADDERS,
     Definition,
     called,
-    functions,
-    own_statements,
 )
 
 MOST = 200
@@ -56,7 +54,6 @@ class Look(NamedTuple):
 
     line: int
     by: str  # detach, item
-    function: str
 
 
 class _Loss(Exception):  # noqa: N818 -- no error: it ends a search
@@ -75,14 +72,9 @@ def _of_file(tree: ast.Module, uses: _Uses) -> Iterator[Look]:
     for each in ast.walk(tree):
         if isinstance(each, ast.Attribute) and each.attr in CUTS and isinstance(each.ctx, ast.Load):
             cuts[each.end_lineno or each.lineno, each.attr].append(each)
-    names = {
-        statement: function
-        for function, body in functions(tree)
-        for statement in own_statements(body)
-    }
     for (line, by), several in sorted(cuts.items()):
         if not any(map(uses.reach_a_loss, several)):
-            yield Look(line, by, names.get(uses.statement(several[0]), "<module>"))
+            yield Look(line, by)
 
 
 class _Uses:
@@ -111,11 +103,6 @@ class _Uses:
                 self._reads[self._scope(each, each.id), each.id].append(each)
             elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load):
                 self._reads[None, f".{each.attr}"].append(each)
-
-    def statement(self, each: ast.AST) -> ast.stmt:
-        while not isinstance(each, ast.stmt):
-            each = self._parents[each]
-        return each
 
     def reach_a_loss(self, cut: ast.expr) -> bool:
         """Whether what a cut gives may come into a loss."""

@@ -24,7 +24,6 @@ class Misspelt(NamedTuple):
     line: int
     name: str
     meant: str
-    function: str
 
 
 class _Scan(ast.NodeVisitor):
@@ -33,20 +32,8 @@ class _Scan(ast.NodeVisitor):
     def __init__(self) -> None:
         self.found: list[Misspelt] = []
         self.used: set[str] = set()
-        self._within, self._prefix = "<module>", ""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        before = self._within, self._prefix
-        self._within = f"{self._prefix}{node.name}"
-        self._prefix = f"{self._within}.<locals>."
-        self.generic_visit(node)
-        self._within, self._prefix = before
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 -- ast's name
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        before = self._prefix
-        self._prefix += f"{node.name}."
         for each in node.body:  # its own attributes and methods
             if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.used.add(each.name)
@@ -54,7 +41,6 @@ class _Scan(ast.NodeVisitor):
             targets = [each.target] if isinstance(each, ast.AnnAssign) else targets
             self.used.update(one.id for one in targets if isinstance(one, ast.Name))
         self.generic_visit(node)
-        self._prefix = before
 
     def visit_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
@@ -86,7 +72,7 @@ class _Scan(ast.NodeVisitor):
         if isinstance(owner, ast.Name) and owner.id in {"self", "cls"}:
             self.used.add(name)  # an attribute of the program's own classes
         elif meant:
-            self.found.append(Misspelt(line, name, meant, self._within))
+            self.found.append(Misspelt(line, name, meant))
 
 
 def meant_by(name: str, value: ast.expr) -> str:

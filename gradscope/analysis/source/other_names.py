@@ -20,28 +20,27 @@ class OtherName(NamedTuple):
     """A call that is given a tensor which has another name, too, that is read later."""
 
     line: int
-    function: str
     name: str  # the other
     read: int  # the line that reads it
 
 
 def other_names(tree: ast.Module) -> Iterator[OtherName]:
     """Those of a file."""
-    found = (each for function, body in functions(tree) for each in _of_a_function(body, function))
+    found = (each for _, body in functions(tree) for each in _of_a_function(body))
     yield from islice(found, MOST)
 
 
-def _of_a_function(body: list[ast.stmt], function: str) -> Iterator[OtherName]:
+def _of_a_function(body: list[ast.stmt]) -> Iterator[OtherName]:
     plain: list[ast.stmt] = [each for each in own_statements(body) if isinstance(each, _SIMPLE)]
     plain.sort(key=lambda each: each.lineno)
     for place, statement in enumerate(plain):
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
             (target, *more), of = statement.targets, statement.value.id
             if isinstance(target, ast.Name) and not more and target.id != of:
-                yield from _calls(plain[place + 1 :], target.id, of, function)
+                yield from _calls(plain[place + 1 :], target.id, of)
 
 
-def _calls(later: list[ast.stmt], name: str, of: str, function: str) -> Iterator[OtherName]:
+def _calls(later: list[ast.stmt], name: str, of: str) -> Iterator[OtherName]:
     """The first statement that calls something with it, as long as both are names of the same."""
     for place, statement in enumerate(later):
         given = any(_is_given(each, of) for each in ast.walk(statement))
@@ -51,7 +50,7 @@ def _calls(later: list[ast.stmt], name: str, of: str, function: str) -> Iterator
             if read is not None and not any(
                 name in _names(each, ast.Store) for each in rest[: rest.index(read)]
             ):
-                yield OtherName(statement.lineno, function, name, read.lineno)
+                yield OtherName(statement.lineno, name, read.lineno)
             return
         if {name, of} & _names(statement, ast.Store):
             return

@@ -25,7 +25,6 @@ class Positions(NamedTuple):
     """A sum with a table that is cut so."""
 
     line: int
-    function: str
     name: str  # of the tensor, as it stands there
     dim: int  # along which it counts
 
@@ -33,8 +32,8 @@ class Positions(NamedTuple):
 def positions(tree: ast.Module) -> Iterator[Positions]:
     """Those of a file."""
     found = (
-        Positions(each.lineno, function, name, dim)
-        for function, body in functions(tree)
+        Positions(each.lineno, name, dim)
+        for _, body in functions(tree)
         for statement in own_statements(body)
         for each, name, dim in _sums(statement)
     )

@@ -19,7 +19,6 @@ class Reordered(NamedTuple):
     """`x.view(b, h * w, c)` where `b, c, h, w = x.shape`."""
 
     line: int
-    function: str
     name: str  # of the tensor
     dims: tuple[str, ...]  # as its shape was taken apart
 
@@ -27,9 +26,7 @@ class Reordered(NamedTuple):
 def reorders(tree: ast.Module) -> Iterator[Reordered]:
     """Those of a file, where nothing gave the tensor's name, or a dim's, something else between."""
     found = (
-        each
-        for function, body in functions(tree)
-        for each in _of_a_function(list(own_statements(body)), function)
+        each for _, body in functions(tree) for each in _of_a_function(list(own_statements(body)))
     )
     yield from islice(found, MOST)
 
@@ -38,14 +35,13 @@ class Inferred(NamedTuple):
     """A view whose first dim follows from the others: `x.view(-1, 784)`."""
 
     line: int
-    function: str
 
 
 def inferred(tree: ast.Module) -> Iterator[Inferred]:
     """Such views of a file."""
     found = (
-        Inferred(each.lineno, function)
-        for function, body in functions(tree)
+        Inferred(each.lineno)
+        for _, body in functions(tree)
         for statement in own_statements(body)
         for expression in ast.iter_child_nodes(statement)
         if isinstance(expression, ast.expr)
@@ -60,14 +56,14 @@ def _infers_the_first(call: ast.Call) -> bool:
     return named and len(call.args) > 1 and ast.unparse(call.args[0]) == "-1"
 
 
-def _of_a_function(statements: list[ast.stmt], function: str) -> Iterator[Reordered]:
+def _of_a_function(statements: list[ast.stmt]) -> Iterator[Reordered]:
     shapes: dict[str, tuple[str, ...]] = {}
     for statement in sorted(statements, key=lambda each: each.lineno):
         if not isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.Try):
             for call in ast.walk(statement):
                 name = _viewed(call)
                 if name in shapes and _is_reordered(call, shapes[name]):  # type: ignore[arg-type]
-                    yield Reordered(call.lineno, function, name, shapes[name])  # type: ignore[attr-defined]
+                    yield Reordered(call.lineno, name, shapes[name])  # type: ignore[attr-defined]
         given = {
             each.id
             for each in ast.walk(statement)

@@ -47,7 +47,6 @@ class Idle(NamedTuple):
     line: int
     what: str  # not-called, dropped, computed, not-entered, rebound, loop-variable, defaults
     name: str  # of the method; or of the variable, or setting
-    function: str
 
 
 def idle_statements(tree: ast.Module) -> Iterator[Idle]:
@@ -86,28 +85,28 @@ def _idle(body: list[ast.stmt], function: str) -> Iterator[Idle]:
     tried = [part for each in every if isinstance(each, ast.Try | ast.With) for part in each.body]
     for each in every:
         if isinstance(each, ast.Expr):
-            yield from _expression(each, function)
+            yield from _expression(each)
             if isinstance(each.value, ast.BinOp) and each not in tried:
                 yield from _computed(each, function, body)
         elif isinstance(each, ast.Assign):
-            yield from _rebound(each, every, function)
-            yield from _defaults(each, function)
+            yield from _rebound(each, every)
+            yield from _defaults(each)
         elif isinstance(each, ast.For):
-            yield from _loop_variable(each, function)
+            yield from _loop_variable(each)
 
 
-def _expression(statement: ast.Expr, function: str) -> Iterator[Idle]:
+def _expression(statement: ast.Expr) -> Iterator[Idle]:
     value, line = statement.value, statement.lineno
     if isinstance(value, ast.Attribute):
         if value.attr in CALLED:
-            yield Idle(line, "not-called", value.attr, function)
+            yield Idle(line, "not-called", value.attr)
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         name, owner = value.func.attr, value.func.value
         of_torch = isinstance(owner, ast.Name) and owner.id == "torch"
         if name in ENTERED and of_torch:
-            yield Idle(line, "not-entered", name, function)
+            yield Idle(line, "not-entered", name)
         elif name in NEW and not any(each.arg in ("out", "inplace") for each in value.keywords):
-            yield Idle(line, "dropped", name, function)
+            yield Idle(line, "dropped", name)
 
 
 def _computed(statement: ast.Expr, function: str, body: list[ast.stmt]) -> Iterator[Idle]:
@@ -116,10 +115,10 @@ def _computed(statement: ast.Expr, function: str, body: list[ast.stmt]) -> Itera
     named = any(isinstance(each, ast.Name) for each in ast.walk(statement.value))
     if named and all(isinstance(each, ARITHMETIC) for each in operations):
         last = statement is body[-1] and function != "<module>"
-        yield Idle(statement.lineno, "computed", "return" if last else "", function)
+        yield Idle(statement.lineno, "computed", "return" if last else "")
 
 
-def _defaults(statement: ast.Assign, function: str) -> Iterator[Idle]:
+def _defaults(statement: ast.Assign) -> Iterator[Idle]:
     """`optimizer.defaults["lr"] = x`, which groups that are there do not read."""
     for target in statement.targets:
         if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Constant):
@@ -130,10 +129,10 @@ def _defaults(statement: ast.Assign, function: str) -> Iterator[Idle]:
         owner = held.value
         name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
         if OPTIMIZER.search(name):
-            yield Idle(statement.lineno, "defaults", key, function)
+            yield Idle(statement.lineno, "defaults", key)
 
 
-def _rebound(statement: ast.Assign, every: list[ast.stmt], function: str) -> Iterator[Idle]:
+def _rebound(statement: ast.Assign, every: list[ast.stmt]) -> Iterator[Idle]:
     """`w = w - lr * w.grad`, where nothing makes it a leaf again."""
     if len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
         return
@@ -145,7 +144,7 @@ def _rebound(statement: ast.Assign, every: list[ast.stmt], function: str) -> Ite
     }
     plainly = isinstance(statement.value, ast.BinOp)
     if "grad" in takes and plainly and not any(_makes_a_leaf(each, name) for each in every):
-        yield Idle(statement.lineno, "rebound", name, function)
+        yield Idle(statement.lineno, "rebound", name)
 
 
 def _makes_a_leaf(statement: ast.stmt, name: str) -> bool:
@@ -159,7 +158,7 @@ def _makes_a_leaf(statement: ast.stmt, name: str) -> bool:
     return asks and any(_is(each, name) for each in ast.walk(statement))
 
 
-def _loop_variable(loop: ast.For, function: str) -> Iterator[Idle]:
+def _loop_variable(loop: ast.For) -> Iterator[Idle]:
     """What a loop over parameters gives to its own variable, and nobody reads."""
     over = (each.attr for each in ast.walk(loop.iter) if isinstance(each, ast.Attribute))
     if not OF_MODULES & set(over):
@@ -183,7 +182,7 @@ def _loop_variable(loop: ast.For, function: str) -> Iterator[Idle]:
                     for part in ast.walk(each.value)
                 )
                 if not takes_grad:  # that is told as such
-                    yield Idle(each.lineno, "loop-variable", name, function)
+                    yield Idle(each.lineno, "loop-variable", name)
 
 
 def _is(expression: ast.AST, name: str) -> bool:

@@ -32,7 +32,6 @@ class Sum(NamedTuple):
     """A statement that adds and subtracts: `loss = a + 0.5 * b - c`."""
 
     line: int
-    function: str
     signs: str  # of its additions, in the order in which they are done: "+-"
     terms: tuple[Term, ...]
 
@@ -40,7 +39,7 @@ class Sum(NamedTuple):
 def sums(tree: ast.Module) -> Iterator[Sum]:
     """Sums of a file whose terms are computed by calls."""
     left = MOST
-    for function, body in functions(tree):
+    for _, body in functions(tree):
         statements = list(own_statements(body))
         off = dict(_without_grad(statements))
         for each in statements:
@@ -56,7 +55,7 @@ def sums(tree: ast.Module) -> Iterator[Sum]:
             )
             left -= len(found)
             if found:
-                yield Sum(each.lineno, function, signs, found)
+                yield Sum(each.lineno, signs, found)
 
 
 def _without_grad(statements: list[ast.stmt]) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,6 @@ class Write(NamedTuple):
     """A statement that writes in place."""
 
     line: int
-    function: str
     name: str  # of what it writes to, as it stands there
 
 
@@ -32,8 +31,8 @@ def writes(tree: ast.Module) -> Iterator[Write]:
         or (isinstance(line, ast.FunctionDef) and any(map(_is_off, line.decorator_list)))
     ]  # fmt: skip
     found = (
-        Write(each.lineno, function, name)
-        for function, body in functions(tree)
+        Write(each.lineno, name)
+        for _, body in functions(tree)
         for each in own_statements(body)
         if (name := _written(each)) and any(a <= each.lineno <= b for a, b in blocks)
     )

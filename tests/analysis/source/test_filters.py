@@ -45,7 +45,5 @@ def test_words_sought_in_names_are_told_with_how_and_for_what() -> None:
 
 
 def test_reads_of_gradients_are_told_and_not_what_clears_them() -> None:
-    assert [(each.line, each.function, each.apart) for each in reads(ast.parse(GRADIENTS))] == [
-        (2, "norms", True),
-        (9, "train", False),
-    ]
+    found = [(each.line, each.apart) for each in reads(ast.parse(GRADIENTS))]
+    assert found == [(2, True), (9, False)]

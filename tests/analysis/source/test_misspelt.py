@@ -10,14 +10,14 @@ SLIPS = """\
 class Trainer:
     def unfreeze(self, model):
         for p in model.parameters():
-            p.require_grad = True  # Trainer.unfreeze: requires_grad
-w.requires_grad_ = True  # <module>: requires_grad
+            p.require_grad = True  # requires_grad
+w.requires_grad_ = True  # requires_grad
 w.requires_grad_(False)
-w.gradient = None  # <module>: grad
-setattr(w, "requiresgrad", False)  # <module>: requires_grad
-model.traning = False  # <module>: training
+w.gradient = None  # grad
+setattr(w, "requiresgrad", False)  # requires_grad
+model.traning = False  # training
 def freeze(required_grad):
-    w.required_grad = required_grad  # freeze: requires_grad
+    w.required_grad = required_grad  # requires_grad
 """
 
 MEANT = """\
@@ -38,7 +38,7 @@ getattr(config, "require_grads")
 
 
 def told(text: str) -> list[str]:
-    return [f"{each.line} {each.function}: {each.meant}" for _, each in misspelt([ast.parse(text)])]
+    return [f"{each.line} {each.meant}" for _, each in misspelt([ast.parse(text)])]
 
 
 def test_what_nothing_reads_is_told_with_what_was_meant() -> None:

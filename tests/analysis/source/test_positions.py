@@ -20,8 +20,8 @@ def forward(self, x, ids):
 
 def test_the_dim_is_told_along_which_positions_are_counted() -> None:
     assert [tuple(each) for each in positions(ast.parse(SCRIPT))] == [
-        (2, "forward", "x", 0),
-        (3, "forward", "x", 1),
-        (4, "forward", "x", 0),
-        (5, "forward", "ids", 1),
+        (2, "x", 0),
+        (3, "x", 1),
+        (4, "x", 0),
+        (5, "ids", 1),
     ]

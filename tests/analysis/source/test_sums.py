@@ -22,7 +22,7 @@ def others(a, b):
 
 def test_additions_are_in_the_order_in_which_they_are_done() -> None:
     assert list(sums(ast.parse(SCRIPT))) == [
-        Sum(5, "step", "-+", (Term("fit", 3, 0, 0), Term("side", 4, 0, 1), Term("", 5, 1, 1))),
-        Sum(6, "step", "+", (Term("loss", 5, 0, 0), Term("side", 4, 0, 1))),
-        Sum(7, "step", "+", (Term("fit", 3, 0, 0), Term("side", 4, 0, 1))),
+        Sum(5, "-+", (Term("fit", 3, 0, 0), Term("side", 4, 0, 1), Term("", 5, 1, 1))),
+        Sum(6, "+", (Term("loss", 5, 0, 0), Term("side", 4, 0, 1))),
+        Sum(7, "+", (Term("fit", 3, 0, 0), Term("side", 4, 0, 1))),
     ]
