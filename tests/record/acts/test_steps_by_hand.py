@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,12 @@ from gradscope.trace.schema import GraphTask, Node, Step, Version
 from gradscope.trace.trace import Trace
 
 ENGINES = (pytest.param("torch", marks=pytest.mark.torch), "gradscope")
+
+
+@pytest.fixture(autouse=True)
+def no_optimizer_of_another_test() -> None:
+    """A recording asks whether there is an optimizer, and finds those that are garbage, too."""
+    gc.collect()
 
 
 def engine(on: str) -> Any:
