@@ -12,6 +12,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TIMES ?= 20
 ARGS ?=
 BIN = $(VENV)/bin
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 export VENV PYTHON
 export PYTHONNOUSERSITE := 1
@@ -21,7 +22,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test answers browser programs search check format-check lint types imports format bench docs wheel fresh clean
+.PHONY: help setup setup-dev demo test test-engine answers browser programs search check format-check lint types imports format bench docs wheel fresh clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -35,12 +36,15 @@ setup-dev:
 demo: setup ## record a small program, look at it, draw it, say where to look
 	@sh tools/demo.sh $(ARGS)
 
-test: setup-dev ## run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(ARGS)
+test: setup-dev ## run the tests; of those of the engine, the core
+	$(PYTEST) $(ARGS)
+
+test-engine: setup-dev ## run all tests of the engine (tests/runtime)
+	$(PYTEST) --engine only $(ARGS)
 
 answers: ## ask PyTorch again what the tests keep of it; review the diff
 	@sh tools/venv.sh dev torch samples
-	$(BIN)/python -m pytest -q -m "answers and torch" --update-answers $(ARGS)
+	$(BIN)/python -m pytest -q --engine all -m "answers and torch" --update-answers $(ARGS)
 
 browser: ## try the page in Chromium (apt-get install chromium)
 	@sh tools/venv.sh dev browser
@@ -56,9 +60,10 @@ programs: ## run programs of other people's packages alone and watched; a table 
 	@sort $(VENV)/programs.tsv
 
 search: setup-dev ## look longer, and elsewhere each time, for programs and values that go wrong
-	GRADSCOPE_SEARCH=$(TIMES) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -m search $(ARGS)
+	GRADSCOPE_SEARCH=$(TIMES) $(PYTEST) --engine all -m search $(ARGS)
 
-check: test format-check lint types imports ## the tests, and everything else that must hold
+check: ARGS = --engine all
+check: test format-check lint types imports ## all tests, and everything else that must hold
 
 format-check: setup-dev
 	$(BIN)/python -m ruff format --check .

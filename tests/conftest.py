@@ -26,6 +26,18 @@ for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOL
 hear_signals()
 searching.set_up()
 
+ENGINE = "tests/runtime"
+"""Where the engine's tests are. A run that names no place in it runs their core (`make test`); all
+of them run with `--engine all` (CI), and alone with `--engine only` (`make test-engine`).
+"""
+CORE = (
+    "tests/runtime/test_whole_programs.py",
+    "tests/runtime/core/autograd/engine",
+    "tests/runtime/core/graph",
+    "tests/runtime/rules",  # of docs/engine.md
+)
+"""The engine's core: what every other test of a program stands on."""
+
 _REQUIRE_TORCH = os.environ.get("GRADSCOPE_REQUIRE_TORCH", "") not in {"", "0"}
 _HAS_TORCH = find_spec("torch") is not None
 
@@ -45,6 +57,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sample",
         metavar="NAME",
         help="of samples of operations only this one (mul-3), or only this operation's (mul)",
+    )
+    parser.addoption(
+        "--engine",
+        choices=["core", "all", "only"],
+        default="core",
+        help="of the engine's tests run the core and those that are named; all; only all of them",
     )
     parser.addoption(
         "--shuffle",
@@ -75,6 +93,26 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what is not asked for of the engine's tests, or of all others."""
+    which, engine = config.getoption("--engine"), config.rootpath / ENGINE
+    if which == "all":
+        return None
+    if which == "only":
+        return None if _meet(collection_path, engine) else True
+    if not collection_path.is_relative_to(engine):
+        return None
+    named = [config.invocation_params.dir / each.partition("::")[0] for each in config.args]
+    if any(each.is_relative_to(engine) for each in named):
+        return None
+    core = [config.rootpath / each for each in CORE]
+    return None if any(_meet(collection_path, each) for each in core) else True
+
+
+def _meet(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -33,9 +33,17 @@ def import_in_turn(config: pytest.Config) -> None:
 
 
 def test_files(config: pytest.Config) -> list[Path]:
-    """Those below the paths that were asked for. In a package a file has another name to pytest."""
+    """Those below the paths that were asked for that conftest.py does not leave out.
+
+    In a package a file has another name to pytest.
+    """
     asked = {(config.invocation_params.dir / each.partition("::")[0]) for each in config.args}
     found = {
         file for path in asked for file in ([path] if path.is_file() else path.rglob("test_*.py"))
     }
-    return sorted(file for file in found if not (file.parent / "__init__.py").exists())
+    return sorted(
+        file
+        for file in found
+        if not (file.parent / "__init__.py").exists()
+        and not config.hook.pytest_ignore_collect(collection_path=file, config=config)
+    )

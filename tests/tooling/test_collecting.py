@@ -21,6 +21,7 @@ def worker(number: int, house: Path, *asked: str) -> Any:
         args=[*asked],
         rootpath=house,
         invocation_params=SimpleNamespace(dir=house),
+        hook=SimpleNamespace(pytest_ignore_collect=lambda collection_path, config: None),
     )
 
 
@@ -55,6 +56,57 @@ def test_only_what_was_asked_for_is_imported(
     )
 
     assert capsys.readouterr().out == "ac"
+
+
+def test_what_is_left_out_is_not_imported(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asking = worker(0, house, "turns")
+    asking.hook.pytest_ignore_collect = lambda collection_path, config: (
+        collection_path.name == "test_c.py" or None
+    )
+    import_in_turn(asking)
+
+    assert capsys.readouterr().out == "abd"
+
+
+PLACES = (
+    "tests/trace/test_trace.py",
+    "tests/runtime/rules/test_hooks.py",
+    "tests/runtime/nn",
+    "tests/runtime/nn/test_module.py",
+)
+
+
+@pytest.mark.parametrize(
+    ("engine", "named", "left_out"),
+    [
+        ("core", "tests", PLACES[2:]),
+        ("core", "tests/runtime/nn/test_module.py::test_one", ()),
+        ("core", "tests/runtime", ()),
+        ("all", "tests", ()),
+        ("only", "tests", PLACES[:1]),
+    ],
+)
+def test_of_the_engines_tests_only_the_core_is_run_unless_more_is_asked_for(
+    engine: str, named: str, left_out: tuple[str, ...], pytestconfig: pytest.Config
+) -> None:
+    house = pytestconfig.rootpath
+    asking = worker(0, house, named)
+    asking.getoption = {"--engine": engine}.__getitem__
+    ignore = pytestconfig.pluginmanager.get_plugin(str(house / "tests/conftest.py"))
+
+    ignored = [
+        each
+        for each in PLACES
+        if ignore.pytest_ignore_collect(collection_path=house / each, config=asking)
+    ]
+    assert ignored == [*left_out]
+
+
+def test_the_core_is_there(pytestconfig: pytest.Config) -> None:
+    plugin = pytestconfig.pluginmanager.get_plugin(str(pytestconfig.rootpath / "tests/conftest.py"))
+
+    assert [each for each in plugin.CORE if not (pytestconfig.rootpath / each).exists()] == []
+    assert all(each.startswith(plugin.ENGINE) for each in plugin.CORE)
 
 
 def test_one_process_imports_what_it_collects_when_it_collects_it(

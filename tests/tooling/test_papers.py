@@ -60,15 +60,18 @@ def test_the_two_commands_of_the_readme_are_there() -> None:
     assert "make test" in text_of("README.md")
 
 
-def test_ci_runs_the_readmes_test_command_and_all_of_check() -> None:
+def test_ci_runs_the_readmes_test_command_with_the_whole_engine_and_all_of_check() -> None:
     check = re.search(r"^check: ([a-z -]+?) ##", text_of("Makefile"), re.MULTILINE)
     run = text_of(".ci/run")
 
     assert check is not None
     test, *rest = check[1].split()
     assert test == "test"
-    assert re.search(r"^HOME=.* steadily make test\b", run, re.MULTILINE), "as a newcomer"
-    assert re.search(r"^    steadily make test\b.*-m torch", run, re.MULTILINE), (
+    assert "\ncheck: ARGS = --engine all\n" in text_of("Makefile")
+    assert re.search(r'^HOME=.* steadily make test ARGS="--engine all"$', run, re.MULTILINE), (
+        "as a newcomer"
+    )
+    assert re.search(r'^    steadily make test ARGS="--engine all -m torch"$', run, re.MULTILINE), (
         "what compares with PyTorch"
     )
     assert f"make {' '.join(rest)}\n" in run
