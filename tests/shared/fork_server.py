@@ -38,6 +38,9 @@ OF_ENGINES = {
 it does; what an optimizer of PyTorch's first imports belongs to it.
 """
 
+IN_ALL = {"torch._dynamo", "gradscope.runtime.utils.checkpoint"}
+"""Of these, one is there where all of an engine is."""
+
 
 def serve(connection: socket.socket) -> list[str]:
     """Fork for what is asked for. Returns in each run, with its arguments."""
@@ -83,8 +86,8 @@ def begin(asked: tuple[list[str], str, dict[str, str]], streams: list[int]) -> l
 def run(program: str, arguments: list[str], code: object) -> None:
     """Run the program's own few lines as `__main__`."""
     main = sys.modules["__main__"].__dict__  # with our names, of which none is left
-    # To take down an interpreter that holds all of PyTorch takes longer than a small script.
-    end = os._exit if "torch._dynamo" in sys.modules else None
+    # To take down an interpreter that holds all of an engine takes longer than a small script.
+    end = os._exit if IN_ALL & sys.modules.keys() else None
     flush = sys.stdout.flush, sys.stderr.flush
     sys.argv = [program, *arguments]
     for name in [name for name in main if not name.startswith("__")]:
