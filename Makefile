@@ -39,7 +39,7 @@ demo: setup ## record a small program, look at it, draw it, say where to look
 test: setup-dev ## run the tests; of those of the engine, the core
 	$(PYTEST) $(ARGS)
 
-test-engine: setup-dev ## run all tests of the engine (tests/runtime)
+test-engine: setup-dev ## run all tests of the engine
 	$(PYTEST) --engine only $(ARGS)
 
 answers: ## ask PyTorch again what the tests keep of it; review the diff

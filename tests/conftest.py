@@ -26,7 +26,10 @@ for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOL
 hear_signals()
 searching.set_up()
 
-ENGINE = "tests/runtime"
+ENGINE = (
+    "tests/runtime",
+    "tests/record/from_runtime/replays",  # how steps are captured, seen by a recording
+)
 """Where the engine's tests are. A run that names no place in it runs their core (`make test`); all
 of them run with `--engine all` (CI), and alone with `--engine only` (`make test-engine`).
 """
@@ -97,15 +100,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what is not asked for of the engine's tests, or of all others."""
-    which, engine = config.getoption("--engine"), config.rootpath / ENGINE
-    if which == "all":
-        return None
-    if which == "only":
-        return None if _meet(collection_path, engine) else True
-    if not collection_path.is_relative_to(engine):
+    which = config.getoption("--engine")
+    engine = [config.rootpath / each for each in ENGINE]
+    if which == "only" and not any(_meet(collection_path, each) for each in engine):
+        return True
+    if which != "core" or not any(collection_path.is_relative_to(each) for each in engine):
         return None
     named = [config.invocation_params.dir / each.partition("::")[0] for each in config.args]
-    if any(each.is_relative_to(engine) for each in named):
+    if any(each.is_relative_to(place) for each in named for place in engine):
         return None
     core = [config.rootpath / each for each in CORE]
     return None if any(_meet(collection_path, each) for each in core) else True
