@@ -28,10 +28,11 @@ searching.set_up()
 
 ENGINE = (
     "tests/runtime",
-    "tests/record/from_runtime/replays",  # how steps are captured, seen by a recording
+    "tests/faults/engine",
+    "tests/record/from_runtime/replays",  # captured steps, as recordings see them
 )
-"""Where the engine's tests are. A run that names no place in it runs their core (`make test`); all
-of them run with `--engine all` (CI), and alone with `--engine only` (`make test-engine`).
+"""Where the engine's tests are. A run of all of `tests` runs their core (`make test`); all of them
+run with `--engine all` (CI), and alone with `--engine only` (`make test-engine`).
 """
 CORE = (
     "tests/runtime/test_whole_programs.py",
@@ -106,8 +107,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return True
     if which != "core" or not any(collection_path.is_relative_to(each) for each in engine):
         return None
-    named = [config.invocation_params.dir / each.partition("::")[0] for each in config.args]
-    if any(each.is_relative_to(place) for each in named for place in engine):
+    named = {config.invocation_params.dir / each.partition("::")[0] for each in config.args}
+    named -= {config.rootpath, config.rootpath / "tests"}
+    if any(_meet(collection_path, each) for each in named):
         return None
     core = [config.rootpath / each for each in CORE]
     return None if any(_meet(collection_path, each) for each in core) else True

@@ -81,8 +81,9 @@ PLACES = (
     ("engine", "named", "left_out"),
     [
         ("core", "tests", PLACES[2:]),
-        ("core", "tests/runtime/nn/test_module.py::test_one", ()),
-        ("core", "tests/runtime", ()),
+        ("core", "tests/runtime/nn/test_module.py::test_one", PLACES[2:3]),
+        ("core", "tests/record", PLACES[3:]),
+        ("core", "", PLACES[2:]),
         ("all", "tests", ()),
         ("only", "tests", PLACES[:1]),
     ],

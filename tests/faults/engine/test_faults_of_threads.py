@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.faults.faults.threads import HANGS, THREADS
 
-HOUSE = Path(__file__).parents[2]
+HOUSE = Path(__file__).parents[3]
 HUNG = 5.0
 """Seconds after which a process that takes a fraction of one is said to hang."""
 PATIENT = 300.0
