@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.from_pytorch import installed
 from gradscope.record.from_pytorch.claims import claims
-from gradscope.record.from_pytorch.threads import State, known, local
-from gradscope.record.from_pytorch.under_way import UnderWay
+from gradscope.record.from_pytorch.threads import State, UnderWay, known, local
 from gradscope.record.source import InScripts
 
 if TYPE_CHECKING:

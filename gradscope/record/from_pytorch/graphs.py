@@ -15,7 +15,7 @@ from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put, shape_of
-from gradscope.record.from_pytorch.under_way import UnderWay
+from gradscope.record.from_pytorch.threads import UnderWay
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import call_of
 from gradscope.trace import schema

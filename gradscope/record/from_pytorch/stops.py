@@ -30,7 +30,7 @@ class Stops:
             from gradscope.watch.hooks.watched import Own
             from gradscope.watch.values.arrays import numbers
 
-            self._source.session.module_paths = self._source.modules.paths
+            self._source.session.module_paths = self._source.listener.modules.paths
             engine = Stoppable(Own, from_the_line_of, numbers, self._aside)
             places.start(sys.modules["torch"], engine)
 
@@ -49,7 +49,7 @@ class Stops:
         source = self._source
         if source.watcher is not None:
             is_machinery = source.session.sites.is_machinery
-            source.tensors.names.look(frame, is_machinery, source.modules.named)
+            source.listener.tensors.names.look(frame, is_machinery, source.listener.modules.named)
             source.faults.guarded("a graph was looked at", source.watcher.reach, tensors)
 
     def so_far(self, *, running: bool) -> None:
@@ -58,12 +58,12 @@ class Stops:
         if watcher is None or watcher.runs is None:
             return
         stretches = watcher.runs.so_far(running=running)
-        for task in source.tasks.so_far(source.local.state.task, stretches):
+        for task in source.listener.tasks.so_far(source.listener.local.state.task, stretches):
             if len(task.asked.roots) > 1:
                 if watcher.why_hooks and task.ran is not None:
                     task.ran.after(task.asked.sequence_nr)
                 ran = None if task.ran is None else task.ran.runs()
                 number = int(ran.sequence[0]) if ran and len(ran.sequence) else NONE
-                source.graphs.root(task, number)
-        source.graphs.flush()
-        source.values.so_far(source.calls)
+                source.listener.graphs.root(task, number)
+        source.listener.graphs.flush()
+        source.listener.values.so_far(source.listener.calls)

@@ -54,3 +54,9 @@ class Paused:
         """One is over; whether it ran in no other."""
         self.depth -= 1
         return self.depth == 0
+
+
+class UnderWay:
+    """Whether somebody watches PyTorch in this process."""
+
+    now = False

@@ -474,12 +474,12 @@ def test_notes_that_cannot_be_handed_on_are_a_fault_that_is_said_and_the_rest_is
 def test_a_fault_of_ours_does_not_reach_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gradscope.record.from_pytorch import source
+    from gradscope.record.from_pytorch import listener
 
     def breaks(*given: Any) -> None:
         raise ValueError("on purpose")
 
-    monkeypatch.setattr(source.PyTorchSource, "backward_begins", breaks)
+    monkeypatch.setattr(listener.PyTorchListener, "backward_begins", breaks)
     with gradscope.record(on="torch") as recording:
         seen = training(torch)
     monkeypatch.undo()

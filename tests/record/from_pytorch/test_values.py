@@ -184,7 +184,7 @@ def test_results_of_whole_numbers_are_not_looked_at() -> None:
 
     x = torch.ones(100, requires_grad=True)
     with Recording(MemoryWriter(), Options(level="values"), PyTorch()) as recording:
-        ring = recording.session.source.values.ring  # type: ignore[union-attr]
+        ring = recording.session.source.listener.values.ring  # type: ignore[union-attr]
         before = ring._reader.waiting()
         _ = x > 0, x.argmax(), x.bool()
         after_whole = ring._reader.waiting()

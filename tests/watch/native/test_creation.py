@@ -143,7 +143,7 @@ def test_a_node_that_a_thread_of_pytorchs_own_makes_has_no_line() -> None:
     code = Compiled([answered])
     c, thread, said = ctypes.CDLL(None), ctypes.c_uint64(), ctypes.c_int64()
     with recording() as watched:
-        maker = source_of(watched)._maker
+        maker = source_of(watched).listener.maker
         begin, asks = ctypes.c_void_p(code.address(answered)), ctypes.c_void_p(id(maker._asks))
         assert c.pthread_create(ctypes.byref(thread), None, begin, asks) == 0
         assert c.pthread_join(thread, ctypes.byref(said)) == 0

@@ -1,0 +1,263 @@
+"""What the watcher tells a recording of PyTorch: noted by the part whose rows it becomes."""
+
+from __future__ import annotations
+
+from itertools import count
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from gradscope.machine_code.callables import offset
+from gradscope.record.acts.notes import leaves_of
+from gradscope.record.from_pytorch.called.calls import Calls
+from gradscope.record.from_pytorch.graphs import Graphs
+from gradscope.record.from_pytorch.tasks import Task, Tasks
+from gradscope.record.from_pytorch.tensors import Tensors
+from gradscope.record.from_pytorch.threads import Paused, State
+from gradscope.record.from_pytorch.values import Values
+from gradscope.record.notes.c_functions import OURS
+from gradscope.record.notes.local_names import gradient_of
+from gradscope.record.notes.modules import Modules
+from gradscope.trace.schema import NONE, Phase, Place
+from gradscope.trace.shorthand.tables import ARRIVED
+from gradscope.watch.in_place.by_identity import attributes
+from gradscope.watch.listener import Faults, Made
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+    from gradscope.record.session import Session
+    from gradscope.watch.listener import Backward, Found, Kept, Stretch
+    from gradscope.watch.native.creation import Maker, Making
+    from gradscope.watch.watcher import Watcher
+
+
+class PyTorchListener:
+    """Notes what the watcher tells, for one session. Numbers are the ids that rows have."""
+
+    def __init__(self, session: Session, faults: Faults) -> None:
+        self.session, self.faults = session, faults
+        self.recording = object()  # what nodes name that were made for this one
+        self._numbers = count(2, 2)  # of what is no node
+        self._node_numbers: Callable[[], int] = count(1, 2).__next__
+        self.maker: Maker | None = None
+        self._contexts, self.local = session.contexts, session.contexts._local
+        self.module_ends = self._contexts.leave_module
+        self.loading_begins, self.loading_ends = self._contexts.begin_span, self._contexts.end_span
+        next_number = self._numbers.__next__
+        self.tensors = Tensors(session.writer, session.contexts.now, next_number)
+        self.modules = Modules(session.writer, self.tensor, session.sites.is_machinery)
+        self._known_modules = self.modules.by_id
+        self.called = session.acts.called
+        self.calls = Calls()
+        self.values = Values(session)
+        self.graphs = Graphs(session, self.tensors, self.calls, self.values, next_number)
+        self.arguments = self.graphs.arguments
+        self.tasks = Tasks(session, self.calls, self.values)
+        self.watcher: Watcher | None = None
+        self.paused: Paused | None = None
+
+    def listens_to(self, watcher: Watcher) -> None:
+        """Each part knows what this watcher can see."""
+        session, graphs, values = self.session, self.graphs, self.values
+        self.watcher = watcher
+        values.ring = watcher.ring
+        graphs.not_finite.seen = watcher.without_node
+        self.calls.observer, self.calls.keeps_sums = watcher.calls, values.on
+        self.calls.whole = session.level == "full"
+        if self.maker is not None:
+            from gradscope.record.from_pytorch.native.walked import Walked
+
+            graph: Any = watcher.graph
+            saved = session.level != "graph"
+            graphs.walked = Walked(session, graph, self.tensors, graphs.named, saved=saved)
+            graph.look = values.walked if values.on else None
+        self.modules.met = [watcher.before.module, session.acts.met]
+        self.modules.names_buffers = graphs.operands.watch(watcher.operands)
+
+    def made(self, frame: FrameType | None) -> Made:
+        """A node is made on this frame, or was made while nobody watched."""
+        number = self._node_numbers()
+        if frame is None:
+            return Made(self.recording, number, 0, NONE, perf_counter_ns())
+        _, context, site = self._place(frame)  # a step may begin with it
+        return Made(self.recording, number, context, site, perf_counter_ns())
+
+    def making(self) -> Making:
+        """What native code has to know of threads and lines."""
+        from gradscope.watch.native.creation import Making
+
+        return Making(offset(State, "context"), OURS, self._asked)
+
+    def _asked(self, frame: FrameType | None) -> tuple[object, int, int] | None:
+        return self.faults.guarded("a node was made", self._place, frame)
+
+    def _place(self, frame: FrameType | None) -> tuple[object, int, int]:
+        """The calling thread, its place, and the line of this frame."""
+        state = self.local.state
+        context = state.context or self._contexts.at_call(state, self.recording)
+        return state, context, self.session.sites.of(frame)
+
+    def made_by(self, maker: Maker) -> None:
+        """It makes what nodes keep, and gives out numbers."""
+        self.maker = maker
+        maker.nodes.words[0], maker.others.words[0] = self._node_numbers(), next(self._numbers)
+        self.session.sites.tell(maker.add)
+        self._node_numbers = maker.nodes.next
+        self.tensors.next_number = self.graphs.next_number = maker.others.next
+        self.tensors.numbers = maker.others.take
+
+    def site(self, frame: FrameType | None) -> int:
+        """The line of the program that this frame is on, or was called from."""
+        return self.session.sites.of(frame)
+
+    def tensor(self, tensor: Any) -> int:
+        """The number of a leaf."""
+        number = self.tensors.number_of(tensor)
+        if self.watcher is not None:
+            self.watcher.before.leaf(tensor, number)
+        return number
+
+    def kept(self, nodes: list[Kept], walk: int) -> None:
+        """What nodes have saved that a native walk has met and Python has to say; when it began."""
+        self.graphs.kept(nodes, walk)
+
+    def found(self, nodes: list[Found]) -> None:
+        """Nodes that a backward reaches for the first time."""
+        self.graphs.found(nodes)
+
+    def attends(self) -> int:
+        """When a look at a backward begins, if it is wanted; else 0."""
+        return perf_counter_ns() if self.paused is None else self.paused.began()
+
+    def left_out(self, *, creates: bool) -> None:
+        """A backward that was not looked at is over."""
+        if self.paused is not None and self.paused.ended():
+            self.session.backward_ended(creates=creates)
+
+    def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Task:
+        """A graph task starts on this thread."""
+        state, sites, contexts = self.local.state, self.session.sites, self._contexts
+        if self.tensors.names.nameless:
+            self.tensors.names.look(frame, sites.is_machinery, self.modules.named)
+        root = asked.roots[0][0]
+        if len(asked.roots) > 1:
+            root = self._node_numbers()
+        place = contexts.place(state)
+        stack = sites.of_backward(frame, accumulates=asked.accumulate_grad)
+        task = state.task = self.tasks.begin(asked, root, stack, state.task, place.id)
+        contexts.changed(state, place)
+        task.own = perf_counter_ns() - since
+        return task
+
+    def backward_ends(
+        self, task: Task, error: BaseException | None, stretch: Stretch | None
+    ) -> None:
+        """It ended, or the exception went through it."""
+        began = perf_counter_ns()
+        state, contexts = self.local.state, self._contexts
+        state.task = task.parent
+        contexts.changed(state, contexts.place(state))
+        if len(task.asked.roots) > 1:
+            hooked = self.watcher is not None and self.watcher.why_hooks
+            if stretch is not None and hooked:
+                stretch.after(task.asked.sequence_nr)  # nobody can put a hook on it
+            ran = None if stretch is None else stretch.runs()
+            number = int(ran.sequence[0]) if ran is not None and len(ran.sequence) else NONE
+            self.graphs.root(task, number)
+        self.tasks.end(task, error, stretch)
+        task.own += perf_counter_ns() - began
+        if task.parent is None:
+            self.graphs.look_for_ends()
+            self.session.backward_ended(creates=task.asked.create_graph)
+
+    def hook_begins(
+        self, kind: str, node: int, index: int, hook: Any, site: int, attended: Any = None
+    ) -> Any:
+        """A hook of the program's is called."""
+        if self.values.ring is not None:
+            self.values.ring.forget()
+        task = self.local.state.task
+        if task is None and self.paused is not None:
+            return None
+        module = NONE
+        if "_modules" in attributes(attended):
+            around = self.session.contexts.place(self.local.state).modules
+            module = self.modules.id(attended, around[-1] if around else NONE)
+        return self.tasks.hook_begins(task, kind, node, index, hook, site, module)
+
+    def hook_ends(self, token: Any, *, replaced: bool) -> None:
+        """It returned."""
+        self.tasks.hook_ends(token, replaced=replaced)
+
+    def called_back(self, callback: Any) -> None:
+        """A callback at the end of a backward."""
+        self.tasks.called_back(self.local.state.task, callback)
+
+    # -- level `values` -------------------------------------------------------------------------
+
+    def hook_given(self, token: Any, grad: Any, nr: int) -> None:
+        """What a hook is about to be told of."""
+        if self.values.on:
+            task, node, *_ = token
+            self.values.look(ARRIVED, grad, node, nr, task=task)
+
+    def hook_looked(self, token: Any, leaf: Any, result: Any, nr: int) -> None:
+        """What is there after a hook."""
+        if self.values.on:
+            task, node, *_ = token
+            if leaf is None:
+                self.values.look(Place.HOOK, result, node, nr, task=task)
+            else:
+                number = self.tensors.number_of(leaf)
+                self.values.look(Place.HOOK, gradient_of(leaf), node, 0, number, task)
+
+    def seeded(self, task: Task, asked: Backward, grads: Sequence[Any]) -> None:
+        """What a backward begins with."""
+        for (node, nr), grad in zip(asked.roots, grads, strict=False):
+            self.values.look(Place.SEED, grad, node, nr, task=task.id)
+
+    def handed_over(self, task: Task, grads: Sequence[Any]) -> None:
+        """What a backward has returned: it arrived at an input of a node, and went no further."""
+        if not task.asked.accumulate_grad:
+            for (node, nr), grad in zip(task.asked.inputs, grads, strict=False):
+                self.values.look(ARRIVED, grad, node, nr, task=task.id)
+
+    def stepping(self, optimizer: Any) -> None:
+        """An optimizer is about to write its parameters."""
+        self.session.acts.stepping(optimizer)
+        self._contexts.enter_phase("optimizer", f"{type(optimizer).__name__}.step")
+
+    def stepped(self, optimizer: Any, frame: FrameType) -> None:
+        """What an optimizer has made of leaves and their gradients."""
+        self.session.acts.stepped(optimizer, frame)
+        self.graphs.look_for_ends()
+        if self.watcher is not None:
+            self.watcher.before.optimizer(optimizer)
+        if self.values.ring is not None:
+            with self.tensors.unseen():
+                self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
+
+    def module_begins(self, module: Any) -> None:
+        """The forward of a module begins."""
+        number, state = self._known_modules.get(id(module)), self.local.state
+        if number is None:
+            around = self._contexts.place(state).modules
+            number = self.modules.id(module, around[-1] if around else NONE)
+        if self.called is not None:
+            self.called(module, number)
+        self._contexts.enter(state, number)
+
+    def step_is_over(self) -> None:
+        """A step of the training ends here, watched or in a pause."""
+        contexts = self._contexts
+        if not contexts.leave_phase():  # it began in a pause
+            contexts.begin_step(contexts.step_number + 1)
+
+    def collective_begins(self, name: str) -> int:
+        """The program meets with those it trains with."""
+        return self.session.contexts.begin_span(name, Phase.COLLECTIVE)
+
+    def collective_ends(self, token: int) -> None:
+        """It goes on by itself."""
+        self.session.contexts.end_span(token)
