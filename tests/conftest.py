@@ -29,6 +29,7 @@ searching.set_up()
 ENGINE = (
     "tests/runtime",
     "tests/faults/engine",
+    "tests/record/from_runtime/test_every_operation.py",
     "tests/record/from_runtime/replays",  # captured steps, as recordings see them
 )
 """Where the engine's tests are. A run of all of `tests` runs their core (`make test`); all of them

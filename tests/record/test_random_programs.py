@@ -38,7 +38,7 @@ def recorded(program: Program) -> tuple[Trace, dict[str, object]]:
     return recording.trace(), seen
 
 
-@searching(60)
+@searching(20)
 @given(programs())
 def test_every_trace_keeps_every_rule(program: Program) -> None:
     trace, _ = recorded(program)
@@ -46,7 +46,7 @@ def test_every_trace_keeps_every_rule(program: Program) -> None:
     assert check(trace) == []
 
 
-@searching(40)
+@searching(15)
 @given(programs())
 def test_watching_changes_nothing_a_program_can_see(program: Program) -> None:
     alone = outcome(torch, program)
@@ -55,7 +55,7 @@ def test_watching_changes_nothing_a_program_can_see(program: Program) -> None:
     assert repr(seen) == repr(alone)
 
 
-@searching(40)
+@searching(15)
 @given(programs())
 def test_a_trace_tells_the_graph_that_next_functions_shows(program: Program) -> None:
     trace, seen = recorded(program)
@@ -94,7 +94,7 @@ def walked(trace: Trace, root: int) -> list[object]:
     return found
 
 
-@searching(25)
+@searching(10)
 @given(programs())
 def test_hooks_are_told_as_often_as_they_are_called(program: Program) -> None:
     trace, seen = recorded(program)
@@ -109,7 +109,7 @@ def test_hooks_are_told_as_often_as_they_are_called(program: Program) -> None:
     assert kinds[schema.HookKind.UNPACK] == heard["unpack"]
 
 
-@searching(25)
+@searching(10)
 @given(programs())
 def test_a_trace_of_a_program_survives_the_file(program: Program) -> None:
     with TemporaryDirectory() as folder:

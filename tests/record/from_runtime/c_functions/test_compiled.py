@@ -195,7 +195,7 @@ def told(trace: Trace) -> list[object]:
     return made
 
 
-@searching(50)
+@searching(20)
 @given(programs())
 def test_both_twins_note_the_same(program: Program) -> None:
     found = []

@@ -106,7 +106,7 @@ def test_a_sample_that_trains_has_its_trace(name: str) -> None:
     assert differences(expected, trace) == []
 
 
-@searching(40)
+@searching(12)
 @given(strategies.integers(0, 10**6))
 def test_a_random_step_has_its_trace(seed: int) -> None:
     (eager, _), expected = traced(lambda: outcome(seed, captured=False))
