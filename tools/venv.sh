@@ -79,6 +79,21 @@ find_pip() { # sets `pip`, which of them it is to be, and `more`, what else it i
     "$venv/bin/python" -m ensurepip >/dev/null || fail "pip could not be put into $venv (see above)."
 }
 
+# Who works on gradscope commits: git asks tools/commits.py about each message. A hook that is there, or hooks kept elsewhere,
+# stay as they are.
+add_hook() {
+    [ -e .git ] && ! git config core.hooksPath >/dev/null || return 0
+    hooks=$(git rev-parse --git-path hooks) && [ ! -e "$hooks/commit-msg" ] && mkdir -p "$hooks" || return 0
+    cat >"$hooks/commit-msg" <<'END'
+#!/bin/sh
+# Written by tools/venv.sh of gradscope.
+[ -f tools/commits.py ] && command -v python3 >/dev/null || exit 0
+exec python3 tools/commits.py "$1"
+END
+    chmod +x "$hooks/commit-msg"
+}
+
+case " $* " in *" dev "*) (add_hook) 2>/dev/null || true ;; esac
 up_to_date "$@" && exit 0
 make_venv
 find_pip
