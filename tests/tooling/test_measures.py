@@ -1,0 +1,236 @@
+"""How large classes and circles of imports may be, and how often a name may be given.
+
+What was larger before these measures is listed here with its size. The lists may only become
+shorter: a test fails for anything new, and for an entry that has become needless.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+
+PACKAGE = Path(__file__).parents[2] / "gradscope"
+
+MOST_ATTRIBUTES = 20
+MOST_METHODS = 25
+LARGEST_CIRCLE = 8
+MOST_FILES_OF_A_NAME = 3
+
+LARGE_CLASSES = {
+    "analysis/likeness/who.py::Who": (11, 27),
+    "analysis/nonfinite/lineage.py::Lineage": (22, 13),
+    "analysis/program/calls.py::Calls": (6, 28),
+    "analysis/program/summary.py::Summary": (21, 0),
+    "debug/screen/app.py::Debugger": (13, 38),
+    "record/from_pytorch/graphs.py::Graphs": (21, 20),
+    "record/from_pytorch/listener.py::PyTorchListener": (22, 28),
+    "record/from_pytorch/tensors.py::Tensors": (26, 20),
+    "record/from_runtime/cold/catalog.py::Catalog": (26, 22),
+    "record/from_runtime/hot/runtime_probe.py::RuntimeProbe": (41, 36),
+    "record/from_runtime/values/value_probe.py::Look": (16, 28),
+    "record/notes/contexts.py::Contexts": (34, 32),
+    "record/recording.py::Recording": (19, 29),
+    "record/session.py::Session": (22, 15),
+    "runtime/core/autograd/engine/graph_task.py::GraphTask": (28, 2),
+    "runtime/core/probe.py::Probe": (6, 38),
+    "runtime/core/state/thread.py::ThreadState": (39, 8),
+    "runtime/fast/capture/plan/plan.py::Plan": (25, 16),
+    "trace/file/file_writer.py::FileWriter": (21, 22),
+    "trace/schema/facts.py::RunFacts": (31, 0),
+    "trace/schema/tables.py::Value": (22, 0),
+    "trace/shorthand/tables.py::Look": (21, 0),
+    "watch/listener.py::Listener": (0, 29),
+    "watch/native/graph.py::NativeGraph": (27, 16),
+}
+"""Attributes and methods of classes that have more than they should."""
+
+LARGE_CIRCLES = {
+    "record/acts/kept_graphs": 22,
+    "runtime/core/tensors/memory/overlap": 14,
+    "trace/assemble": 11,
+}
+"""Sizes of circles of imports, by their first file."""
+
+REPEATED_CLASSES = """
+Acts Acts Argument Argument Arguments Arguments Arguments Around Around Around Arrival Arrival
+Asked Asked Axis Axis Backward Backward Backward Backward Before Before Block Block Block Buffer
+Buffer Buffer Call Call Call Call Call Call Call Calls Calls Calls Calls Capture Capture Captured
+Captured Change Change Column Column Column Column Columns Columns Columns Constant Constant
+Debugger Debugger Ends Ends Engine Engine Engine Entry Entry Entry Facts Facts Fault Fault Finding
+Finding Formula Formula Found Found Found Generator Generator Gradient Gradient Graph Graph Graph
+GraphTask GraphTask Graphs Graphs Held Held Held Here Here Hidden Hidden Holds Holds Inside Inside
+Kept Kept Kept Kind Kind Kind Kind Kind Known Known Known Known Lane Lane Layout Layout Layout
+Layout Leaf Leaf Leaf Leaf Level Level Line Line Lines Lines Look Look Look Look Look Look Made
+Made Made Made Maker Maker Making Making Mark Mark Marks Marks Memory Memory Meta Meta Module
+Module Modules Modules Moment Moment Moments Moments Moments Move Move Moved Moved Name Name Names
+Names Names Node Node Node NodeEnds NodeEnds NodesArguments NodesArguments NotFinite NotFinite
+Numbers Numbers Numbers Numbers Numbers OfModules OfModules OfTensors OfTensors Operands Operands
+Operator Operator Operators Operators Order Order Origin Origin OwnTime OwnTime Parameter
+Parameter Parameters Parameters Part Part Part Part Part Parts Parts Parts Passages Passages
+Paused Paused Piece Piece Piece Place Place Place Places Places Places Places Plan Plan Plan
+Program Program Program Ran Ran Ran Read Read Read Read Recording Recording Ref Ref Replay Replay
+Replay Replayed Replayed Row Row Row Row Rows Rows Rows Rows Rows Rows Rows Rows Run Run Run
+Running Running Running Runs Runs Runs Said Said Said Saved Saved Saved SavedValue SavedValue
+Scope Scope Scope Screen Screen Section Section Seen Seen Session Session Slot Slot Source Source
+Span Span Span Span StandIn StandIn State State State Step Step Step Stepped Stepped Stop Stop
+Stops Stops Storage Storage Stretch Stretch Stretch Table Table Task Task Teller Teller Tensor
+Tensor Tensors Tensors Texts Texts Texts ThreadState ThreadState Told Told Values Values Walk Walk
+Wanted Wanted Wanted Watched Watched Way Way Way Window Window Window Words Words Words Write
+Write Write Write Writes Writes Writes Written Written
+"""
+"""Names of classes that several files define, each as often as it is defined."""
+
+REPEATED_FILES = {
+    "arguments.py": 6,
+    "calls.py": 6,
+    "columns.py": 9,
+    "differences.py": 4,
+    "engine.py": 5,
+    "facts.py": 4,
+    "functions.py": 4,
+    "graph.py": 4,
+    "hooks.py": 5,
+    "lines.py": 4,
+    "looks.py": 4,
+    "memory.py": 5,
+    "modules.py": 4,
+    "names.py": 4,
+    "numbers.py": 5,
+    "order.py": 4,
+    "parts.py": 4,
+    "places.py": 6,
+    "program.py": 4,
+    "rows.py": 10,
+    "tables.py": 5,
+    "walk.py": 4,
+    "words.py": 4,
+}
+"""File names that are used more often than they should be."""
+
+# Two names of PyTorch's in runtime/core, with PyTorch's methods.
+PYTORCHS_CLASSES = frozenset({"Generator", "Tensor"})
+
+
+def is_pytorchs(file: str) -> bool:
+    """Whether a file holds what scripts name: PyTorch has chosen its names."""
+    ours = ("runtime/core/", "runtime/fast/")
+    return file.startswith("runtime/") and not file.startswith(ours)
+
+
+@dataclass
+class Contents:
+    """What the tests ask of a file: to keep all trees takes too much memory."""
+
+    classes: dict[str, tuple[int, int]]  # at the top level: how many attributes and methods
+    imports: set[str]
+
+
+@cache
+def files() -> dict[str, Contents]:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = {
+            node.name: (len(attributes(node)), len(methods(node)))
+            for node in tree.body
+            if isinstance(node, ast.ClassDef)
+        }
+        found[path.relative_to(PACKAGE).as_posix()] = Contents(classes, imported(tree))
+    return found
+
+
+def our_files() -> dict[str, Contents]:
+    return {file: held for file, held in files().items() if not is_pytorchs(file)}
+
+
+def attributes(node: ast.ClassDef) -> set[str]:
+    """What is declared in the body of a class, and what its methods assign to `self`."""
+    found = set()
+    for each in node.body:
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            found.add(each.target.id)
+        elif isinstance(each, ast.Assign):
+            found |= {target.id for target in each.targets if isinstance(target, ast.Name)}
+        elif isinstance(each, ast.FunctionDef):
+            found |= {
+                inner.attr
+                for inner in ast.walk(each)
+                if isinstance(inner, ast.Attribute)
+                and isinstance(inner.ctx, ast.Store)
+                and isinstance(inner.value, ast.Name)
+                and inner.value.id == "self"
+            }
+    return found - {"__slots__"}
+
+
+def methods(node: ast.ClassDef) -> set[str]:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return {each.name for each in node.body if isinstance(each, kinds)}
+
+
+def test_classes_are_small() -> None:
+    large = {
+        f"{file}::{name}": size
+        for file, held in our_files().items()
+        for name, size in held.classes.items()
+        if (size[0] > MOST_ATTRIBUTES or size[1] > MOST_METHODS) and name not in PYTORCHS_CLASSES
+    }
+
+    assert set(large) == set(LARGE_CLASSES)
+    assert {
+        name: size
+        for name, size in large.items()
+        if any(now > before for now, before in zip(size, LARGE_CLASSES[name], strict=True))
+    } == {}
+
+
+def circles() -> list[list[str]]:
+    """Files that import one another, also for types alone or inside functions."""
+    modules = {file.removesuffix(".py").removesuffix("/__init__") for file in files()}
+    imports = nx.DiGraph()
+    for file, held in files().items():
+        home = file.removesuffix(".py").removesuffix("/__init__")
+        for target in held.imports:
+            while target not in modules and "/" in target:
+                target = target.rpartition("/")[0]
+            if target in modules and target != home:
+                imports.add_edge(home, target)
+    return [sorted(each) for each in nx.strongly_connected_components(imports)]
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """The files of ours, or names in them, that a file imports: `trace/table/Table`."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    ours = (name.removeprefix("gradscope.") for name in names if name.startswith("gradscope."))
+    return {name.replace(".", "/") for name in ours}
+
+
+def test_no_circle_of_imports_is_large() -> None:
+    large = {each[0]: len(each) for each in circles() if len(each) > LARGEST_CIRCLE}
+
+    assert large == LARGE_CIRCLES
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """Names with an underscore are private to their files."""
+    names = Counter(name for held in our_files().values() for name in held.classes)
+    repeated = {name: n for name, n in names.items() if n > 1 and not name.startswith("_")}
+
+    assert repeated == dict(Counter(REPEATED_CLASSES.split()))
+
+
+def test_no_file_name_is_used_often() -> None:
+    names = Counter(file.rpartition("/")[2] for file in our_files())
+    often = {name: n for name, n in names.items() if n > MOST_FILES_OF_A_NAME}
+
+    assert {name: n for name, n in often.items() if not name.startswith("__")} == REPEATED_FILES
