@@ -37,8 +37,9 @@ run with `--engine all` (CI), and alone with `--engine only` (`make test-engine`
 """
 CORE = (
     "tests/runtime/test_whole_programs.py",
-    "tests/runtime/core/autograd/engine",
+    "tests/runtime/core/autograd",
     "tests/runtime/core/graph",
+    "tests/runtime/core/tensors",
     "tests/runtime/rules",  # of docs/engine.md
 )
 """The engine's core: what every other test of a program stands on."""

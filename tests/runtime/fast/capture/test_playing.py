@@ -136,7 +136,7 @@ def test_steps_leave_the_same_bits(capsys: pytest.CaptureFixture[str]) -> None:
     assert {name: reason for name in list(STEPS)[::4] if (reason := compared(name, CALLS))} == {}
 
 
-@searching(60)
+@searching(25)
 @given(strategies.integers(0, 10**6))
 def test_a_random_step_leaves_the_same_bits(seed: int) -> None:
     eager, _ = outcome(seed, captured=False, calls=CALLS)
