@@ -15,10 +15,11 @@ from gradscope.errors import EmptyTraceError
 from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views.differences import differences_lines
 from gradscope.scene.differences import differences_scene
-from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.assemble import assemble
 from gradscope.trace.load_save import load, save
 from gradscope.trace.ragged import take
 from gradscope.trace.schema import Meta, String, Value
+from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 WIDTH = 100

@@ -16,21 +16,11 @@ from gradscope.trace.older_acts import typed_acts
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
 from gradscope.trace.schema.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.shorthand import SHORT, written_out
-from gradscope.trace.table import Strings, Table
+from gradscope.trace.table import Block, Strings, Table
 from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Some rows of one table. An amendment names rows by id and fills in columns of theirs."""
-
-    table: str
-    rows: int
-    data: Mapping[str, Data]
-    amend: bool = False
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import numpy as np
 
 from gradscope.errors import RecordingError, UnreadableTraceError
-from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.assemble import assemble
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.index import Entry, closing, entry, read_index
 from gradscope.trace.file.lines import ACCEPTED, FIRST, block_lines, header, window_line
@@ -20,6 +20,7 @@ from gradscope.trace.file.scan import Scan, needed_for
 from gradscope.trace.ragged import take
 from gradscope.trace.schema.declare import NONE, Row
 from gradscope.trace.shorthand import SHORT
+from gradscope.trace.table import Block
 from gradscope.trace.text import quoted_path
 from gradscope.trace.trace import Trace
 

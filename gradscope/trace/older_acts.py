@@ -16,7 +16,7 @@ from gradscope.trace.schema.declare import Column, columns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gradscope.trace.assemble import Block
+    from gradscope.trace.table import Block
 
 FACTS = "facts"
 MOST = 1 << 63

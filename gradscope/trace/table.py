@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import nan
@@ -22,6 +23,16 @@ T = TypeVar("T")
 
 CHUNK = 4096
 """How many rows are made at a time when a table is walked: quick enough, and small enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some rows of one table. An amendment names rows by id and fills in columns of theirs."""
+
+    table: str
+    rows: int
+    data: Mapping[str, Data]
+    amend: bool = False
 
 
 class Strings:

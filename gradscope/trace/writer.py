@@ -6,10 +6,11 @@ from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
 from gradscope.errors import LateBlockError
-from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.assemble import assemble
 from gradscope.trace.file.file_writer import FileWriter
 from gradscope.trace.file.intern import Texts
 from gradscope.trace.file.prepare import Values, prepared
+from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 if TYPE_CHECKING:

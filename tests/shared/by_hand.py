@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from gradscope.trace.assemble import DTYPES, Block, assemble
+from gradscope.trace.assemble import DTYPES, assemble
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema.declare import NONE, Column, Event, Row, columns
 from gradscope.trace.schema.tables import Meta, String
+from gradscope.trace.table import Block
 from gradscope.trace.text import clean
 from gradscope.trace.trace import Trace
 

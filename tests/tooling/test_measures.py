@@ -52,7 +52,6 @@ LARGE_CLASSES = {
 LARGE_CIRCLES = {
     "record/acts/kept_graphs": 22,
     "runtime/core/tensors/memory/overlap": 14,
-    "trace/assemble": 11,
 }
 """Sizes of circles of imports, by their first file."""
 

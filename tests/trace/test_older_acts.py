@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 
-from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.assemble import assemble
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import (
     ACTS,
@@ -28,6 +28,7 @@ from gradscope.trace.schema import (
     StepAct,
     columns,
 )
+from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 from tests.shared.searching import searching
 

@@ -10,8 +10,8 @@ import numpy as np
 import orjson
 
 from gradscope.analysis.ranks.clocks import Clocks
-from gradscope.trace.assemble import Block
 from gradscope.trace.schema import Device, Meta, String
+from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 LEVELS = ("graph", "engine", "values", "full")

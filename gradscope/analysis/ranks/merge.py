@@ -15,10 +15,11 @@ import numpy as np
 from gradscope.analysis.ranks.clocks import clocks
 from gradscope.analysis.ranks.facts import facts_of_all, shared_rows
 from gradscope.errors import UsageError
-from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.assemble import assemble
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, take
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String, Thread
 from gradscope.trace.schema.declare import Column, columns
+from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 SHARED = frozenset({String.TABLE, Device.TABLE, Meta.TABLE})

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from gradscope.analysis.ranks.facts import shared_rows
 from gradscope.errors import UsageError
-from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.assemble import assemble
 from gradscope.trace.ragged import Integers, take
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String
 from gradscope.trace.schema.declare import columns
+from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 TELLS = ("thread", "task", "node", "tensor")

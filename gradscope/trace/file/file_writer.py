@@ -15,7 +15,6 @@ import numpy as np
 import orjson
 
 from gradscope.errors import LateBlockError, RecordingError
-from gradscope.trace.assemble import Block
 from gradscope.trace.file.background_write import Pen
 from gradscope.trace.file.compression import packer
 from gradscope.trace.file.index import Entry, closing, entry
@@ -26,6 +25,7 @@ from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema import MINOR, VERSION
 from gradscope.trace.schema.tables import Meta
+from gradscope.trace.table import Block
 from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gradscope.trace.schema.declare import NONE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradscope.trace.assemble import Block
+    from gradscope.trace.table import Block
 
 _TAIL: Final = re.compile(rb'"index_at":(\d{1,18})}\n$')
 TIMES: Final = ("t", "begin", "born")

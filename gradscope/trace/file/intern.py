@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from gradscope.trace.assemble import Block
 from gradscope.trace.schema.tables import String
+from gradscope.trace.table import Block
 from gradscope.trace.text import clean
 
 if TYPE_CHECKING:

@@ -36,11 +36,12 @@ import numpy as np
 import orjson
 
 from gradscope.errors import FutureTraceError, UnreadableTraceError
-from gradscope.trace.assemble import Block, default
+from gradscope.trace.assemble import default
 from gradscope.trace.file import columns as coding
 from gradscope.trace.ragged import Ragged, take
 from gradscope.trace.schema import VERSION
 from gradscope.trace.schema.declare import TABLES, columns
+from gradscope.trace.table import Block
 from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:

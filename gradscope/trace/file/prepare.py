@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from gradscope.errors import UsageError
-from gradscope.trace.assemble import DTYPES, Block
+from gradscope.trace.assemble import DTYPES
 from gradscope.trace.ragged import Array, Data, Ragged
 from gradscope.trace.schema.declare import NONE, Column, Row, columns
 from gradscope.trace.schema.tables import String
+from gradscope.trace.table import Block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

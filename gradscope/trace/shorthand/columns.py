@@ -13,7 +13,7 @@ from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema.declare import Row, columns
 
 if TYPE_CHECKING:
-    from gradscope.trace.assemble import Block
+    from gradscope.trace.table import Block
 
 Ints: TypeAlias = NDArray[np.int64]
 

@@ -26,7 +26,7 @@ from gradscope.trace.shorthand.seen import HOOKS, Seen, Task, column, nodes_of, 
 from gradscope.trace.shorthand.tables import UNDER_WAY
 
 if TYPE_CHECKING:
-    from gradscope.trace.assemble import Block
+    from gradscope.trace.table import Block
 
 CELLS_OF_EVENT = 8
 

@@ -25,8 +25,8 @@ from gradscope.trace.shorthand.seen import Seen
 from gradscope.trace.shorthand.tables import ARRIVED, OPERAND
 
 if TYPE_CHECKING:
-    from gradscope.trace.assemble import Block
     from gradscope.trace.shorthand.columns import Columns
+    from gradscope.trace.table import Block
 
 SAME = (Accumulation.STOLEN, Accumulation.CLONED)
 Slot = tuple[int, int]  # a node, and which of its inputs

@@ -18,7 +18,7 @@ from gradscope.trace.shorthand.runs import MODULE
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 
 if TYPE_CHECKING:
-    from gradscope.trace.assemble import Block
+    from gradscope.trace.table import Block
 
 
 class Task(NamedTuple):

@@ -19,7 +19,7 @@ from gradscope.trace.schema.tables import Finding, Place, Value
 from gradscope.trace.shorthand.columns import Ints
 
 if TYPE_CHECKING:
-    from gradscope.trace.assemble import Block
+    from gradscope.trace.table import Block
 
 Made = Mapping[type[Event], Sequence[Mapping[str, Any]]]
 

@@ -20,7 +20,7 @@ from gradscope.trace.shorthand.tables import SHORT
 from gradscope.trace.shorthand.values import with_events
 
 if TYPE_CHECKING:
-    from gradscope.trace.assemble import Block
+    from gradscope.trace.table import Block
 
 __all__ = ["SHORT", "written_out"]
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import zstandard
 
-from gradscope.trace.assemble import Block
 from gradscope.trace.file.compression import FREE, RATIO
 from gradscope.trace.file.file_writer import FileWriter
 from gradscope.trace.file.lines import LONGEST, MEMORY, SHORT_MEMORY, block_line, header, seal
 from gradscope.trace.load_save import decode, load, save
 from gradscope.trace.schema import Frame
+from gradscope.trace.table import Block
 from tests.shared.by_hand import trace_of
 from tests.trace.file.test_hostile_files import trace_text
 

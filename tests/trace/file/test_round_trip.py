@@ -179,7 +179,8 @@ def test_what_a_newer_minor_version_adds_is_kept() -> None:
 
 def _as_newer(trace: Trace) -> bytes:
     """The file a gradscope would write that has more tables, columns and event kinds."""
-    from gradscope.trace.assemble import Block, assemble
+    from gradscope.trace.assemble import assemble
+    from gradscope.trace.table import Block
 
     blocks = [Block(t.name, len(t), dict(t.data)) for t in trace.tables.values() if len(t)]
     node = next(block for block in blocks if block.table == "node")

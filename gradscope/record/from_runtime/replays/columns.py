@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gradscope.record.notes.log import Ints
-    from gradscope.trace.assemble import Block
     from gradscope.trace.schema.declare import Column, Row
+    from gradscope.trace.table import Block
 
 
 class Kind(Enum):

@@ -9,11 +9,11 @@ import numpy as np
 from gradscope.record.acts.of_optimizers import setting
 from gradscope.record.from_runtime.replays.columns import Kind, kind_of
 from gradscope.trace import schema
-from gradscope.trace.assemble import Block
 from gradscope.trace.ragged import take
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.declare import columns
 from gradscope.trace.shorthand import tables as short
+from gradscope.trace.table import Block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradscope.trace.assemble import Block
     from gradscope.trace.schema.declare import Row
+    from gradscope.trace.table import Block
 
 
 @dataclass(frozen=True, slots=True)
