@@ -7,32 +7,18 @@ to all of them: numbers, source lines (`sites`), where each thread is (`contexts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from gradscope.record.notes.contexts import WatchedThreads
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.session import Session
     from gradscope.record.stops.places import Places
-
-
-class ThreadState(Protocol):
-    """One thread, as an engine knows it. It can be a key of a dict, and is never another's."""
-
-    thread_id: int  # threading.get_ident()
-    context: int  # the session's number for where the thread is; 0: it is to be asked for
-    task: Any  # the graph task it is running (with its `record_nr`), or None
-
-
-class Local(Protocol):
-    """A `threading.local`."""
-
-    @property
-    def state(self) -> ThreadState:
-        """That of the calling thread, made when it first asks."""
 
 
 class Pause(Protocol):
@@ -166,27 +152,16 @@ class InScripts:
     """How the files begin in which a node's function is called, which may fail, and its names."""
 
 
-class Engine(Protocol):
+class Engine(WatchedThreads, Protocol):
     """What runs forwards and backwards, and can be watched."""
-
-    @property
-    def local(self) -> Local:
-        """Where each thread finds its state."""
 
     @property
     def machinery(self) -> tuple[str, ...]:
         """How the files begin whose frames are the engine's, and not the user's program."""
 
     @property
-    def contexts_name_steps(self) -> bool:
-        """Whether a context is one of a step; if not, its step follows from the time."""
-
-    @property
     def in_scripts(self) -> InScripts:
         """What running a script has to know of it."""
-
-    def threads(self) -> Iterable[ThreadState]:
-        """All that have asked for their state so far and are alive."""
 
     def is_watched(self) -> bool:
         """Whether somebody watches it in this process."""

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import finalize, ref
 from zlib import crc32
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.acts.kept_graphs import KeptGraphs
-    from gradscope.record.session import Session
+    from gradscope.record.notes.contexts import Contexts
+    from gradscope.trace.writer import Writer
 
 WATCHERS = str(Path(__file__).parents[2] / "watch")
 """Where functions of ours are that call what they stand for."""
@@ -108,10 +109,33 @@ def leaves_of(optimizer: Any) -> list[Any]:
     return [leaf for group in optimizer.param_groups for leaf in group.get("params", ())]
 
 
+class StopsNews(Protocol):
+    """What waits for news of a program that can be stopped."""
+
+    news: set[str]
+
+
+class ActsSession(Protocol):
+    """What acts ask of the session of their recording."""
+
+    start: int
+    level: str
+    sites: Sites
+    contexts: Contexts
+
+    @property
+    def writer(self) -> Writer: ...
+
+    @property
+    def places(self) -> StopsNews | None: ...
+
+    def put(self, row: Any, columns: dict[str, Any]) -> None: ...
+
+
 class Acts:
     """Takes notes of acts. A fault of ours is counted, and does not reach the program."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ActsSession) -> None:
         self.session = session
         self.on = False
         self.look = NOBODY

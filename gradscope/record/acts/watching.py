@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from gradscope.record.acts.notes import Look
-    from gradscope.record.session import Session
+    from gradscope.record.acts.notes import ActsSession, Look
 
 
 class WatchedActs:
     """Acts of the program, from `start` to `stop`; of level `graph` there are none."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ActsSession) -> None:
         self.acts = Acts(session)
         self._wanted = session.level != "graph"
         self._stand_ins: StandIns | None = None

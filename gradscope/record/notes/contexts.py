@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,13 +15,43 @@ from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
 from gradscope.trace.shorthand.tables import Context
 
 if TYPE_CHECKING:
-    from gradscope.record.source import Engine, ThreadState
     from gradscope.trace.writer import Writer
 
 _NOWHERE = [NONE]  # in no module
 SPAN = "id", "name", "phase", "parent", "thread", "step", "begin", "end"
 STEP, ENDED = ("id", "number", "begin"), ("id", "end")
 PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
+
+
+class WatchedThread(Protocol):
+    """One thread, as an engine knows it. It can be a key of a dict, and is never another's."""
+
+    thread_id: int  # threading.get_ident()
+    context: int  # the session's number for where the thread is; 0: it is to be asked for
+    task: Any  # the graph task it is running (with its `record_nr`), or None
+
+
+class Local(Protocol):
+    """A `threading.local`."""
+
+    @property
+    def state(self) -> WatchedThread:
+        """That of the calling thread, made when it first asks."""
+
+
+class WatchedThreads(Protocol):
+    """The threads of an engine."""
+
+    @property
+    def local(self) -> Local:
+        """Where each thread finds its state."""
+
+    @property
+    def contexts_name_steps(self) -> bool:
+        """Whether a context is one of a step; if not, its step follows from the time."""
+
+    def threads(self) -> Iterable[WatchedThread]:
+        """All that have asked for their state so far and are alive."""
 
 
 class ThreadPlace:
@@ -41,7 +71,9 @@ class ThreadPlace:
 class Contexts:
     """Numbers for positions, and the rows of threads, steps and spans."""
 
-    def __init__(self, writer: Writer, start: int, base: int, engine: Engine, *, rank: int) -> None:
+    def __init__(
+        self, writer: Writer, start: int, base: int, engine: WatchedThreads, *, rank: int
+    ) -> None:
         self._writer = writer
         self._rank = rank
         self._start = start
@@ -56,7 +88,9 @@ class Contexts:
         self._numbers: dict[tuple[int, int, int, int, int], int] = {}
         self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
         self._rows_written = 0
-        self._places: dict[ThreadState, ThreadPlace] = {}  # a thread's id may come again; this not
+        self._places: dict[
+            WatchedThread, ThreadPlace
+        ] = {}  # a thread's id may come again; this not
         self._thread_ids = count()
         self._placing = threading.Lock()
         self._new_threads: list[tuple[int, int, int, int]] = []
@@ -70,7 +104,7 @@ class Contexts:
         self.told_of_steps = False  # by an optimizer, or by the program
         self.limited = False  # some steps may be left out
         self.step_is_over = False  # once history is recorded again: see backward_ended
-        self.moved: Callable[[ThreadState], None] | None = None
+        self.moved: Callable[[WatchedThread], None] | None = None
         self.met: Callable[[], object] | None = None  # called in a thread that was not known before
         self._new_steps = Log(3)  # each ends when the next begins
         self._open_step, self._over = NONE, NONE  # the last that was written; when all was over
@@ -79,13 +113,13 @@ class Contexts:
     def now(self) -> int:
         return perf_counter_ns() - self._start
 
-    def place(self, state: ThreadState | None = None) -> ThreadPlace:
+    def place(self, state: WatchedThread | None = None) -> ThreadPlace:
         """A thread's position; the calling thread's, if none is named."""
         state = state or self._local.state
         found = self._places.get(state)
         return self._new_place(state) if found is None else found
 
-    def _new_place(self, state: ThreadState) -> ThreadPlace:
+    def _new_place(self, state: WatchedThread) -> ThreadPlace:
         with self._placing:
             found = self._places.get(state)
             if found is None:
@@ -116,7 +150,7 @@ class Contexts:
         modules = self.place().modules
         return modules[-1] if modules else NONE
 
-    def of(self, state: ThreadState) -> int:
+    def of(self, state: WatchedThread) -> int:
         """The number of the calling thread's position; outside backwards its state keeps it."""
         place = self.place()
         task = state.task
@@ -137,18 +171,18 @@ class Contexts:
                 place.forwards[module] = number
         return number
 
-    def at_call(self, state: ThreadState, node: object) -> int:
+    def at_call(self, state: WatchedThread, node: object) -> int:
         """The same, at a call that makes this node; where history is recorded, a step may begin."""
         if self.step_is_over and node is not None:
             self._begin_step(self.step_number + 1)
         return state.context or self.of(state)
 
-    def here(self) -> tuple[ThreadState, ThreadPlace]:
+    def here(self) -> tuple[WatchedThread, ThreadPlace]:
         """The calling thread, and where it is."""
         state = self._local.state
         return state, self._places.get(state) or self._new_place(state)
 
-    def task_of(self, state: ThreadState) -> int:
+    def task_of(self, state: WatchedThread) -> int:
         """The graph task that a thread runs."""
         task = state.task
         if task is None or task.record_nr <= self._base:
@@ -174,7 +208,7 @@ class Contexts:
         found = self._numbers.get(key)
         return self._add(key) if found is None else found
 
-    def changed(self, state: ThreadState, place: ThreadPlace) -> None:
+    def changed(self, state: WatchedThread, place: ThreadPlace) -> None:
         """A thread has moved, and is at this place."""
         here = place.step == self._named_step and not self.step_is_over
         if state.task is None and not place.phases and here:
@@ -186,7 +220,7 @@ class Contexts:
 
     # These two are called for every module, so what `changed` does stands in them.
 
-    def enter(self, state: ThreadState, module: int) -> None:
+    def enter(self, state: WatchedThread, module: int) -> None:
         """A thread has entered a module."""
         place = self._places.get(state) or self._new_place(state)
         place.modules.append(module)
@@ -239,7 +273,7 @@ class Contexts:
     # -- spans and steps ------------------------------------------------------------------------
 
     def begin_span(
-        self, name: str, phase: Phase = Phase.USER, state: ThreadState | None = None
+        self, name: str, phase: Phase = Phase.USER, state: WatchedThread | None = None
     ) -> int:
         state = state or self._local.state
         place = self._places.get(state) or self._new_place(state)

@@ -15,8 +15,7 @@ from gradscope.record.notes.log import take_all
 
 if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.nesting import Ints
-    from gradscope.record.notes.contexts import Contexts
-    from gradscope.record.source import ThreadState
+    from gradscope.record.notes.contexts import Contexts, WatchedThread
 
 
 class Moves:
@@ -35,7 +34,7 @@ class Moves:
         """No longer."""
         self._contexts.moved = None
 
-    def _moved(self, state: ThreadState) -> None:
+    def _moved(self, state: WatchedThread) -> None:
         place = self._contexts.place(state)
         self._new.append((place.id, perf_counter_ns(), self._contexts.of(state)))
 
