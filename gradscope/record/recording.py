@@ -41,7 +41,7 @@ from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
     from gradscope.record.source import Engine, Pause
-    from gradscope.record.stops.places import Places
+    from gradscope.record.stops.places import StopPlaces
     from gradscope.trace.trace import Trace
 
 WRITTEN_EVERY = CALM / 1e9 + PERIOD
@@ -84,7 +84,7 @@ class Recording:
     """A recording under way. Use it as a context manager, or call `start` and `stop`."""
 
     def __init__(
-        self, writer: Writer, options: Options, engine: Engine, places: Places | None = None
+        self, writer: Writer, options: Options, engine: Engine, places: StopPlaces | None = None
     ) -> None:
         self.options = options
         self.places = places
@@ -215,7 +215,7 @@ class Recording:
         if isinstance(self.writer, FileWriter):
             self.writer.unseal()
 
-    def stop_at(self, places: Places) -> None:
+    def stop_at(self, places: StopPlaces) -> None:
         """The program can be stopped at these, from now on or from its start."""
         self.places = places
         places.watch(self)

@@ -31,13 +31,19 @@ from gradscope.record.script.exits import Exits, say_why
 from gradscope.record.script.handlers import silence
 from gradscope.record.script.lowest_frame import ending_above
 from gradscope.record.script.main_thread import main_thread_has_ended
-from gradscope.record.script.program import Program, folder_of, from_module, from_script, stage
+from gradscope.record.script.program import (
+    ScriptProgram,
+    folder_of,
+    from_module,
+    from_script,
+    stage,
+)
 from gradscope.record.script.recursion import TRIED, as_deep_as_alone, room
 from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, Stopped, handled
 from gradscope.record.script.unimported import unimported
 from gradscope.record.stops.ending import raised_at_next_line, spare_signal, tell_main_thread
-from gradscope.record.stops.places import Places
+from gradscope.record.stops.places import StopPlaces
 from gradscope.trace.shortcomings import ran_elsewhere
 from gradscope.trace.text import quoted
 from gradscope.trace.writer import FileWriter
@@ -48,7 +54,7 @@ INTERRUPTED = 130
 class Debugger(Protocol):
     """Who may stop the script."""
 
-    places: Places
+    places: StopPlaces
     """At which it can be stopped."""
 
     at_places: bool
@@ -149,7 +155,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         stack.enter_context(tracebacks.thread_tracebacks())
         stack.enter_context(ending_above([_executed, Exits.fulfil, tracebacks.show]))
         program = _program(options)
-        if not isinstance(program, Program):
+        if not isinstance(program, ScriptProgram):
             return Outcome(_shown(program).code)
         argv[0] = program.name
         main.__dict__.update(program.attributes)
@@ -169,7 +175,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         return _recorded(program, main, recording, writer, exits, options)
 
 
-def _program(options: TraceOptions) -> Program | BaseException:
+def _program(options: TraceOptions) -> ScriptProgram | BaseException:
     """The program; or what came of looking for it: no Python, or a package that raises."""
     try:
         return (from_module if options.module else from_script)(options.script)
@@ -207,7 +213,7 @@ def steps_named(text: str | None) -> tuple[int, int] | None:
 
 
 def _recorded(
-    program: Program,
+    program: ScriptProgram,
     main: ModuleType,
     recording: Recording,
     writer: FileWriter,
@@ -281,7 +287,7 @@ def _stop(recording: Recording, signals: Signals, stopper: signal.Signals | None
 
 
 def _run(
-    program: Program, namespace: dict[str, Any], exits: Exits, begin: Callable[[], None]
+    program: ScriptProgram, namespace: dict[str, Any], exits: Exits, begin: Callable[[], None]
 ) -> Ending:
     """Run the program to its end, the threads it leaves behind to theirs, and its last wishes."""
     threads = set(threading.enumerate())
@@ -306,7 +312,7 @@ def _nothing() -> None:
 
 
 def _executed(
-    program: Program, namespace: dict[str, Any], begin: Callable[[], None]
+    program: ScriptProgram, namespace: dict[str, Any], begin: Callable[[], None]
 ) -> BaseException | None:
     """Run the program; what it raised."""
     try:

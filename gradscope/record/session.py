@@ -12,7 +12,7 @@ from gradscope.errors import RecordingError
 from gradscope.record.acts.source.backwards import StepsByBackward
 from gradscope.record.acts.watching import WatchedActs
 from gradscope.record.notes.contexts import Contexts
-from gradscope.record.notes.numbers import Numbers
+from gradscope.record.notes.numbers import RecordNumbers
 from gradscope.record.notes.one_at_a_time import Alone
 from gradscope.record.notes.own_time import WRITING, OwnTime
 from gradscope.record.notes.sites import Sites
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.notes.log import Ints
     from gradscope.record.source import Engine, Pause, Source
-    from gradscope.record.stops.places import Places
+    from gradscope.record.stops.places import StopPlaces
     from gradscope.trace.writer import Writer
 
 MANY = 1 << 16
@@ -52,7 +52,7 @@ class Session:
         self.start = start
         self.level = level
         self.native = native
-        self.numbers = Numbers()
+        self.numbers = RecordNumbers()
         self.base = self.numbers.base
         self.sites = Sites(writer, whole=level == "full", machinery=engine.machinery)
         self.contexts = Contexts(writer, start, self.base, engine, rank=this_process().number)
@@ -66,7 +66,7 @@ class Session:
         self._flushed = start
         self._calm = SOON
         self._closing = self._closed = False
-        self.places: Places | None = None  # at which the program can be stopped, if it can
+        self.places: StopPlaces | None = None  # at which the program can be stopped, if it can
         self.module_paths: list[str] = []  # of modules that were met, by their ids
         self.source: Source = engine.watch(self)
 

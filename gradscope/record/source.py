@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.session import Session
-    from gradscope.record.stops.places import Places
+    from gradscope.record.stops.places import StopPlaces
 
 
 class Pause(Protocol):
@@ -31,7 +31,7 @@ class Pause(Protocol):
 class Stops(Protocol):
     """A program that can be stopped."""
 
-    def at(self, places: Places) -> None:
+    def at(self, places: StopPlaces) -> None:
         """Let the program be stopped at these, if the engine is there; else as soon as it is."""
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
@@ -100,7 +100,7 @@ class Ended:
     def stops(self) -> Ended:
         return self
 
-    def at(self, places: Places) -> None:
+    def at(self, places: StopPlaces) -> None:
         """The program is over."""
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:

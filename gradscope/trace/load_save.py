@@ -12,7 +12,7 @@ import numpy as np
 from gradscope.errors import RecordingError, UnreadableTraceError
 from gradscope.trace.assemble import assemble
 from gradscope.trace.file.compression import packer, unpacked
-from gradscope.trace.file.index import Entry, closing, entry, read_index
+from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
 from gradscope.trace.file.lines import ACCEPTED, FIRST, block_lines, header, window_line
 from gradscope.trace.file.opening import private
 from gradscope.trace.file.progress import tell
@@ -157,7 +157,7 @@ def _windows(trace: Trace) -> Iterator[bytes]:
     """The text, in the pieces that are compressed each for itself."""
     text = header(trace.version)
     offset = 0
-    entries: list[Entry] = []
+    entries: list[IndexEntry] = []
     for block, line in block_lines(_blocks(trace)):
         entries.append(entry(block, offset + len(text), len(line), 1))
         text += line

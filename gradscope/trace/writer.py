@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from gradscope.errors import LateBlockError
 from gradscope.trace.assemble import assemble
 from gradscope.trace.file.file_writer import FileWriter
-from gradscope.trace.file.intern import Texts
+from gradscope.trace.file.intern import InternedTexts
 from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
@@ -73,7 +73,7 @@ class MemoryWriter:
     """Rows kept in memory, as the trace they make."""
 
     def __init__(self) -> None:
-        self._texts = Texts()
+        self._texts = InternedTexts()
         self._blocks: list[Block] = []
         self._lock = RLock()
         self._sealed = 0

@@ -27,7 +27,7 @@ from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
     from gradscope.watch.listener import Faults, Listener
-    from gradscope.watch.native.creation import Maker
+    from gradscope.watch.native.creation import NodeMaker
 
 KEY, PARENT = "traceback_", "parent_"
 _ON = (True,)
@@ -39,7 +39,7 @@ _RUNS_SCRIPTS = f"{_OURS}{os.path.join('record', 'run_script.py')}"  # noqa: PTH
 class Creation:
     """Stands in for what makes tracebacks, and for the switches of anomaly mode."""
 
-    def __init__(self, listener: Listener, faults: Faults, maker: Maker | None) -> None:
+    def __init__(self, listener: Listener, faults: Faults, maker: NodeMaker | None) -> None:
         self._listener = listener
         self._faults = faults
         self._maker = maker

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from gradscope.watch.creation import Creation
     from gradscope.watch.listener import Faults, Listener
-    from gradscope.watch.runs import Runs
-    from gradscope.watch.walk import Graph
+    from gradscope.watch.runs import NodeRuns
+    from gradscope.watch.walk import WalkGraph
 
 CALLS_THE_ENGINE = "torch.autograd.graph"
 _HIDDEN = (
@@ -70,8 +70,8 @@ class Engine:
     def __init__(
         self,
         listener: Listener,
-        graph: Graph,
-        runs: Runs | None,
+        graph: WalkGraph,
+        runs: NodeRuns | None,
         faults: Faults,
         creation: Creation,
         *,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.machine_code.seldom import Seldom
-    from gradscope.watch.native.creation import Maker, Making
+    from gradscope.watch.native.creation import NodeMaker, NodeMaking
 
 Ints = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -234,11 +234,11 @@ class Listener(Protocol):
         """What all that it has made name as theirs; nodes may have been made for others."""
         ...
 
-    def making(self) -> Making:
+    def making(self) -> NodeMaking:
         """What native code has to know of threads and lines to do without `made`."""
         ...
 
-    def made_by(self, maker: Maker) -> None:
+    def made_by(self, maker: NodeMaker) -> None:
         """It does without from here on: lines are told to that, which gives out numbers."""
         ...
 

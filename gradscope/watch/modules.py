@@ -23,7 +23,7 @@ from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
-    from gradscope.watch.called.writes import Writes
+    from gradscope.watch.called.writes import WatchedWrites
     from gradscope.watch.listener import Faults, Listener
 
 
@@ -46,7 +46,7 @@ class Modules:
         self.aside = compiler_aside()
         self._handles: list[Any] = []
         self._paused = False
-        self.writes: Writes | None = None  # those of a step are told as the step
+        self.writes: WatchedWrites | None = None  # those of a step are told as the step
         self.unseen_calls = False  # whether those of modules cannot be
         self.compiled_steps = False  # whether some ran in regions of torch.compile, unseen
         self._stepping = 0  # how many steps are left out of them

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-class Runs(Protocol):
+class NodeRuns(Protocol):
     """Sees runs. Backwards of a thread nest, and each is told what ran in it and in no other."""
 
     def start(self) -> None: ...
@@ -252,7 +252,7 @@ def _nothing() -> None:
     """It has been read."""
 
 
-def runs(why_not: str = "", around: tuple[int, int] | None = None) -> tuple[Runs, str]:
+def runs(why_not: str = "", around: tuple[int, int] | None = None) -> tuple[NodeRuns, str]:
     """Who sees runs here, and why it is not the native observer, if it is not.
 
     `why_not`: why it cannot be. `around`: other callbacks for it.

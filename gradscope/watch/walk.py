@@ -44,7 +44,7 @@ class NotDifferentiable(Exception):  # noqa: N818 -- PyTorch is about to say so 
     """A backward was asked to start from a tensor without history."""
 
 
-class Leaf:
+class WalkLeaf:
     """A tensor whose gradient is accumulated, and the node that does it."""
 
     __slots__ = ("node", "ref", "tensor")
@@ -55,7 +55,7 @@ class Leaf:
         self.node = 0  # the number of the node that was met last
 
 
-class Graph:
+class WalkGraph:
     """Finds nodes, and says of those it has found which they are."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Graph:
         self.waiting: list[Found] = []
         """Nodes that nobody has been told of."""
         self._slots: WeakKeyDictionary[type, list[tuple[str, str]]] = WeakKeyDictionary()
-        self._leaves: dict[int, Leaf] = {}  # by address
+        self._leaves: dict[int, WalkLeaf] = {}  # by address
         self._nrs: Iterable[int] = ()  # which inputs of its roots the next walk begins from
         self._inputs: dict[int, int] = {}  # how many nodes have, by id(), where they do not say it
 
@@ -153,13 +153,13 @@ class Graph:
         known = self._leaves.get(leaf._cdata)
         return 0 if known is None else known.node
 
-    def _leaf_of(self, tensor: Any) -> Leaf:
+    def _leaf_of(self, tensor: Any) -> WalkLeaf:
         """What is known of a leaf. It is forgotten before its address can be another's."""
         address, leaves = tensor._cdata, self._leaves
         known = leaves.get(address)
         if known is None:
             ref = weakref.ref(tensor, lambda _: leaves.pop(address, None))
-            known = leaves[address] = Leaf(ref, self._listener.tensor(tensor))
+            known = leaves[address] = WalkLeaf(ref, self._listener.tensor(tensor))
         return known
 
     def found(self) -> list[Found]:

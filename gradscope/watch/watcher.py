@@ -12,11 +12,11 @@ from gradscope.watch.hooks.before import Before
 from gradscope.watch.hooks.of_modules import OfModules
 from gradscope.watch.hooks.of_saved import OfSavedValues
 from gradscope.watch.hooks.of_tensors import OfTensors
-from gradscope.watch.hooks.watched import Calls
+from gradscope.watch.hooks.watched import HookedCalls
 from gradscope.watch.modules import Modules
-from gradscope.watch.runs import Runs, calls, runs
+from gradscope.watch.runs import NodeRuns, calls, runs
 from gradscope.watch.unseen import CALLS_UNSEEN, NO_ROOM, in_words, unseen, why_not
-from gradscope.watch.walk import Graph, NotDifferentiable, TooDeep
+from gradscope.watch.walk import NotDifferentiable, TooDeep, WalkGraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.called.operands import Operands
     from gradscope.watch.listener import Faults, Listener
-    from gradscope.watch.native.creation import Maker
+    from gradscope.watch.native.creation import NodeMaker
     from gradscope.watch.values.callbacks import Around
     from gradscope.watch.values.ring import Ring
     from gradscope.watch.values.without_node import WithoutNode
@@ -46,7 +46,7 @@ class Watcher:
         self.faults = faults
         faults.meet_compilers()
         self._listener = listener
-        self.runs: Runs | None = None
+        self.runs: NodeRuns | None = None
         self.why_hooks = self.why_no_calls = self.why_no_values = ""
         self.calls: CallObserver | None = None
         self.ring: Ring | None = None
@@ -74,7 +74,7 @@ class Watcher:
             values=self.ring is not None,
         )
         self.modules = Modules(listener, self.faults)
-        hooks = Calls(listener, self.faults)
+        hooks = HookedCalls(listener, self.faults)
         self.writes = None if self.calls is None else self.calls.writes
         hooks.writes = self.modules.writes = self.writes
         self.before = Before(hooks)
@@ -100,14 +100,14 @@ class Watcher:
             return None
         return found
 
-    def _graph(self, listener: Listener, *, saved: bool) -> tuple[Graph, Maker | None]:
+    def _graph(self, listener: Listener, *, saved: bool) -> tuple[WalkGraph, NodeMaker | None]:
         """Who finds nodes, and what marks them; hooks on them have to be registered from Python."""
         if not self.why_walked:
             try:
-                from gradscope.watch.native.creation import Maker  # noqa: PLC0415 -- it compiles
+                from gradscope.watch.native.creation import NodeMaker  # noqa: PLC0415 -- it compiles
                 from gradscope.watch.native.graph import NativeGraph  # noqa: PLC0415 -- likewise
 
-                maker = Maker(listener.making())
+                maker = NodeMaker(listener.making())
                 graph = NativeGraph(listener, maker, saved=saved)
             except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
                 self.why_walked = in_words(error)
@@ -115,7 +115,7 @@ class Watcher:
                 listener.made_by(maker)
                 return graph, maker
         hooks = self.runs if self.why_hooks else None
-        return Graph(listener, None if hooks is None else hooks.attend, saved=saved), None
+        return WalkGraph(listener, None if hooks is None else hooks.attend, saved=saved), None
 
     @property
     def left_out(self) -> dict[str, int]:

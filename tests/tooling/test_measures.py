@@ -32,7 +32,7 @@ LARGE_CLASSES = {
     "record/from_pytorch/tensors.py::Tensors": (26, 20),
     "record/from_runtime/cold/catalog.py::Catalog": (26, 22),
     "record/from_runtime/hot/runtime_probe.py::RuntimeProbe": (41, 36),
-    "record/from_runtime/values/value_probe.py::Look": (16, 28),
+    "record/from_runtime/values/value_probe.py::ValueLook": (16, 28),
     "record/notes/contexts.py::Contexts": (34, 32),
     "record/recording.py::Recording": (19, 29),
     "record/session.py::Session": (22, 15),
@@ -55,31 +55,27 @@ LARGE_CIRCLES = {
 """Sizes of circles of imports, by their first file."""
 
 REPEATED_CLASSES = """
-Acts Acts Argument Argument Arguments Arguments Arguments Around Around Around Arrival Arrival
-Asked Asked Axis Axis Backward Backward Backward Backward Before Before Block Block Block Buffer
-Buffer Buffer Call Call Call Call Call Call Call Calls Calls Calls Calls Capture Capture Captured
-Captured Change Change Column Column Column Column Columns Columns Columns Constant Constant
-Debugger Debugger Ends Ends Engine Engine Engine Entry Entry Entry Facts Facts Fault Fault Finding
-Finding Formula Formula Found Found Found Generator Generator Gradient Gradient Graph Graph Graph
-GraphTask GraphTask Graphs Graphs Held Held Held Here Here Hidden Hidden Holds Holds Inside Inside
-Kept Kept Kept Kind Kind Kind Kind Kind Known Known Known Known Lane Lane Layout Layout Layout
-Layout Leaf Leaf Leaf Leaf Level Level Line Line Lines Lines Look Look Look Look Look Look Made
-Made Made Made Maker Maker Making Making Mark Mark Marks Marks Memory Memory Meta Meta Module
-Module Modules Modules Moment Moment Moments Moments Moments Move Move Moved Moved Name Name Names
-Names Names Node Node Node NodeEnds NodeEnds NodesArguments NodesArguments NotFinite NotFinite
-Numbers Numbers Numbers Numbers Numbers OfModules OfModules OfTensors OfTensors Operands Operands
-Operator Operator Operators Operators Order Order Origin Origin OwnTime OwnTime Parameter
-Parameter Parameters Parameters Part Part Part Part Part Parts Parts Parts Passages Passages
-Paused Paused Piece Piece Piece Place Place Place Places Places Places Places Plan Plan Plan
-Program Program Program Ran Ran Ran Read Read Read Read Recording Recording Ref Ref Replay Replay
-Replay Replayed Replayed Row Row Row Row Rows Rows Rows Rows Rows Rows Rows Rows Run Run Run
-Running Running Running Runs Runs Runs Said Said Said Saved Saved Saved SavedValue SavedValue
-Scope Scope Scope Screen Screen Section Section Seen Seen Session Session Slot Slot Source Source
-Span Span Span Span StandIn StandIn State State State Step Step Step Stepped Stepped Stop Stop
-Stops Stops Storage Storage Stretch Stretch Stretch Table Table Task Task Teller Teller Tensor
-Tensor Tensors Tensors Texts Texts Texts Told Told Values Values Walk Walk Wanted Wanted Wanted
-Watched Watched Way Way Way Window Window Window Words Words Words Write Write Write Write Writes
-Writes Writes Written Written
+Acts Acts Argument Argument Arguments Arguments Around Around Around Arrival Arrival Asked Asked
+Axis Axis Backward Backward Backward Before Before Block Block Block Buffer Buffer Buffer Call
+Call Call Call Call Call Capture Capture Captured Captured Change Change Column Column Column
+Column Constant Constant Debugger Debugger Ends Ends Engine Engine Engine Entry Entry Facts Facts
+Fault Fault Finding Finding Formula Formula Found Found Found Generator Generator Gradient
+Gradient GraphTask GraphTask Graphs Graphs Held Held Here Here Hidden Hidden Holds Holds Inside
+Inside Kept Kept Kept Kind Kind Kind Kind Known Known Lane Lane Layout Layout Layout Leaf Leaf
+Level Level Line Line Lines Lines Look Look Look Look Made Made Made Mark Mark Memory Memory Meta
+Meta Module Module Modules Modules Moment Moment Moments Moments Moments Move Move Moved Moved
+Name Name Names Names Names Node Node Node NodeEnds NodeEnds NodesArguments NodesArguments
+NotFinite NotFinite Numbers Numbers Numbers OfModules OfModules OfTensors OfTensors Operands
+Operands Operator Operator Operators Operators Order Order Origin Origin OwnTime OwnTime Parameter
+Parameter Parameters Parameters Part Part Part Part Parts Parts Parts Passages Passages Paused
+Paused Piece Piece Piece Places Places Plan Plan Plan Program Program Ran Ran Ran Read Read
+Recording Recording Ref Ref Replay Replay Replayed Replayed Row Row Row Rows Rows Rows Rows Run
+Run Run Running Running Said Said Said Saved Saved SavedValue SavedValue Scope Scope Scope Screen
+Screen Section Section Seen Seen Session Session Slot Slot Source Source Span Span Span Span
+StandIn StandIn State State Step Step Stepped Stepped Stop Stop Stops Stops Storage Storage
+Stretch Stretch Stretch Table Table Teller Teller Tensor Tensor Tensors Tensors Told Told Values
+Values Wanted Wanted Wanted Watched Watched Way Way Way Words Words Words Write Write Written
+Written
 """
 """Names of classes that several files define, each as often as it is defined."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.debug.walk import Walk
-    from gradscope.record.stops.places import Place
+    from gradscope.record.stops.places import StopPlace
 
 SAVED = "_saved_"
 BANNER = "gs.node, gs.grads, gs.made, gs.saved, gs.queue; Ctrl-D goes back to the debugger"
@@ -23,7 +23,7 @@ BANNER = "gs.node, gs.grads, gs.made, gs.saved, gs.queue; Ctrl-D goes back to th
 class Here(SimpleNamespace):
     """What is at hand, as `gs`."""
 
-    def __init__(self, place: Place, walk: Walk) -> None:
+    def __init__(self, place: StopPlace, walk: Walk) -> None:
         super().__init__(place=place, walk=walk, trace=walk.trace, node=place.node)
         self.grads = place.given if place.kind in ("begins", "ran") else ()
         self.given, self.made, self.error = place.given, place.made, place.error
@@ -50,7 +50,7 @@ class Here(SimpleNamespace):
         return [] if backward is None else [names.of(each.node) for each in backward.queued]
 
 
-def frame_of(place: Place) -> FrameType | None:
+def frame_of(place: StopPlace) -> FrameType | None:
     """That of the forward line of the node at hand, while it is alive; else of who called."""
     file = place.line.rpartition(":")[0]
     frame = place.frame
@@ -61,7 +61,7 @@ def frame_of(place: Place) -> FrameType | None:
     return place.frame
 
 
-def scope_of(place: Place, walk: Walk) -> dict[str, Any]:
+def scope_of(place: StopPlace, walk: Walk) -> dict[str, Any]:
     """The names at hand; what is assigned to them stays until the program goes on."""
     frame = frame_of(place)
     names = {} if frame is None else {**frame.f_globals, **frame.f_locals}

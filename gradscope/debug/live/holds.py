@@ -21,7 +21,7 @@ from gradscope.trace.schema.declare import EVENTS
 
 if TYPE_CHECKING:
     from gradscope.debug.live.numbers import Numbers
-    from gradscope.record.stops.places import Place
+    from gradscope.record.stops.places import StopPlace
 
 LEAF = "AccumulateGrad"
 FORWARD = ("called", "raised", "backward")
@@ -34,7 +34,7 @@ class Holds:
 
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
-        self._kinds: dict[str, Callable[[Place, str], bool]] = {
+        self._kinds: dict[str, Callable[[StopPlace, str], bool]] = {
             "node": self._node, "op": self._op, "module": self._module, "line": self._line,
             "grad": self._grad, "write": self._write, "error": self._error,
             "nan": self._nan, "inf": self._inf, "backward": self._backward, "hook": self._hook,
@@ -53,7 +53,7 @@ class Holds:
             raise UsageError(f"there is nothing called {wanted.kind!r} to stop at")
         return True
 
-    def at(self, place: Place, wanted: Breakpoint) -> bool:
+    def at(self, place: StopPlace, wanted: Breakpoint) -> bool:
         """Whether it stops there, as far as a place tells."""
         if wanted.kind in self._kinds:
             if not self._kinds[wanted.kind](place, wanted.wanted):
@@ -68,7 +68,7 @@ class Holds:
 
     # -- kinds ----------------------------------------------------------------------------------
 
-    def _node(self, place: Place, wanted: str) -> bool:
+    def _node(self, place: StopPlace, wanted: str) -> bool:
         if place.kind != "begins":
             return False
         name = short(place.name)
@@ -80,50 +80,50 @@ class Holds:
             return True
         return not is_pattern(wanted) and place.module != "" and _inside(place.module, wanted)
 
-    def _op(self, place: Place, wanted: str) -> bool:
+    def _op(self, place: StopPlace, wanted: str) -> bool:
         if place.kind not in ("called", "raised"):
             return False
         plain = wanted.partition(".")[0]
         return not wanted or any(fnmatchcase(each, plain) for each in place.calls)
 
-    def _module(self, place: Place, wanted: str) -> bool:
+    def _module(self, place: StopPlace, wanted: str) -> bool:
         if place.kind not in ("called", "begins") or not place.module:
             return False
         return not wanted or _inside(place.module, wanted)
 
-    def _line(self, place: Place, wanted: str) -> bool:
+    def _line(self, place: StopPlace, wanted: str) -> bool:
         """In a forward, of all frames: a line may call what is elsewhere."""
         if place.kind in FORWARD:
             return any(is_at(line, wanted) for line in place.lines)
         return place.kind == "begins" and is_at(place.line, wanted)
 
-    def _grad(self, place: Place, wanted: str) -> bool:
+    def _grad(self, place: StopPlace, wanted: str) -> bool:
         if place.kind != "ran" or short(place.name) != LEAF:
             return False
         return not wanted or self._is_called(place.node.variable, wanted, place)
 
-    def _write(self, place: Place, wanted: str) -> bool:
+    def _write(self, place: StopPlace, wanted: str) -> bool:
         return any(not wanted or self._is_called(each, wanted, place) for each in place.wrote)
 
-    def _error(self, place: Place, _: str) -> bool:
+    def _error(self, place: StopPlace, _: str) -> bool:
         return place.kind == "raised"
 
-    def _nan(self, place: Place, _: str) -> bool:
+    def _nan(self, place: StopPlace, _: str) -> bool:
         return self._numbers.is_born("nan", place)
 
-    def _inf(self, place: Place, _: str) -> bool:
+    def _inf(self, place: StopPlace, _: str) -> bool:
         return self._numbers.is_born("inf", place)
 
-    def _hook(self, place: Place, wanted: str) -> bool:
+    def _hook(self, place: StopPlace, wanted: str) -> bool:
         names = place.name, place.name.rpartition(".")[2]
         return place.kind in HOOKS and (
             not wanted or any(fnmatchcase(name, wanted) for name in names)
         )
 
-    def _backward(self, place: Place, _: str) -> bool:
+    def _backward(self, place: StopPlace, _: str) -> bool:
         return place.kind == "backward"
 
-    def _is_called(self, tensor: Any, wanted: str, place: Place) -> bool:
+    def _is_called(self, tensor: Any, wanted: str, place: StopPlace) -> bool:
         names = names_of(tensor, place.frame)
         return any(fnmatchcase(name, wanted) for name in names)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gradscope.record.stops.places import Place, Places
+    from gradscope.record.stops.places import StopPlace, StopPlaces
 
 STATISTICS: dict[str, Callable[[Any], float]] = {
     "norm": lambda a: float(np.sqrt(np.square(np.abs(a)).sum(dtype=np.float64))),
@@ -33,7 +33,7 @@ UNWRITTEN = ("empty", "new_empty")
 class Numbers:
     """Reads tensors of one engine."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: StopPlaces) -> None:
         self._places = places
         self._handed = {"nan": False, "inf": False}  # since the backward began
 
@@ -42,7 +42,7 @@ class Numbers:
         found = (self._places.numbers(each) for each in tensors if each is not None)
         return [each for each in found if each is not None and each.size]
 
-    def is_born(self, kind: str, place: Place) -> bool:
+    def is_born(self, kind: str, place: StopPlace) -> bool:
         """Whether a NaN, or an Inf, is in what came of it and in nothing that it was given."""
         if place.kind == "backward":
             self._handed[kind] = False
@@ -66,7 +66,7 @@ class Numbers:
         before, self._handed[kind] = self._handed[kind], self._handed[kind] or there
         return there and not before
 
-    def statistic(self, name: str, place: Place) -> list[float]:
+    def statistic(self, name: str, place: StopPlace) -> list[float]:
         """It of each tensor that was looked at there."""
         looked = place.given if place.kind == "begins" else place.made
         with np.errstate(all="ignore"):

@@ -23,7 +23,7 @@ from gradscope.debug.live.walk import BY_HAND, GoesOn, LiveWalk, Until
 from gradscope.errors import EmptyTraceError, GradscopeError
 from gradscope.record.notes.sites import is_ours
 from gradscope.record.script.signals import Stopped
-from gradscope.record.stops.places import Place, Places
+from gradscope.record.stops.places import StopPlace, StopPlaces
 from gradscope.trace.load_save import load
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Live:
         self._ends = ends
         self.at_places = at_places
         self._mourns = mourns  # opens where the program dies
-        self.places = Places(self.passes)
+        self.places = StopPlaces(self.passes)
         self.stops: dict[int, Wanted] = {}
         self.replaced: dict[int, Any] = {}  # gradients, by their places, that the node is to get
         self._numbers = count(1)
@@ -140,7 +140,7 @@ class Live:
         """Stop where this holds first."""
         self._until = until
 
-    def passes(self, place: Place) -> Sequence[Any] | None:
+    def passes(self, place: StopPlace) -> Sequence[Any] | None:
         """The program has come to a place; what takes the place of the gradients there."""
         if self.detached:
             return None
@@ -151,7 +151,7 @@ class Live:
             return self._stop(place, reasons, moment)
         return None
 
-    def _reasons(self, place: Place) -> list[tuple[int, str]]:
+    def _reasons(self, place: StopPlace) -> list[tuple[int, str]]:
         """Why it is to be stopped there."""
         reasons = [(0, "gradscope.breakpoint()")] if place.kind == "asked" else []
         if self._until is not None and self._until(place):
@@ -167,7 +167,7 @@ class Live:
                 reasons.append((number, self._said(number)))
         return reasons
 
-    def _still_there(self, place: Place, number: int, holds: bool) -> bool:  # noqa: FBT001
+    def _still_there(self, place: StopPlace, number: int, holds: bool) -> bool:  # noqa: FBT001
         """Whether it was on this breakpoint's line before, in the program or in a backward."""
         if place.kind not in (*FORWARD, "begins"):
             return True
@@ -189,7 +189,7 @@ class Live:
         text = self.stops[number].text
         return text if number == self._once else f"breakpoint {number}: {text}"
 
-    def _looked_back(self, place: Place) -> tuple[list[tuple[int, str]], int | None]:
+    def _looked_back(self, place: StopPlace) -> tuple[list[tuple[int, str]], int | None]:
         """What the trace so far holds of that which no place tells; where the first of it is."""
         asked = {number: stop for number, stop in self.stops.items() if not stop.here}
         if not asked or not (
@@ -226,13 +226,13 @@ class Live:
             self._seen = len(trace.once(Moments))
         return reasons, first
 
-    def _trace(self, place: Place) -> Trace | None:
+    def _trace(self, place: StopPlace) -> Trace | None:
         return self.recording.so_far(place.frame, running=place.kind in ("ran", "hook after"))
 
     # -- the conversation -----------------------------------------------------------------------
 
     def _stop(
-        self, place: Place, reasons: list[tuple[int, str]], moment: int | None
+        self, place: StopPlace, reasons: list[tuple[int, str]], moment: int | None
     ) -> Sequence[Any] | None:
         trace = self._trace(place)
         if trace is None:
@@ -287,7 +287,7 @@ class Live:
         if self.detached or not self._mourns:
             return
         machinery = self.recording.engine.machinery
-        place = Place("raised", "the program", _frame_of(error, machinery), error=error)
+        place = StopPlace("raised", "the program", _frame_of(error, machinery), error=error)
         said = f"the program has died{_at(place)}: {type(error).__name__}; py looks at it"
         with suppress(EmptyTraceError, GoesOn):
             walk = LiveWalk(load(path), self, place, over=True)
@@ -296,7 +296,7 @@ class Live:
             with interruptible():
                 self.front.talk(walk, said, [])
 
-    def _results(self, place: Place) -> Sequence[Any] | None:
+    def _results(self, place: StopPlace) -> Sequence[Any] | None:
         """The gradients, with those in place that were replaced."""
         if not self.replaced:
             return None
@@ -309,13 +309,13 @@ class Live:
         return tuple(grads)
 
 
-def _said(place: Place, reasons: list[tuple[int, str]]) -> str:
+def _said(place: StopPlace, reasons: list[tuple[int, str]]) -> str:
     what = SAID[place.kind].format(name=short(place.name), error=_described(place.error))
     why = "; ".join(text for _, text in reasons if text)
     return f"{what}{_at(place)}{f' ({why})' if why else ''}"
 
 
-def _anywhere(_: Place) -> bool:
+def _anywhere(_: StopPlace) -> bool:
     return True
 
 
@@ -334,7 +334,7 @@ def _frame_of(error: BaseException, machinery: tuple[str, ...]) -> FrameType | N
     return found
 
 
-def _at(place: Place) -> str:
+def _at(place: StopPlace) -> str:
     frame = place.frame
     if frame is None:
         return ""

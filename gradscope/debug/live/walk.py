@@ -16,13 +16,13 @@ from gradscope.debug.live.holds import short
 from gradscope.debug.walk import Arrival, Stop, Walk
 from gradscope.errors import UnknownNameError, UsageError
 from gradscope.record.notes.local_names import names_of
-from gradscope.record.stops.places import Place
+from gradscope.record.stops.places import StopPlace
 
 if TYPE_CHECKING:
     from gradscope.debug.live.stopping import Live
     from gradscope.trace.trace import Trace
 
-Until = Callable[["Place"], bool]
+Until = Callable[["StopPlace"], bool]
 WORK = ("begins", "called")
 BY_HAND = "in the debugger"
 """How a script ended that somebody stopped there."""
@@ -40,7 +40,7 @@ class GoesOn(Exception):  # noqa: N818  it is no error
 class LiveWalk(Walk):
     """Moves through what has been recorded so far; beyond that, the program moves."""
 
-    def __init__(self, trace: Trace, live: Live, place: Place, *, over: bool = False) -> None:
+    def __init__(self, trace: Trace, live: Live, place: StopPlace, *, over: bool = False) -> None:
         super().__init__(trace)
         self.live, self.over = live, over
         self.place_now = place
@@ -54,7 +54,7 @@ class LiveWalk(Walk):
         here = self.scope.pop("gs")
         here.__dict__.clear()
         self.scope.clear()
-        self.place_now = Place("asked", "", None)
+        self.place_now = StopPlace("asked", "", None)
 
     def shown(self, text: str) -> str:
         """What an expression is where the program stands."""
@@ -104,7 +104,7 @@ class LiveWalk(Walk):
     def out(self, *, forward: bool) -> Arrival:
         name = short(self.place_now.name)
 
-        def over(place: Place) -> bool:
+        def over(place: StopPlace) -> bool:
             return place.kind == "ran" and short(place.name) == name
 
         begun = self.place_now.kind == "begins"

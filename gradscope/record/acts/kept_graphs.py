@@ -70,7 +70,7 @@ class Name(NamedTuple):
 
 
 @dataclass
-class Held:
+class HeldGraph:
     """The graphs that one name leads to."""
 
     tensors: int = 0
@@ -130,11 +130,11 @@ class KeptGraphs:
 
     def _look(self, frame: FrameType | None, when: str) -> None:
         began = perf_counter_ns()
-        found: dict[Name, Held] = {}
-        for name, tensor in Walk(self._tensor, self._module, self._acts).of(frame):
+        found: dict[Name, HeldGraph] = {}
+        for name, tensor in GraphWalk(self._tensor, self._module, self._acts).of(frame):
             steps = self._steps_of(tensor, since=self._evaluates if when == "evaluation" else None)
             if steps:
-                held = found.setdefault(name, Held())
+                held = found.setdefault(name, HeldGraph())
                 held.tensors += 1
                 held.steps |= steps
                 held.longest = max(held.longest, len(steps))
@@ -166,7 +166,7 @@ class KeptGraphs:
                         waiting.append(following)
         return found
 
-    def _tell(self, name: Name, held: Held, when: str) -> None:
+    def _tell(self, name: Name, held: HeldGraph, when: str) -> None:
         times = self._told[name] = self._told.get(name, 0) + 1
         if times > OFTEN:
             return
@@ -195,7 +195,7 @@ def _innermost(error: BaseException | None) -> FrameType | None:
     return None if trace is None else trace.tb_frame
 
 
-class Walk:
+class GraphWalk:
     """One look at what the program has names for."""
 
     def __init__(self, tensor: Any, module: type, acts: Acts) -> None:

@@ -58,7 +58,7 @@ COUNTED = frozenset(
 UNKNOWN = NONE - 1
 
 
-class Look(NamedTuple):
+class EngineLook(NamedTuple):
     """How an engine's tensors and modules are looked at."""
 
     tensor: Callable[[Any], int]
@@ -94,7 +94,7 @@ def _none(_: Any) -> int:
     return NONE
 
 
-NOBODY = Look(
+NOBODY = EngineLook(
     _none, _none, list, nullcontext, lambda *_: None, lambda _: None, int, lambda _: None,
     lambda _: 0,
 )  # fmt: skip

@@ -41,7 +41,7 @@ CLASSES = 100
 
 
 @dataclass(eq=False)
-class Call:
+class FunctionCall:
     """One call of a Function, as its forward and backward were given and returned what."""
 
     given: list[Any]
@@ -60,7 +60,7 @@ class Said(NamedTuple):
     """What came of a comparison, worst last."""
 
     rank: int
-    call: Call
+    call: FunctionCall
     facts: dict[str, Any]
 
 
@@ -86,9 +86,9 @@ class OfFunctions:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
-        self._calls: ByIdentity[list[Call]] = ByIdentity()
+        self._calls: ByIdentity[list[FunctionCall]] = ByIdentity()
         self._classes = 0  # of which calls are kept, or were
-        self._under_way: ByIdentity[Call] = ByIdentity()
+        self._under_way: ByIdentity[FunctionCall] = ByIdentity()
         self._tensors = (torch.Tensor, torch.nn.Parameter)
 
     def start(self) -> None:
@@ -119,7 +119,7 @@ class OfFunctions:
 
         return hidden(apply, "apply")
 
-    def _begun(self, cls: Any, given: tuple[Any, ...], frame: Any) -> Call | None:
+    def _begun(self, cls: Any, given: tuple[Any, ...], frame: Any) -> FunctionCall | None:
         torch, base = self._torch, self._torch.autograd.Function
         tensors = [each for each in given if isinstance(each, torch.Tensor)]
         needs = [isinstance(each, torch.Tensor) and each.requires_grad for each in given]
@@ -140,9 +140,9 @@ class OfFunctions:
         stack = self._acts.session.sites.of_several(self._acts.caller(frame) or frame, 1)
         with torch.no_grad():
             random = torch.get_rng_state()
-        return Call(kept, needs, stack, random)
+        return FunctionCall(kept, needs, stack, random)
 
-    def _made(self, function: Any, call: Call, result: Any) -> None:
+    def _made(self, function: Any, call: FunctionCall, result: Any) -> None:
         torch = self._torch
         outputs = result if isinstance(result, tuple) else (result,)
         nodes = {node_of(each) for each in outputs if getattr(each, "requires_grad", False)}
@@ -183,14 +183,14 @@ class OfFunctions:
 
         return hidden(apply, "apply")
 
-    def _arrived(self, call: Call, gradients: tuple[Any, ...]) -> None:
+    def _arrived(self, call: FunctionCall, gradients: tuple[Any, ...]) -> None:
         call.versions = [None if each is None else each._version for each in gradients]
         try:
             call.gradients = [None if each is None else self._keep(each) for each in gradients]
         except NotKept:
             call.gradients = None
 
-    def _returned(self, call: Call, returned: Any, gradients: tuple[Any, ...]) -> None:
+    def _returned(self, call: FunctionCall, returned: Any, gradients: tuple[Any, ...]) -> None:
         now = [None if each is None else each._version for each in gradients]
         call.wrote = now != call.versions
         all_ = returned if isinstance(returned, tuple) else (returned,)
@@ -237,7 +237,7 @@ class OfFunctions:
                 facts = {"found": "output-on-ctx", "name": name}
                 self._tell_line(function, "forward", call, line, len(calls), **facts)
 
-    def _compared(self, function: Any, call: Call) -> list[Said]:
+    def _compared(self, function: Any, call: FunctionCall) -> list[Said]:
         ranks = {"agrees": 1, "straight-through": 2, "deviates": 3}
         found = compared(self._torch, function, call)
         return [Said(ranks.get(str(each["found"]), 0), call, each) for each in found]
@@ -251,7 +251,7 @@ class OfFunctions:
         self._acts.note(act, None, stack=stack)
 
     def _tell_line(
-        self, function: Any, method: str, call: Call, line: int, calls: int, **facts: str
+        self, function: Any, method: str, call: FunctionCall, line: int, calls: int, **facts: str
     ) -> None:
         """Of a class, what its own lines do to what the engine gives and keeps."""
         stack = self._stack(getattr(function, method), [line], call.stack)

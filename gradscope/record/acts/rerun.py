@@ -17,7 +17,7 @@ from gradscope.record.acts.kept_arrays import KeptArray
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gradscope.record.acts.of_functions import Call
+    from gradscope.record.acts.of_functions import FunctionCall
 
     Doubles = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Ctx:
     set_materialize_grads = mark_shared_storage = _takes
 
 
-def compared(torch: Any, function: Any, call: Call) -> list[dict[str, Any]]:
+def compared(torch: Any, function: Any, call: FunctionCall) -> list[dict[str, Any]]:
     """What is to be said of each input that needs a gradient; nothing, if it cannot be told."""
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
@@ -72,7 +72,7 @@ def _aside(torch: Any, random: Any) -> Iterator[None]:
         torch.set_rng_state(after)
 
 
-def _compared(torch: Any, function: Any, call: Call) -> list[dict[str, Any]]:
+def _compared(torch: Any, function: Any, call: FunctionCall) -> list[dict[str, Any]]:
     leaves, passed = [], []
     gone = [each for each in call.given if isinstance(each, ref) and each() is None]
     if gone:
@@ -125,7 +125,7 @@ def _are_the_same(torch: Any, outputs: list[Any], before: list[Any]) -> bool:
     return True
 
 
-def _is_identity(call: Call) -> bool:
+def _is_identity(call: FunctionCall) -> bool:
     """Whether what goes in comes out: then another gradient is what the Function is for."""
     given = [
         (each.data, each.shape) for each, needs in zip(call.given, call.needs, strict=True) if needs

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from gradscope.record.acts.notes import ActsSession, Look
+    from gradscope.record.acts.notes import ActsSession, EngineLook
 
 
 class WatchedActs:
@@ -40,7 +40,7 @@ class WatchedActs:
         self.checks_functions = self.keeps_source = self._wanted
         self.says_random = session.level in ("values", "full")
 
-    def start(self, torch: Any, look: Look) -> None:
+    def start(self, torch: Any, look: EngineLook) -> None:
         """Stand in for functions of this `torch`, or its like."""
         if not self._wanted:
             return

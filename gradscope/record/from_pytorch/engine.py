@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.from_pytorch import installed
 from gradscope.record.from_pytorch.claims import claims
-from gradscope.record.from_pytorch.threads import State, UnderWay, known, local
+from gradscope.record.from_pytorch.threads import PyTorchThread, UnderWay, known, local
 from gradscope.record.source import InScripts
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class PyTorch:
     def in_scripts(self) -> InScripts:
         return InScripts(staged=nullcontext, explain=_nothing_more)
 
-    def threads(self) -> Iterable[State]:
+    def threads(self) -> Iterable[PyTorchThread]:
         return known()
 
     def is_watched(self) -> bool:

@@ -13,7 +13,7 @@ from gradscope.record.from_pytorch.called.not_finite import NotFinite
 from gradscope.record.from_pytorch.called.operands import WRITTEN, Operands
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
-from gradscope.record.from_pytorch.called.writes import Writes
+from gradscope.record.from_pytorch.called.writes import PyTorchWrites
 from gradscope.record.from_pytorch.tensors import put, shape_of
 from gradscope.record.from_pytorch.threads import UnderWay
 from gradscope.record.notes.log import take_all
@@ -26,11 +26,11 @@ from gradscope.watch.listener import own_result
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.moves import Moves
     from gradscope.record.from_pytorch.called.ops import Ints
     from gradscope.record.from_pytorch.native.walked import Walked
-    from gradscope.record.from_pytorch.tasks import Task
+    from gradscope.record.from_pytorch.tasks import PyTorchTask
     from gradscope.record.from_pytorch.tensors import Tensors
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
@@ -52,7 +52,7 @@ class Graphs:
         self,
         session: Session,
         tensors: Tensors,
-        calls: Calls,
+        calls: PyTorchCalls,
         values: Values,
         next_number: Callable[[], int],
     ) -> None:
@@ -60,7 +60,7 @@ class Graphs:
         self._intern = session.writer.intern
         self._tensors = tensors
         self._calls = calls
-        self._writes = Writes(tensors)
+        self._writes = PyTorchWrites(tensors)
         self.in_place = InPlace(session, calls, self._next, tensors.is_unseen)
         tensors.met = self.in_place.met
         self.operands = Operands(
@@ -187,7 +187,7 @@ class Graphs:
         whole = int(tensor.numel()) if in_order else 0
         return data, counter, self._tensors.walk, storage, whole
 
-    def root(self, task: Task, sequence: int) -> None:
+    def root(self, task: PyTorchTask, sequence: int) -> None:
         """The node that PyTorch makes above several roots; nobody sees more of it than its run."""
         number, roots = task.root, task.asked.roots
         self._nodes.append((

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import leaves_of
-from gradscope.record.from_pytorch.called.calls import Calls
+from gradscope.record.from_pytorch.called.calls import PyTorchCalls
 from gradscope.record.from_pytorch.graphs import Graphs
-from gradscope.record.from_pytorch.tasks import Task, Tasks
+from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import Tensors
-from gradscope.record.from_pytorch.threads import Paused, State
+from gradscope.record.from_pytorch.threads import Paused, PyTorchThread
 from gradscope.record.from_pytorch.values import Values
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.local_names import gradient_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward, Found, Kept, Stretch
-    from gradscope.watch.native.creation import Maker, Making
+    from gradscope.watch.native.creation import NodeMaker, NodeMaking
     from gradscope.watch.watcher import Watcher
 
 
@@ -40,7 +40,7 @@ class PyTorchListener:
         self.recording = object()  # what nodes name that were made for this one
         self._numbers = count(2, 2)  # of what is no node
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
-        self.maker: Maker | None = None
+        self.maker: NodeMaker | None = None
         self._contexts, self.local = session.contexts, session.contexts._local
         self.module_ends = self._contexts.leave_module
         self.loading_begins, self.loading_ends = self._contexts.begin_span, self._contexts.end_span
@@ -49,7 +49,7 @@ class PyTorchListener:
         self.modules = Modules(session.writer, self.tensor, session.sites.is_machinery)
         self._known_modules = self.modules.by_id
         self.called = session.acts.called
-        self.calls = Calls()
+        self.calls = PyTorchCalls()
         self.values = Values(session)
         self.graphs = Graphs(session, self.tensors, self.calls, self.values, next_number)
         self.arguments = self.graphs.arguments
@@ -83,11 +83,11 @@ class PyTorchListener:
         _, context, site = self._place(frame)  # a step may begin with it
         return Made(self.recording, number, context, site, perf_counter_ns())
 
-    def making(self) -> Making:
+    def making(self) -> NodeMaking:
         """What native code has to know of threads and lines."""
-        from gradscope.watch.native.creation import Making
+        from gradscope.watch.native.creation import NodeMaking
 
-        return Making(offset(State, "context"), OURS, self._asked)
+        return NodeMaking(offset(PyTorchThread, "context"), OURS, self._asked)
 
     def _asked(self, frame: FrameType | None) -> tuple[object, int, int] | None:
         return self.faults.guarded("a node was made", self._place, frame)
@@ -98,7 +98,7 @@ class PyTorchListener:
         context = state.context or self._contexts.at_call(state, self.recording)
         return state, context, self.session.sites.of(frame)
 
-    def made_by(self, maker: Maker) -> None:
+    def made_by(self, maker: NodeMaker) -> None:
         """It makes what nodes keep, and gives out numbers."""
         self.maker = maker
         maker.nodes.words[0], maker.others.words[0] = self._node_numbers(), next(self._numbers)
@@ -135,7 +135,7 @@ class PyTorchListener:
         if self.paused is not None and self.paused.ended():
             self.session.backward_ended(creates=creates)
 
-    def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Task:
+    def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> PyTorchTask:
         """A graph task starts on this thread."""
         state, sites, contexts = self.local.state, self.session.sites, self._contexts
         if self.tensors.names.nameless:
@@ -151,7 +151,7 @@ class PyTorchListener:
         return task
 
     def backward_ends(
-        self, task: Task, error: BaseException | None, stretch: Stretch | None
+        self, task: PyTorchTask, error: BaseException | None, stretch: Stretch | None
     ) -> None:
         """It ended, or the exception went through it."""
         began = perf_counter_ns()
@@ -212,12 +212,12 @@ class PyTorchListener:
                 number = self.tensors.number_of(leaf)
                 self.values.look(Place.HOOK, gradient_of(leaf), node, 0, number, task)
 
-    def seeded(self, task: Task, asked: Backward, grads: Sequence[Any]) -> None:
+    def seeded(self, task: PyTorchTask, asked: Backward, grads: Sequence[Any]) -> None:
         """What a backward begins with."""
         for (node, nr), grad in zip(asked.roots, grads, strict=False):
             self.values.look(Place.SEED, grad, node, nr, task=task.id)
 
-    def handed_over(self, task: Task, grads: Sequence[Any]) -> None:
+    def handed_over(self, task: PyTorchTask, grads: Sequence[Any]) -> None:
         """What a backward has returned: it arrived at an input of a node, and went no further."""
         if not task.asked.accumulate_grad:
             for (node, nr), grad in zip(task.asked.inputs, grads, strict=False):

@@ -6,7 +6,7 @@ import sys
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from gradscope.record.acts.notes import Look, made_at
+from gradscope.record.acts.notes import EngineLook, made_at
 from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims, missed, put_claims
 from gradscope.record.from_pytorch.listener import PyTorchListener
@@ -80,7 +80,7 @@ class PyTorchSource:
         )  # fmt: skip
         put_claims(session.writer, facts)
         torch = sys.modules["torch"]
-        look = Look(
+        look = EngineLook(
             listener.tensor, listener.modules.known, list, unseen, stands_for,
             made_at(watcher.graph.made_of), perf_counter_ns, memory, address,
             listener.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),

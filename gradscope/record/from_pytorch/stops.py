@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradscope.errors import from_the_line_of
-from gradscope.record.stops.places import Places, Stoppable
+from gradscope.record.stops.places import Stoppable, StopPlaces
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Stops:
     def __init__(self, source: PyTorchSource) -> None:
         self._source = source
 
-    def at(self, places: Places) -> None:
+    def at(self, places: StopPlaces) -> None:
         """Where PyTorch is not there yet, this is called again when it is."""
         if self._source.watcher is not None:
             from gradscope.watch.hooks.watched import Own

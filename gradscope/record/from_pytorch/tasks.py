@@ -25,7 +25,7 @@ from gradscope.trace.shorthand.tables import UNDER_WAY
 from gradscope.watch.listener import Stretch, together
 
 if TYPE_CHECKING:
-    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward
@@ -50,14 +50,14 @@ ON_NODES = {HookKind.TENSOR, HookKind.POST_ACCUMULATE}
 
 
 @dataclass(slots=True, eq=False)
-class Task:
+class PyTorchTask:
     """One backward."""
 
     id: int
     record_nr: int
     asked: Backward
     root: int  # the node that is pushed first
-    parent: Task | None
+    parent: PyTorchTask | None
     depth: int
     thread: int
     stack: int
@@ -74,26 +74,26 @@ class Task:
 class Tasks:
     """Rows of graph tasks."""
 
-    def __init__(self, session: Session, calls: Calls, values: Values) -> None:
+    def __init__(self, session: Session, calls: PyTorchCalls, values: Values) -> None:
         self._session = session
         self._calls = calls
         self._values = values
-        self._begun: list[Task] = []
-        self._ended: list[Task] = []
-        self._under_way: dict[int, Task] = {}
+        self._begun: list[PyTorchTask] = []
+        self._ended: list[PyTorchTask] = []
+        self._under_way: dict[int, PyTorchTask] = {}
         self._singles = Log(len(SINGLE))
         self._count = 0
         self.events = 0
         self.unfinished = 0
 
     def begin(
-        self, asked: Backward, root: int, stack: int, parent: Task | None, thread: int
-    ) -> Task:
+        self, asked: Backward, root: int, stack: int, parent: PyTorchTask | None, thread: int
+    ) -> PyTorchTask:
         """One starts; the task that runs on this thread until it ends."""
         session = self._session
         self._count += 1
         number, depth = self._count, 0 if parent is None else parent.depth + 1
-        task = Task(
+        task = PyTorchTask(
             number, session.base + 2 + 2 * number, asked, root, parent, depth, thread, stack,
             session.contexts.step, perf_counter_ns() - session.start,
         )  # fmt: skip
@@ -103,7 +103,7 @@ class Tasks:
             self._calls.drain_if_many(self._calls.observer)
         return task
 
-    def end(self, task: Task, error: BaseException | None, ran: Stretch | None) -> None:
+    def end(self, task: PyTorchTask, error: BaseException | None, ran: Stretch | None) -> None:
         """It ended, by itself or by an exception."""
         task.ident, task.ran = get_ident(), ran
         self.events += 2 if ran is None else 2 + 4 * ran.many
@@ -129,7 +129,8 @@ class Tasks:
     # -- hooks ----------------------------------------------------------------------------------
 
     def hook_begins(
-        self, task: Task | None, kind: str, node: int, index: int, hook: Any, site: int, module: int
+        self, task: PyTorchTask | None, kind: str, node: int, index: int, hook: Any, site: int,
+        module: int,
     ) -> tuple[int, int, int, int] | None:  # fmt: skip
         """A hook is called. Nothing is told of one in a backward, on a node that is not known."""
         code = HOOKS[kind]
@@ -145,7 +146,7 @@ class Tasks:
             self._session.places.hook(hook, code)
         return token
 
-    def called_back(self, task: Task | None, callback: Any) -> None:
+    def called_back(self, task: PyTorchTask | None, callback: Any) -> None:
         """A callback is called at the end of a backward."""
         if task is not None:
             name = self._session.writer.intern(name_of(callback))
@@ -176,7 +177,7 @@ class Tasks:
         self._runs(ended)
         self._write_ended(ended)
 
-    def so_far(self, task: Task | None, stretches: list[Stretch]) -> list[Task]:
+    def so_far(self, task: PyTorchTask | None, stretches: list[Stretch]) -> list[PyTorchTask]:
         """Rows of what has run in these backwards under way, the innermost first, for one look."""
         tasks = []
         for stretch in stretches:
@@ -187,7 +188,7 @@ class Tasks:
         self._runs(tasks)
         return tasks
 
-    def _write_begun(self, tasks: list[Task]) -> None:
+    def _write_begun(self, tasks: list[PyTorchTask]) -> None:
         if not tasks:
             return
         parents = [NONE if task.parent is None else task.parent.id for task in tasks]
@@ -207,7 +208,7 @@ class Tasks:
             "parent": parents,
         })  # fmt: skip
 
-    def _write_ended(self, tasks: list[Task]) -> None:
+    def _write_ended(self, tasks: list[PyTorchTask]) -> None:
         if tasks:
             names = ("id", "depth", "thread", "end", "failed", "error")
             columns = {name: _column(tasks, name) for name in names}
@@ -228,7 +229,7 @@ class Tasks:
                 "a": nothing if a is None else a[own], "b": nothing, "c": nothing, "d": nothing,
             })  # fmt: skip
 
-    def _runs(self, ended: list[Task]) -> None:
+    def _runs(self, ended: list[PyTorchTask]) -> None:
         """The runs of tasks that have ended, and what those were asked."""
         tasks, stretches = [], []
         for task in ended:
@@ -259,7 +260,7 @@ class Tasks:
             write(short.Inside, dict(zip(("task", "run", "what"), inside, strict=True)))
 
 
-def _column(tasks: list[Task], name: str) -> Ints:
+def _column(tasks: list[PyTorchTask], name: str) -> Ints:
     get = attrgetter(name)
     return np.fromiter(map(get, tasks), np.int64, len(tasks))
 

@@ -7,7 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 
-class State:
+class PyTorchThread:
     """One thread."""
 
     __slots__ = ("__weakref__", "context", "task", "thread_id")
@@ -24,15 +24,15 @@ class _Local(threading.local):
     """Each thread's state, made when it is first asked for."""
 
     def __init__(self) -> None:
-        self.state = State()
+        self.state = PyTorchThread()
 
 
 _lock = threading.Lock()
-_states: WeakSet[State] = WeakSet()
+_states: WeakSet[PyTorchThread] = WeakSet()
 local = _Local()
 
 
-def known() -> list[State]:
+def known() -> list[PyTorchThread]:
     """All that have asked for their state so far and are alive."""
     with _lock:
         return list(_states)

@@ -23,7 +23,7 @@ from gradscope.watch.values.rows import LOOKED, RESULT, TAKEN
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.session import Session
     from gradscope.watch.listener import Ran
     from gradscope.watch.values.ring import Ring
@@ -140,7 +140,7 @@ class Values:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def flush(self, calls: Calls, since: int, until: int) -> None:
+    def flush(self, calls: PyTorchCalls, since: int, until: int) -> None:
         """Hand new rows to the writer. `since`: when the first backward under way began.
 
         `until`: when this flush began. Another thread may have begun a backward since then, whose
@@ -163,7 +163,7 @@ class Values:
         self._write(rows[facts.known], facts.columns[:, facts.known])
         self._keep(rows, facts.known, since)
 
-    def so_far(self, calls: Calls) -> None:
+    def so_far(self, calls: PyTorchCalls) -> None:
         """Hand over rows of runs under way, right after a flush, for one look: all stay."""
         ran, sums, parts = take_all(self._ran), take_all(calls.sums), list(self._parts)
         if self.ring is None or not parts:

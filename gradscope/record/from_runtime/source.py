@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.errors import calls
-from gradscope.record.acts.notes import Look
+from gradscope.record.acts.notes import EngineLook
 from gradscope.record.from_runtime.cold.catalog import Catalog
 from gradscope.record.from_runtime.cold.operators import Operators
-from gradscope.record.from_runtime.cold.rows import Rows
+from gradscope.record.from_runtime.cold.rows import ColdRows
 from gradscope.record.from_runtime.error_lines.added import Answers
 from gradscope.record.from_runtime.error_lines.recent import called, released
 from gradscope.record.from_runtime.hot.compiling import Compiling
@@ -31,7 +31,7 @@ from gradscope.record.from_runtime.values.memory import address, memory
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.modules import Modules
-from gradscope.record.stops.places import Places, Stoppable
+from gradscope.record.stops.places import Stoppable, StopPlaces
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.runtime.core.dtypes import dtypes
@@ -85,7 +85,7 @@ class RuntimeSource:
         self._graph_only = level == "graph"
         if self._graph_only:
             self.probe.without_events()
-        self.rows = Rows(session, self.catalog, self.frees, graph_only=self._graph_only)
+        self.rows = ColdRows(session, self.catalog, self.frees, graph_only=self._graph_only)
         self.replays = self.probe.replays = Replays(session, self.catalog, self.frees)
         self._paused: Paused | None = None
         self._events = 0
@@ -94,9 +94,9 @@ class RuntimeSource:
         self._records = 0  # written since that was last considered
         self._compile(unused=True)
         if level in ("values", "full"):
-            from gradscope.record.from_runtime.values.value_probe import Look
+            from gradscope.record.from_runtime.values.value_probe import ValueLook
 
-            self.probe.look = look = Look(session, self.catalog, whole=level == "full")
+            self.probe.look = look = ValueLook(session, self.catalog, whole=level == "full")
             self.catalog.on_tensor = look.unknown
             self.replays.reason = f"level {level} looks at the values of each call"
 
@@ -113,7 +113,7 @@ class RuntimeSource:
         of_nodes = tuple((Node, name) for name in ("register_hook", "register_prehook"))
         session.acts.start(
             torch,
-            Look(
+            EngineLook(
                 number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now,
                 memory, address, self.catalog.leaves.alive, of_nodes,
             ),
@@ -209,7 +209,7 @@ class RuntimeSource:
         """Itself: the runtime has told all there is."""
         return self
 
-    def at(self, places: Places) -> None:
+    def at(self, places: StopPlaces) -> None:
         """The runtime is there."""
         engine = Stoppable(OwnHook, _plainly, _numbers, self._aside)
         self.replays.reason = "it can be stopped at any of its calls"

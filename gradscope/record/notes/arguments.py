@@ -79,7 +79,7 @@ def plain(value: object) -> Value | None:
     return None
 
 
-class Arguments:
+class NotedArguments:
     """What was read, until it is written. `seldom` says when to."""
 
     def __init__(self) -> None:

@@ -30,14 +30,14 @@ LONG_WINDOW = 1 << 12
 """The same when there are no lists to be kept small."""
 
 
-class Numbers:
+class RecordNumbers:
     """Gives out odd numbers, never the same twice in a process, a window at a time."""
 
     _last = 0
     _lock = RLock()
 
     def __init__(self) -> None:
-        self.base = Numbers._last
+        self.base = RecordNumbers._last
         self.next: Any = None
         self._counter: Counter | None = None
         self._retired = False
@@ -47,12 +47,12 @@ class Numbers:
     def renew(self) -> None:
         """Begin a new window."""
         size = 2 * (WINDOW if self._counter is None else LONG_WINDOW)
-        with Numbers._lock:
+        with RecordNumbers._lock:
             if self._retired:
                 return
-            first = Numbers._last + 2
-            Numbers._last += size
-            self._end = Numbers._last
+            first = RecordNumbers._last + 2
+            RecordNumbers._last += size
+            self._end = RecordNumbers._last
             if self._counter is None:
                 self.next = iter(range(first + 1, first + size, 2)).__next__
             else:
@@ -63,12 +63,12 @@ class Numbers:
 
         Where this thread is `alone`, what is left of the window is used up first.
         """
-        with Numbers._lock:
-            if alone and Numbers._last == self._end and not self._retired:
-                Numbers._last = self.take()
-            first = Numbers._last + 2
+        with RecordNumbers._lock:
+            if alone and RecordNumbers._last == self._end and not self._retired:
+                RecordNumbers._last = self.take()
+            first = RecordNumbers._last + 2
             if not self._retired:
-                Numbers._last += 2 * count
+                RecordNumbers._last += 2 * count
                 self.renew()
         return first
 
@@ -77,7 +77,7 @@ class Numbers:
         from gradscope.record.notes.c_functions.parts import Counter
 
         counter = Counter(functions)
-        with Numbers._lock:
+        with RecordNumbers._lock:
             self._counter = counter
             if not self._retired:
                 if unused:
@@ -89,7 +89,7 @@ class Numbers:
 
     def retire(self) -> None:
         """Give out no number that a later recording may take for its own."""
-        with Numbers._lock:
+        with RecordNumbers._lock:
             self._retired = True
             self.next = partial(int, self.base + 3)
             if self._counter is not None:

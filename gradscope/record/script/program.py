@@ -27,7 +27,7 @@ AS_FILE = 257
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ScriptProgram:
     """What `__main__` will be."""
 
     code: CodeType
@@ -43,7 +43,7 @@ def folder_of(script: str) -> str:
     return os.path.dirname(os.path.realpath(script))  # noqa: PTH120
 
 
-def from_script(script: str) -> Program:
+def from_script(script: str) -> ScriptProgram:
     """The program in a file, a folder or an archive. Raises SyntaxError for what is no Python."""
     place = _place(script)
     importer = _importer(place)
@@ -57,10 +57,10 @@ def from_script(script: str) -> Program:
     else:
         code = _compiled(source, place)
     attributes = {"__file__": place, "__cached__": None, "__loader__": loader}
-    return Program(code, script, attributes)
+    return ScriptProgram(code, script, attributes)
 
 
-def from_module(name: str) -> Program:
+def from_module(name: str) -> ScriptProgram:
     """The program `python -m name` would run. What its packages raise on import goes through."""
     spec = _spec(name)
     loader: Any = spec.loader
@@ -69,7 +69,7 @@ def from_module(name: str) -> Program:
         raise NotRunnableError(
             f"the module {quoted(name)} is not written in Python, so it cannot be run"
         )
-    return Program(code, spec.origin or name, _attributes(spec))
+    return ScriptProgram(code, spec.origin or name, _attributes(spec))
 
 
 def _attributes(spec: ModuleSpec) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _importer(place: str) -> Any:
         return None
 
 
-def _from_folder(script: str, place: str, importer: Any) -> Program:
+def _from_folder(script: str, place: str, importer: Any) -> ScriptProgram:
     spec = importer.find_spec("__main__")
     code = spec.loader.get_code("__main__") if spec is not None else None
     if code is None:
@@ -107,7 +107,7 @@ def _from_folder(script: str, place: str, importer: Any) -> Program:
         )
     if sys.path[:1] != [place]:  # Python leaves it out with -P, but this is what it runs
         sys.path.insert(0, place)
-    return Program(code, script, _attributes(spec))
+    return ScriptProgram(code, script, _attributes(spec))
 
 
 # A script ------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ LOOKS = ("__set__", "__delete__", "__repr__", "__format__", "size", "dim", "stri
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StopPlace:
     """Where the program is."""
 
     kind: str
@@ -86,7 +86,7 @@ class Place:
         return {self.name, *(call_of(each.name().rpartition("::")[2]) for each in self.nodes)}
 
 
-Gate = Callable[[Place], "Sequence[Any] | None"]
+Gate = Callable[[StopPlace], "Sequence[Any] | None"]
 """Is told each place that the program comes to; what it returns takes the place of gradients."""
 
 
@@ -99,7 +99,7 @@ class Stoppable(NamedTuple):
     aside: Callable[[], AbstractContextManager[object]]  # inside, what is called is not recorded
 
 
-class Places:
+class StopPlaces:
     """Tells a gate of each of them, from `start` to `stop`."""
 
     def __init__(self, gate: Gate) -> None:
@@ -170,14 +170,14 @@ class Places:
 
     def ask(self, frame: FrameType) -> None:
         """The program itself says that it is to be stopped here, if its engine is there."""
-        self._pass(Place("asked", "", frame, line=_line(frame)))
+        self._pass(StopPlace("asked", "", frame, line=_line(frame)))
 
     def hook(self, hook: Any, kind: int) -> None:
         """A hook of the program's, of this HookKind, is about to be called."""
         if self._attends():
             node, frame = self.torch._C._current_autograd_node(), self._frame()
             where = "hook after" if kind in AFTER else "hook"
-            self._pass(Place(where, name_of(hook), frame, node, line=_line(frame)))
+            self._pass(StopPlace(where, name_of(hook), frame, node, line=_line(frame)))
 
     # -- calls ----------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class Places:
         if name in STARTS:
             frame = self._frame()
             self._hook(given)
-            self._pass(Place("backward", name, frame, given=given, line=_line(frame)))
+            self._pass(StopPlace("backward", name, frame, given=given, line=_line(frame)))
         try:
             result = self._calls(caller)(function, *args, **kwargs)
         except Exception as error:
@@ -200,7 +200,7 @@ class Places:
             leave_no_frame(error)  # nor the one on the program's line
             frame = self._frame()
             where = _line(frame), self._module()
-            self._pass(Place("raised", name, frame, None, given, (), (), (), *where, (), error))
+            self._pass(StopPlace("raised", name, frame, None, given, (), (), (), *where, (), error))
             raise
         frame = self._frame()
         where = _line(frame), self._module()
@@ -212,7 +212,7 @@ class Places:
         if name in STARTS or (looks and not nodes) or not (made or wrote):
             return result
         numbers = (each for each in (*args, *kwargs.values()) if isinstance(each, (int, float)))
-        self._pass(Place(
+        self._pass(StopPlace(
             "called", name, frame, None, given, made, tuple(wrote), tuple(nodes), *where,
             tuple(numbers),
         ))  # fmt: skip
@@ -271,7 +271,7 @@ class Places:
         line, module = node.metadata.get(HOOKED, ("", ""))
         if kind == "ran" and not made and hasattr(node, "variable"):
             made = (gradient_of(node.variable),)
-        return self._pass(Place(
+        return self._pass(StopPlace(
             kind, node.name(), self._frame(), node, tuple(given), tuple(made), line=line,
             module=module,
         ))  # fmt: skip
@@ -295,7 +295,7 @@ class Places:
             frame = caller_of(frame)
         return frame
 
-    def _pass(self, place: Place) -> Sequence[Any] | None:
+    def _pass(self, place: StopPlace) -> Sequence[Any] | None:
         if not self._attends() and place.kind != "asked":
             return None
         self._inside.gate = True

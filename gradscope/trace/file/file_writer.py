@@ -17,8 +17,8 @@ import orjson
 from gradscope.errors import LateBlockError, RecordingError
 from gradscope.trace.file.background_write import Pen
 from gradscope.trace.file.compression import packer
-from gradscope.trace.file.index import Entry, closing, entry
-from gradscope.trace.file.intern import Texts
+from gradscope.trace.file.index import IndexEntry, closing, entry
+from gradscope.trace.file.intern import InternedTexts
 from gradscope.trace.file.lines import block_lines, completed, header, window_line
 from gradscope.trace.file.opening import opened
 from gradscope.trace.file.prepare import Values, prepared
@@ -39,7 +39,7 @@ QUEUED: Final = 1 << 26
 
 
 @dataclass(slots=True)
-class Window:
+class FileWindow:
     """The blocks between two commits."""
 
     number: int
@@ -85,9 +85,11 @@ class FileWriter:
         self._pack = packer(self.path)
         self._max_bytes = max_bytes
         self._queued = queued
-        self._texts = Texts()
-        self._windows = deque([Window(1)])  # the last one is open; those before wait to be written
-        self._entries: list[Entry] = []
+        self._texts = InternedTexts()
+        self._windows = deque(
+            [FileWindow(1)]
+        )  # the last one is open; those before wait to be written
+        self._entries: list[IndexEntry] = []
         self._written = self._before = self._unsealed = Written()
         self._failure: OSError | None = None
         self._producer_dropped: Mapping[str, int] = {}
@@ -136,7 +138,7 @@ class FileWriter:
             if window.blocks:
                 window.strings = len(self._texts)
                 end = window.start + sum(map(_bytes, window.blocks))
-                self._windows.append(Window(window.number + 1, end))
+                self._windows.append(FileWindow(window.number + 1, end))
         if self._thread is None:
             self._drain()
         else:
@@ -231,7 +233,7 @@ class FileWriter:
                 with self._changed:
                     self._changed.notify_all()
 
-    def _write(self, window: Window) -> None:
+    def _write(self, window: FileWindow) -> None:
         self._listen(window)
         if self._written.dropped is None:
             new = self._texts.block(range(self._written.strings, window.strings))
@@ -240,7 +242,7 @@ class FileWriter:
                 return
         self._drop(window)
 
-    def _drop(self, window: Window) -> None:
+    def _drop(self, window: FileWindow) -> None:
         """Write only what the window says about the run, and count the rest."""
         meta = [block for block in window.blocks if block.table == Meta.TABLE]
         dropped = Counter(self._written.dropped)
@@ -306,7 +308,7 @@ class FileWriter:
         self._append(text, packed, replace(then, lines=then.lines + len(entries)))
         return True
 
-    def _listen(self, window: Window) -> None:
+    def _listen(self, window: FileWindow) -> None:
         """Remember what the producer says it has left out itself."""
         meta = [completed(block) for block in window.blocks if block.table == Meta.TABLE]
         for block in meta:

@@ -24,7 +24,7 @@ TIMES: Final = ("t", "begin", "born")
 """The column that says when a row's life began, whichever its table has."""
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """One block line: what is in it, and where it is. NONE where a table has no time or step."""
 
     table: str
@@ -38,10 +38,10 @@ class Entry(NamedTuple):
     last_step: int
 
 
-def entry(block: Block, offset: int, length: int, window: int) -> Entry:
+def entry(block: Block, offset: int, length: int, window: int) -> IndexEntry:
     """The index's entry for a block."""
     times = next((name for name in TIMES if name in block.data), "")
-    return Entry(
+    return IndexEntry(
         block.table,
         offset,
         length,
@@ -59,9 +59,9 @@ def _extent(block: Block, name: str) -> tuple[int, int]:
     return int(data.min()), int(data.max())
 
 
-def closing(entries: Sequence[Entry], end: Mapping[str, Any], offset: int) -> bytes:
+def closing(entries: Sequence[IndexEntry], end: Mapping[str, Any], offset: int) -> bytes:
     """The last lines of a file: the end of the recording and the index. `offset`: where they go."""
-    columns = dict(zip(Entry._fields, map(list, zip(*entries, strict=True)), strict=False))
+    columns = dict(zip(IndexEntry._fields, map(list, zip(*entries, strict=True)), strict=False))
     tables = columns.pop("table", [])
     index = {"table": tables} | {
         name: coding.encode(np.array(values, np.int64), explicit=True)
@@ -78,7 +78,7 @@ def closing(entries: Sequence[Entry], end: Mapping[str, Any], offset: int) -> by
 class Index:
     """All entries of a file, and what its end line says."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[IndexEntry, ...]
     end: Mapping[str, Any]
 
 
@@ -104,18 +104,18 @@ def read_index(file: BinaryIO, size: int) -> Index | None:
         return None
 
 
-def _entries(given: Mapping[str, Any], size: int) -> tuple[Entry, ...]:
+def _entries(given: Mapping[str, Any], size: int) -> tuple[IndexEntry, ...]:
     tables = given.get("table")
     if not isinstance(tables, list):
         raise UnreadableTraceError("its index does not say what is where")
     rows = len(tables)  # every column is written cell by cell
-    kinds = {name: str if name == "table" else int for name in Entry._fields}
+    kinds = {name: str if name == "table" else int for name in IndexEntry._fields}
     columns = [
         coding.DECODERS[kind](given.get(name), rows).tolist() for name, kind in kinds.items()
     ]
     if any(len(column) != rows for column in columns):
         raise UnreadableTraceError("its index has columns of different lengths")
-    entries = tuple(Entry(*cells) for cells in zip(*columns, strict=True))
+    entries = tuple(IndexEntry(*cells) for cells in zip(*columns, strict=True))
     end = 0
     for place in entries:  # a line that was named twice would be read twice
         within = end <= place.offset <= place.offset + place.length <= size

@@ -24,7 +24,7 @@ LONGEST: Final = 1 << 23
 """The most characters of a text that is kept: what a program says in an error has no limit."""
 
 
-class Texts:
+class InternedTexts:
     """Interned text. An id is a place in one list, which only ever grows."""
 
     def __init__(self) -> None:

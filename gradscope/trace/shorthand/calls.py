@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Edge, Node, Op, Saved, Storage, Tensor, Why
-from gradscope.trace.shorthand.columns import Columns, Ints, Tables, lookup
+from gradscope.trace.shorthand.columns import Ints, ShortColumns, Tables, lookup
 
 Put = Callable[[Any, dict[str, Any]], None]
 """Takes the rows of a table, column by column."""
@@ -18,7 +18,7 @@ Put = Callable[[Any, dict[str, Any]], None]
 ABSENT, RESULT = -9, -2
 
 
-class Calls:
+class ShortCalls:
     """All short calls of a trace, and what is needed to write them out."""
 
     def __init__(self, tables: Tables, sizes: tuple[Ints, Ints]) -> None:
@@ -157,7 +157,7 @@ class Calls:
         output = np.where(right, origins["output"][order][place], 0)
         return np.where(own, id, node), np.where(own, 0, output)
 
-    def saved(self, noted: Columns) -> dict[str, Any]:
+    def saved(self, noted: ShortColumns) -> dict[str, Any]:
         """All saved tensors: those that follow from calls, and those noted by themselves."""
         parts = [
             tuple(noted[name] for name in ("node", "slot", "tensor", "version", "t", "hooked")),
@@ -201,7 +201,7 @@ class Calls:
 class Operators:
     """What follows from an operation for each of its calls, as arrays by its number."""
 
-    def __init__(self, table: Columns, slots: Columns) -> None:
+    def __init__(self, table: ShortColumns, slots: ShortColumns) -> None:
         number = table.within("number", 0, 1 << 16)
         self.count = 1 + int(number.max()) if len(number) else 0
         self.name, self.node_name, self.reason = (
@@ -220,7 +220,7 @@ class Operators:
         made[number] = values
         return made
 
-    def _slots(self, slots: Columns) -> None:
+    def _slots(self, slots: ShortColumns) -> None:
         owner = slots.within("operator", 0, self.count)
         position = np.zeros(len(owner), np.int64)
         seen: dict[int, int] = {}
@@ -243,4 +243,4 @@ def _singles(values: Ints) -> Ragged:
     return Ragged(np.arange(len(values) + 1), values)
 
 
-__all__ = ["Calls", "Saved"]
+__all__ = ["Saved", "ShortCalls"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.int64]
 
 
-class Columns:
+class ShortColumns:
     """One short table: all its blocks joined, one column per field."""
 
     def __init__(self, row: type[Row], blocks: Sequence[Block]) -> None:
@@ -74,4 +74,4 @@ def lookup(keys: Ints, values: Ints, wanted: Ints, otherwise: int) -> Ints:
     return np.where(found, values[order][place], otherwise)
 
 
-Tables: TypeAlias = Mapping[str, Columns]
+Tables: TypeAlias = Mapping[str, ShortColumns]

@@ -21,7 +21,7 @@ from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import GraphTask, Order
 from gradscope.trace.shorthand.looks import AsForetold
-from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Step
+from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward, ReplayGraph, ReplayStep
 from gradscope.trace.shorthand.seen import HOOKS, Seen, Task, column, nodes_of, seen_in, tasks_of
 from gradscope.trace.shorthand.tables import UNDER_WAY
 
@@ -60,7 +60,7 @@ class Teller:
         task: Task,
         seen: Seen,
         saving: frozenset[int],
-        graph: Graph,
+        graph: ReplayGraph,
         leaves: Mapping[int, int],
     ) -> None:
         self._rows, self._task, self._seen = rows, task, seen
@@ -70,7 +70,7 @@ class Teller:
         self.lengths: list[tuple[int, int]] = []
         """Of the queue, each time a node had left it, and when that was."""
 
-    def tell(self, backward: Backward, steps: list[Step]) -> None:
+    def tell(self, backward: ReplayBackward, steps: list[ReplayStep]) -> None:
         """All events of the task, up to the last run that was seen."""
         task, seen = self._task, self._seen
         self._rows.counted += [(task.begin, task.id, n, c) for n, c in backward.counts.items()]
@@ -109,7 +109,7 @@ class Teller:
                 break
             last = max(ended, self._seen.after_run.get(step.node, ended))
 
-    def _fails_later(self, steps: Sequence[Step], ended: int) -> bool:
+    def _fails_later(self, steps: Sequence[ReplayStep], ended: int) -> bool:
         """Whether a hook of the next nodes, up to one that runs, was called before the error."""
         for step in steps:
             if self._seen.first_hook.get(step.node, ended) > ended:
@@ -118,7 +118,7 @@ class Teller:
                 break
         return False
 
-    def _fails_here(self, steps: Sequence[Step], last: int, left: int) -> bool:
+    def _fails_here(self, steps: Sequence[ReplayStep], last: int, left: int) -> bool:
         """Whether a hook of the first of these raised, which would not have run."""
         if (
             left
@@ -128,7 +128,7 @@ class Teller:
             return False
         return not self._fails_later(steps[1:], last)
 
-    def _popped_and_failed(self, step: Step, last: int) -> None:
+    def _popped_and_failed(self, step: ReplayStep, last: int) -> None:
         """The node whose hook raised before it ran; or that runs while somebody looks."""
         if self._task.failed == UNDER_WAY:
             at = self._seen.first_hook.get(step.node, last + 2) - 1
@@ -140,12 +140,12 @@ class Teller:
             self._single(events.Pop, hook - 1, step.node, step.length, self._task.thread)
             self.failed = step.node
 
-    def _begins(self, step: Step, rows: list[tuple[int, int, int]]) -> int:
+    def _begins(self, step: ReplayStep, rows: list[tuple[int, int, int]]) -> int:
         counted = self._task.begin + 1
         begin = rows[0][0] if rows and step.runs else counted
         return max(counted, min(begin, self._seen.first_hook.get(step.node, begin) - 1))
 
-    def _run(self, step: Step, run: int, begin: int, ended: int, *, failed: bool) -> None:
+    def _run(self, step: ReplayStep, run: int, begin: int, ended: int, *, failed: bool) -> None:
         task, node = self._task, step.node
         leaf = self._graph.sequence[node] == -1
         releases = node in self._saving and not task.keeps
@@ -176,7 +176,7 @@ class Teller:
             for sent, how in zip(sent_on, self._seen.sums_of(run, sent_on), strict=True)
         ]
 
-    def _popped(self, step: Step, t: int, captured: int) -> None:
+    def _popped(self, step: ReplayStep, t: int, captured: int) -> None:
         """A node leaves the queue; after its hooks, gradients that were asked for are there."""
         self._single(events.Pop, t, step.node, step.length, self._task.thread)
         for nr in step.captured:
@@ -219,7 +219,7 @@ def written(
         if found is None or task.root not in graph.edges:
             continue
         try:
-            backward = Backward(
+            backward = ReplayBackward(
                 graph, task.root, task.inputs, accumulates=task.accumulates, waiting=task.waiting
             )
             steps = backward.steps()
@@ -304,14 +304,14 @@ def _put(rows: Rows, short: dict[str, list[Block]], make: type[Block]) -> None:
             )
 
 
-def _agree(steps: Sequence[Step], seen: Seen, graph: Graph, *, failed: int) -> bool:
+def _agree(steps: Sequence[ReplayStep], seen: Seen, graph: ReplayGraph, *, failed: int) -> bool:
     """Whether the nodes that were seen to run are those foretold; a task that failed ran fewer."""
     foretold = [graph.sequence[step.node] for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
     return ran == (foretold[: len(ran)] if failed else foretold)
 
 
-def _first_difference(steps: Sequence[Step], seen: Seen, graph: Graph) -> list[int]:
+def _first_difference(steps: Sequence[ReplayStep], seen: Seen, graph: ReplayGraph) -> list[int]:
     """Which node ran where another was foretold; NONE: some leaf, or more, or none."""
     foretold = [step.node for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
@@ -322,7 +322,7 @@ def _first_difference(steps: Sequence[Step], seen: Seen, graph: Graph) -> list[i
     return [NONE, foretold[len(ran)] if len(ran) < len(foretold) else NONE]
 
 
-def _adds_up(steps: Sequence[Step], seen: Seen) -> bool:
+def _adds_up(steps: Sequence[ReplayStep], seen: Seen) -> bool:
     """Whether as many additions were seen as foretold: None adds nothing to anything."""
     if not seen.inside:
         return True

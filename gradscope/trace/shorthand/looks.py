@@ -19,13 +19,13 @@ from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import Accumulation, HookKind
 from gradscope.trace.schema.tables import Place, Value
-from gradscope.trace.shorthand.replay import Sent, Step
+from gradscope.trace.shorthand.replay import ReplayStep, Sent
 from gradscope.trace.shorthand.runs import MODULE
 from gradscope.trace.shorthand.seen import Seen
 from gradscope.trace.shorthand.tables import ARRIVED, OPERAND
 
 if TYPE_CHECKING:
-    from gradscope.trace.shorthand.columns import Columns
+    from gradscope.trace.shorthand.columns import ShortColumns
     from gradscope.trace.table import Block
 
 SAME = (Accumulation.STOLEN, Accumulation.CLONED)
@@ -35,17 +35,17 @@ Slot = tuple[int, int]  # a node, and which of its inputs
 class AsForetold(NamedTuple):
     """A task whose runs came as foretold."""
 
-    steps: Sequence[Step]  # of nodes that ran
+    steps: Sequence[ReplayStep]  # of nodes that ran
     seen: Seen
     leaves: Mapping[int, int]
 
-    def runs(self) -> Iterator[tuple[int, Step, int]]:
+    def runs(self) -> Iterator[tuple[int, ReplayStep, int]]:
         """Which run, of what, and when it ended."""
         for run, (step, (_, ended, _)) in enumerate(zip(self.steps, self.seen.rows, strict=False)):
             yield run, step, ended
 
 
-class Row(NamedTuple):
+class LookRow(NamedTuple):
     """One value, with the look that says what was there."""
 
     look: int
@@ -67,7 +67,7 @@ class _Looks:
 
 
 def written(
-    looks: Columns,
+    looks: ShortColumns,
     told: Mapping[int, AsForetold],
     short: Mapping[str, Sequence[Block]],
     make: type[Block],
@@ -77,13 +77,13 @@ def written(
         return None
     names = ("run", "place", "task", "node", "index", "tensor", "t", "sum")
     of = {name: looks[name].tolist() for name in names}
-    rows: list[Row] = []
+    rows: list[LookRow] = []
     tasks: dict[int, _Looks] = {}
     for look, (run, place, task, node, index, tensor, t, sum_) in enumerate(
         zip(*of.values(), strict=True)
     ):
         if run == NONE and place != ARRIVED:
-            rows.append(Row(look, place, node, index, tensor, t))
+            rows.append(LookRow(look, place, node, index, tensor, t))
             continue
         own = tasks.setdefault(task, _Looks())
         if place == ARRIVED:
@@ -103,15 +103,15 @@ def written(
 
 def _of_task(
     told: AsForetold, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
-) -> Iterator[Row]:
+) -> Iterator[LookRow]:
     for (run, index), look in looks.taken.items():
         if 0 <= run < len(told.steps):
-            yield Row(look, Place.NODE_INPUT, told.steps[run].node, index, NONE, t[look])
+            yield LookRow(look, Place.NODE_INPUT, told.steps[run].node, index, NONE, t[look])
     yield from _in_leaves(told, looks)
     yield from _returned(told, looks, t, replaced)
 
 
-def _in_leaves(told: AsForetold, looks: _Looks) -> Iterator[Row]:
+def _in_leaves(told: AsForetold, looks: _Looks) -> Iterator[LookRow]:
     """What is in `.grad` after the run of a leaf's node."""
     for run, step, ended in told.runs():
         leaf = told.leaves.get(step.node)
@@ -122,12 +122,12 @@ def _in_leaves(told: AsForetold, looks: _Looks) -> Iterator[Row]:
             look = looks.taken.get((run, 0))
         if look is not None:
             at = min(ended, told.seen.after.get(step.node, ended + 1) - 1)
-            yield Row(look, Place.GRAD, step.node, 0, leaf, at)
+            yield LookRow(look, Place.GRAD, step.node, 0, leaf, at)
 
 
 def _returned(
     told: AsForetold, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
-) -> Iterator[Row]:
+) -> Iterator[LookRow]:
     """What nodes returned, and the sums of it."""
     run_of = {step.node: run for run, step, _ in told.runs()}
     first: dict[Slot, tuple[int, int, int]] = {}  # who sent it: node, index, when its run ended
@@ -149,18 +149,18 @@ def _returned(
         if look is None and slot[0] not in by_target and slot[0] in run_of:
             look = looks.taken.get((run_of[slot[0]], slot[1]))
         if look is not None:
-            yield Row(look, Place.NODE_OUTPUT, node, index, NONE, ended)
+            yield LookRow(look, Place.NODE_OUTPUT, node, index, NONE, ended)
 
 
 def _added(
     looks: _Looks,
     t: Sequence[int],
     at: tuple[int, int],
-    step: Step,
+    step: ReplayStep,
     sent: Sent,
     first: Mapping[Slot, tuple[int, int, int]],
     several: set[Slot],
-) -> Iterator[Row]:
+) -> Iterator[LookRow]:
     """What was added at one input, to what, and what came of it."""
     slot = sent.node, sent.nr
     kept, look, sum_ = (
@@ -168,11 +168,11 @@ def _added(
     )  # fmt: skip
     if kept is not None and slot in first and slot not in several:
         node, index, ended = first[slot]
-        yield Row(kept, Place.NODE_OUTPUT, node, index, NONE, ended)
+        yield LookRow(kept, Place.NODE_OUTPUT, node, index, NONE, ended)
     if look is not None:
-        yield Row(look, Place.NODE_OUTPUT, step.node, sent.index, NONE, t[look])
+        yield LookRow(look, Place.NODE_OUTPUT, step.node, sent.index, NONE, t[look])
     if sum_ is not None:
-        yield Row(sum_, Place.BUFFER, sent.node, sent.nr, NONE, t[sum_])
+        yield LookRow(sum_, Place.BUFFER, sent.node, sent.nr, NONE, t[sum_])
 
 
 def _replaced(short: Mapping[str, Sequence[Block]]) -> dict[int, tuple[set[int], set[int]]]:
@@ -188,7 +188,7 @@ def _replaced(short: Mapping[str, Sequence[Block]]) -> dict[int, tuple[set[int],
     return found
 
 
-def _block(looks: Columns, rows: Sequence[Row], make: type[Block]) -> Block | None:
+def _block(looks: ShortColumns, rows: Sequence[LookRow], make: type[Block]) -> Block | None:
     if not rows:
         return None
     look, place, node, index, tensor, t = np.array(rows, np.int64).T.copy()

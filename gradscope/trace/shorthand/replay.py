@@ -25,7 +25,7 @@ Edges = Sequence[tuple[int, int]]
 NOBODY = -1
 
 
-class Graph(NamedTuple):
+class ReplayGraph(NamedTuple):
     """All that a replay needs to know of nodes, by their ids."""
 
     edges: Mapping[int, Edges]
@@ -35,7 +35,7 @@ class Graph(NamedTuple):
 
 def graph_of(
     nodes: Iterable[tuple[int, int, int]], edges: Iterable[tuple[int, int, int, int]]
-) -> tuple[Graph, set[int]]:
+) -> tuple[ReplayGraph, set[int]]:
     """A graph by its rows, and the nodes whose edges are not all there: they are left out.
 
     Of a node: its id, sequence and topological number; of an edge: its node, which of that node's
@@ -53,7 +53,7 @@ def graph_of(
             unknown.add(node)
             found.pop(node, None)
     found[NOBODY], topological[NOBODY] = [], 0  # a leaf that was asked for and is nowhere reached
-    return Graph(found, sequence, topological), unknown
+    return ReplayGraph(found, sequence, topological), unknown
 
 
 class Popped(NamedTuple):
@@ -78,7 +78,7 @@ class Sent:
     length: int  # of the queue, if the node is ready now; else -1
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     """What happens to one node that leaves the queue."""
 
     node: int
@@ -104,7 +104,7 @@ LEAF, SOMEBODY = -(1 << 63), (1, 0)
 """Before all sequence numbers; behind all nodes, whose depth is not less than 0."""
 
 
-class Backward:
+class ReplayBackward:
     """One graph task. `counts` are its dependencies, in the order in which they are found.
 
     `queue` is that of its thread, with what is left of the tasks it runs inside of, and `depth`
@@ -114,7 +114,7 @@ class Backward:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: ReplayGraph,
         root: int,
         inputs: Sequence[tuple[int, int]] = (),
         *,
@@ -204,7 +204,7 @@ class Backward:
                         length = self._push(following)
                 yield Sent(index, following, nr, left[following], wanted, added, length)
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[ReplayStep]:
         """The same for every node that leaves the queue, when nothing else happens in between."""
         self.begin()
         made: list[tuple[Popped, list[Sent]]] = []
@@ -213,4 +213,4 @@ class Backward:
                 made.append((each, []))
             else:
                 made[-1][1].append(each)
-        return [Step(*taken, tuple(sent)) for taken, sent in made]
+        return [ReplayStep(*taken, tuple(sent)) for taken, sent in made]

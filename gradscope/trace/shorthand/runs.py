@@ -21,7 +21,7 @@ MODULE = 32
 """In short, the kind of a module's hook has this many times (the module's id + 1) added."""
 
 
-class Runs:
+class ShortRuns:
     """Orders short records by time and counts off their events.
 
     # Note [Order of events]

@@ -13,7 +13,7 @@ from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
-from gradscope.trace.shorthand.replay import NOBODY, Graph, Sent, graph_of
+from gradscope.trace.shorthand.replay import NOBODY, ReplayGraph, Sent, graph_of
 from gradscope.trace.shorthand.runs import MODULE
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 
@@ -158,7 +158,7 @@ def tasks_of(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int,
     return tasks
 
 
-def nodes_of(plain: Sequence[Block]) -> tuple[Graph, dict[int, int]]:
+def nodes_of(plain: Sequence[Block]) -> tuple[ReplayGraph, dict[int, int]]:
     """The nodes and edges of a trace, and the leaf of each AccumulateGrad."""
     nodes = [block for block in plain if block.table == Node.TABLE and not block.amend]
     links = [block for block in plain if block.table == Edge.TABLE and not block.amend]

@@ -13,9 +13,9 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import SavedUnpacked
 from gradscope.trace.schema.tables import GraphTask, Saved, Tensor
 from gradscope.trace.shorthand import foretold, looks
-from gradscope.trace.shorthand.calls import Calls
-from gradscope.trace.shorthand.columns import Columns, Ints
-from gradscope.trace.shorthand.runs import Runs
+from gradscope.trace.shorthand.calls import ShortCalls
+from gradscope.trace.shorthand.columns import Ints, ShortColumns
+from gradscope.trace.shorthand.runs import ShortRuns
 from gradscope.trace.shorthand.tables import SHORT
 from gradscope.trace.shorthand.values import with_events
 
@@ -47,7 +47,7 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
     orders = foretold.written(plain, short, make, room, told)
     if orders is not None:
         plain.append(orders)
-    tables = {name: Columns(row, short.get(name, ())) for name, row in SHORT.items()}
+    tables = {name: ShortColumns(row, short.get(name, ())) for name, row in SHORT.items()}
     made: list[Block] = []
 
     def put(row: Any, columns: Mapping[str, Any]) -> None:
@@ -56,12 +56,12 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
             made.append(make(row.TABLE, rows, columns))
 
     tensors, sizes = _gathered(plain, Tensor.TABLE, ("id", "bytes"))
-    calls = Calls(tables, (tensors, sizes))
+    calls = ShortCalls(tables, (tensors, sizes))
     if room is not None and room < calls.cells() + _cells(tables):
         raise UnreadableTraceError("its shorthand stands for more than its lines can")
     calls.write(put)
     id, thread, depth = _gathered(plain, GraphTask.TABLE, ("id", "thread", "depth"))
-    runs = Runs(tables, {"id": id, "thread": thread, "depth": depth})
+    runs = ShortRuns(tables, {"id": id, "thread": thread, "depth": depth})
     runs.write()
     values = looks.written(tables["short.look"], told, short, make)
     plain = with_events([*plain, *([] if values is None else [values])], runs.made, make)
@@ -78,7 +78,7 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
     return [*(b for b in plain if not b.amend), *made, *(b for b in plain if b.amend)]
 
 
-def _cells(tables: Mapping[str, Columns]) -> int:
+def _cells(tables: Mapping[str, ShortColumns]) -> int:
     return sum(tables[name].rows * each for name, each in CELLS.items())
 
 

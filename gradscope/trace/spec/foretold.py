@@ -30,7 +30,7 @@ from gradscope.trace.schema.events import (
     TaskBegin,
 )
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
-from gradscope.trace.shorthand.replay import Backward, Graph, Popped, Ready, graph_of
+from gradscope.trace.shorthand.replay import Popped, Ready, ReplayBackward, ReplayGraph, graph_of
 from gradscope.trace.spec.rule import Fault, rule
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class _Tasks:
         nrs = {node: iter(found) for node, found in self._captured.get(task, {}).items()}
         inputs = [(node, next(nrs.get(node, iter(())), 0)) for node in self._inputs[place]]
         try:
-            backward = Backward(
+            backward = ReplayBackward(
                 self._graph, self._root[task], inputs, accumulates=bool(self._accumulates[place]),
                 depth=int(self._depth[place]), queue=queue,
                 undefined=self._undefined.get(task, ()),
@@ -176,7 +176,7 @@ class _Tasks:
         return _said(backward, self._root[task])
 
 
-def _said(backward: Backward, root: int) -> Iterator[Said]:
+def _said(backward: ReplayBackward, root: int) -> Iterator[Said]:
     """What a replay does, as the events that tell of it."""
     for node, count in backward.counts.items():
         yield Dependency, node, (count,)
@@ -197,7 +197,7 @@ def _said(backward: Backward, root: int) -> Iterator[Said]:
                 yield Push, each.node, (each.length,)
 
 
-def _graph(facts: Facts) -> Graph:
+def _graph(facts: Facts) -> ReplayGraph:
     nodes, links = facts.trace.table(Node), facts.trace.table(Edge)
     rows = [
         zip(*(table[name].tolist() for name in names), strict=True)

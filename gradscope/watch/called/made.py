@@ -96,7 +96,7 @@ def put_result(schema: int, tensor: int, line: int, here: int) -> int:
     return row
 
 
-class Made:
+class MadeByCall:
     """Rows of such results, from when their callbacks are there; `read` gives what is new."""
 
     def __init__(self) -> None:

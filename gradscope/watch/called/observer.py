@@ -19,7 +19,12 @@ import torch
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import made, places, writes
-from gradscope.watch.called.made import IS_ON as WATCHES_RESULTS, Made, result_begins, result_ends
+from gradscope.watch.called.made import (
+    IS_ON as WATCHES_RESULTS,
+    MadeByCall,
+    result_begins,
+    result_ends,
+)
 from gradscope.watch.called.places import place_here
 from gradscope.watch.called.rows import (
     END,
@@ -30,15 +35,15 @@ from gradscope.watch.called.rows import (
     STAMP,
     TEXT,
     WORD,
+    CalledRead,
     Ints,
-    Read,
     name_at,
 )
 from gradscope.watch.called.writes import (
     ALLOWED,
     IS_ON as WATCHES_WRITES,
     NOBODY,
-    Writes,
+    WatchedWrites,
     is_writing,
     pthread_self,
     write_begins,
@@ -192,11 +197,11 @@ class CallObserver:
         self.waiting = self._reader.waiting
         """How many rows are there to be read; CAPACITY at most are kept."""
         self.why_no_writes = _why_no_writes[0]
-        self.writes: Writes | None = None
-        self.made: Made | None = None
+        self.writes: WatchedWrites | None = None
+        self.made: MadeByCall | None = None
         if not self.why_no_writes:
-            self.made = Made()
-            self.writes = Writes(self._library, _state[11 : 11 + THREADS])
+            self.made = MadeByCall()
+            self.writes = WatchedWrites(self._library, _state[11 : 11 + THREADS])
 
     def start(self) -> None:
         """Let calls be put down from here on."""
@@ -221,9 +226,9 @@ class CallObserver:
             self.writes.stop()
             self.made.stop()
 
-    def read(self) -> Read:
+    def read(self) -> CalledRead:
         """What calls have begun since the last reading."""
-        return Read(*self._reader.read())
+        return CalledRead(*self._reader.read())
 
     def lines(self, rows: Ints) -> Ints:
         """The places (places.py) that calls came from, if all are observed: just read."""

@@ -101,7 +101,7 @@ def put_new(row: int, place: int, many: int) -> int:
     return row
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """Where a thread was."""
 
     number: int
@@ -116,7 +116,7 @@ def begin(*, whole: bool) -> None:
     _state[:] = 0, 0, 0, whole
 
 
-def taken() -> list[Place]:
+def taken() -> list[CallPlace]:
     """What places are new since the last time."""
     many, _state[0] = int(_state[0]), 0
     found = []
@@ -124,7 +124,7 @@ def taken() -> list[Place]:
         codes = [ctypes.cast(word, ctypes.py_object).value for word in words[: 2 * count : 2]]
         for code in codes:
             _let_go(code)
-        found.append(Place(number, list(zip(codes, words[1 : 2 * count : 2], strict=True))))
+        found.append(CallPlace(number, list(zip(codes, words[1 : 2 * count : 2], strict=True))))
     return found
 
 

@@ -29,7 +29,7 @@ ADD, ADD_IN_PLACE, DETACH, CLONE, NEW_EMPTY, NEW_SPARSE = range(len(GRADIENTS))
 """What PyTorch calls to add gradients and to take them over, besides what nodes call."""
 
 
-class Read(NamedTuple):
+class CalledRead(NamedTuple):
     """What was put down since the last reading."""
 
     rows: Ints

@@ -158,7 +158,7 @@ class Memory(NamedTuple):
     data: int
 
 
-class Writes:
+class WatchedWrites:
     """Rows of writes, from when their callbacks are there; `read` gives what is new."""
 
     def __init__(self, library: Library, inside: Ints) -> None:
@@ -188,7 +188,7 @@ class Writes:
         self.lost += lost
         return rows
 
-    def places(self) -> list[places.Place]:
+    def places(self) -> list[places.CallPlace]:
         """What places are new since the last time."""
         return places.taken()
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.modules import module as modules
 from torch.optim import optimizer as optimizers
 
-from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+from gradscope.watch.hooks.watched import HookedCalls, Watched, is_watched
 from gradscope.watch.in_place.by_identity import ByIdentity, attributes, is_a
 from gradscope.watch.unseen import unseen
 
@@ -31,7 +31,7 @@ OF_CPP = "hooks written in C++, by which DistributedDataParallel averages gradie
 class Before:
     """Counts them, for one recording."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: HookedCalls) -> None:
         self._calls = calls
         self._leaves: set[int] = set()
         self._optimizers: ByIdentity[bool] = ByIdentity()

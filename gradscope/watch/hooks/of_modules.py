@@ -13,7 +13,7 @@ from torch.optim import optimizer as optimizers
 from torch.optim.optimizer import Optimizer
 
 from gradscope.errors import leave_no_frame
-from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+from gradscope.watch.hooks.watched import HookedCalls, Watched, is_watched
 from gradscope.watch.in_place.by_identity import attributes
 from gradscope.watch.in_place.standing_in import Replaced, passed_over
 from gradscope.watch.unseen import stands_for
@@ -83,7 +83,7 @@ def _is_ours(hook: Any) -> bool:
 class OfModules:
     """Stands in for the methods and functions by which programs register such hooks."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: HookedCalls) -> None:
         self._calls = calls
         self._replaced = Replaced(stands_for)
 

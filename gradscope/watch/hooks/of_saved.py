@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._C._autograd import SavedTensor
 
-from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+from gradscope.watch.hooks.watched import HookedCalls, Watched, is_watched
 from gradscope.watch.in_place.standing_in import Replaced
 from gradscope.watch.unseen import stands_for
 
@@ -26,7 +26,7 @@ class OfSaved(Watched):
 class OfSavedValues:
     """Stands in for what `saved_tensors_hooks` calls, and for a saved value's `register_hooks`."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: HookedCalls) -> None:
         self._calls = calls
         self._replaced = Replaced(stands_for)
 

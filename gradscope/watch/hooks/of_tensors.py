@@ -10,14 +10,14 @@ import torch
 from torch.autograd import Function
 
 from gradscope.errors import leave_no_frame
-from gradscope.watch.hooks.watched import Calls, Watched, is_watched, unknown
+from gradscope.watch.hooks.watched import HookedCalls, Watched, is_watched, unknown
 from gradscope.watch.in_place.standing_in import Replaced, passed_over
 from gradscope.watch.unseen import stands_for, unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.watch.walk import Graph
+    from gradscope.watch.walk import WalkGraph
 
 TENSOR, POST_ACCUMULATE = "register_hook", "register_post_accumulate_grad_hook"
 PRE, POST = "register_prehook", "register_hook of a node"
@@ -34,7 +34,7 @@ class OfTensor(Watched):
         self,
         hook: Any,
         kind: str,
-        calls: Calls,
+        calls: HookedCalls,
         site: int,
         node: Callable[[], int],
         at: int,
@@ -71,7 +71,7 @@ class OfTensor(Watched):
 class OfTensors:
     """Stands in for the methods by which programs register hooks on tensors and nodes."""
 
-    def __init__(self, calls: Calls, graph: Graph) -> None:
+    def __init__(self, calls: HookedCalls, graph: WalkGraph) -> None:
         self._calls = calls
         self._guarded: Any = calls.faults.guarded
         self._graph = graph

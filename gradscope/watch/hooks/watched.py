@@ -23,7 +23,7 @@ from gradscope.watch.in_place.standing_in import passed_over
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.watch.called.writes import Writes
+    from gradscope.watch.called.writes import WatchedWrites
     from gradscope.watch.listener import Faults, Listener
 
 
@@ -31,13 +31,13 @@ class Own(partial[Any]):
     """A hook of ours."""
 
 
-class Calls:
+class HookedCalls:
     """Tells a listener of calls of hooks, from `start` to `stop`."""
 
     def __init__(self, listener: Listener, faults: Faults) -> None:
         self.listener = listener
         self.faults = faults
-        self.writes: Writes | None = None  # if it is seen what hooks write to
+        self.writes: WatchedWrites | None = None  # if it is seen what hooks write to
         self._on = False
 
     def start(self) -> None:
@@ -98,7 +98,7 @@ class Watched(Around):
 
     __slots__ = ("__weakref__", "_calls", "_kind", "_site", "hook")
 
-    def __init__(self, hook: Any, kind: str, calls: Calls, site: int) -> None:
+    def __init__(self, hook: Any, kind: str, calls: HookedCalls, site: int) -> None:
         self.hook = hook
         self._kind = kind
         self._calls = calls

@@ -192,7 +192,7 @@ def here(self: int, state: int) -> int:
     return state
 
 
-class Making(NamedTuple):
+class NodeMaking(NamedTuple):
     """What a listener knows of threads and lines."""
 
     place: int  # how far into a thread's state the number is of the place where it is; 0: ask
@@ -201,7 +201,7 @@ class Making(NamedTuple):
     """The calling thread's state; its place, and the line of this frame. None: a fault of ours."""
 
 
-class Numbers:
+class CreationNumbers:
     """Numbers in steps of two, which native code takes, too."""
 
     def __init__(self) -> None:
@@ -218,21 +218,24 @@ class Numbers:
         return np.arange(first, first + 2 * many, 2)
 
 
-class Maker:
+class NodeMaker:
     """Fills records of nodes that are made, for one recording."""
 
     _recordings = count(1)
 
-    def __init__(self, making: Making) -> None:
+    def __init__(self, making: NodeMaking) -> None:
         ready = _ready()
         self._engine, self._watched = ready.engine, ready.watched
         self.records, self.frees = ready.records, ready.frees
         self._making = making
         self._keys, self._lines = np.zeros(ROOM, np.int64), np.zeros(ROOM, np.int64)
         self._used = 0
-        self.nodes, self.others = Numbers(), Numbers()  # of nodes, and of what is none
+        self.nodes, self.others = (
+            CreationNumbers(),
+            CreationNumbers(),
+        )  # of nodes, and of what is none
         self._asks = self._asked  # the words have its address
-        self.recording = next(Maker._recordings)
+        self.recording = next(NodeMaker._recordings)
         self.ends, self._all = Ends(), ready.all
         self.words = np.zeros(THREADS // 8 + 2 * MOST_THREADS, np.int64)
         self.words[: THREADS // 8] = (

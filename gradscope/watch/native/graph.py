@@ -21,18 +21,18 @@ from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.language import External
 from gradscope.watch.listener import Kept, own_result
 from gradscope.watch.native import known, walk, words as places
-from gradscope.watch.native.creation import Maker, own_function
+from gradscope.watch.native.creation import NodeMaker, own_function
 from gradscope.watch.native.forms import Forms, more_forms
-from gradscope.watch.native.layout import IN_WRAPPER, Layout, NotFound, in_custom, layout
+from gradscope.watch.native.layout import IN_WRAPPER, NativeLayout, NotFound, in_custom, layout
 from gradscope.watch.native.records import RECORDING, TABLE, Record
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
-from gradscope.watch.walk import DEEPEST, LEAF, Graph, described
+from gradscope.watch.walk import DEEPEST, LEAF, WalkGraph, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gradscope.watch.listener import Listener
-    from gradscope.watch.walk import Leaf
+    from gradscope.watch.walk import WalkLeaf
 
 Ints = NDArray[np.int64]
 _CUSTOM = torch._C._FunctionBase
@@ -56,7 +56,7 @@ LIBRARIES = {
 }
 
 
-class Rows(NamedTuple):
+class GraphRows(NamedTuple):
     """Nodes, edges, and the layouts of inputs, node by node (leaves have none)."""
 
     nodes: Ints  # NODE_COLUMNS
@@ -79,17 +79,17 @@ class _Arrays:
             words += [array.ctypes.data, 0, len(array)]
         self.words = np.array(words, np.int64)
 
-    def rows(self, used: Ints) -> Rows:
+    def rows(self, used: Ints) -> GraphRows:
         nodes, edges, inputs, saved = used[1::3].tolist()
-        return Rows(
+        return GraphRows(
             self.nodes[:nodes], self.edges[:edges], self.inputs[:inputs], self.saved[:saved]
         )
 
 
-class NativeGraph(Graph):
+class NativeGraph(WalkGraph):
     """Finds nodes by a C function, in the records that they keep."""
 
-    def __init__(self, listener: Listener, maker: Maker, *, saved: bool) -> None:
+    def __init__(self, listener: Listener, maker: NodeMaker, *, saved: bool) -> None:
         functions, self._layout = _ready(maker.frees)
         self.maker = maker
         super().__init__(listener, None, saved=saved)
@@ -103,7 +103,7 @@ class NativeGraph(Graph):
         self._sets = 0
         self._saving: list[Any] = []  # nodes whose saved values are to be looked at
         self._reading: list[Any] = []  # and those whose other arguments are
-        self._full: list[Rows] = []
+        self._full: list[GraphRows] = []
         first = _Arrays(0, 0)
         self._arrays = {int(first.words[0]): first}  # by address
         self._kinds = np.zeros(2 * places.MOST_KINDS, np.int64)
@@ -124,7 +124,7 @@ class NativeGraph(Graph):
         self._exchange = functions.over(walk.exchange, self)
         self._more_forms = functions.over(more_forms, self)
 
-    def _words(self, found: Layout) -> Ints:
+    def _words(self, found: NativeLayout) -> Ints:
         words = np.zeros(places.WORDS, np.int64)
         for ask, function in zip(
             range(places.ASK_KIND, places.FULL + 8, 8), self._asked, strict=True
@@ -167,12 +167,16 @@ class NativeGraph(Graph):
         }
         return {text: times for text, times in many.items() if times}
 
-    def rows(self) -> Rows:
+    def rows(self) -> GraphRows:
         """All rows since the last time."""
         self._is_full()
         parts = self._full[:]
         del self._full[: len(parts)]
-        return parts[0] if len(parts) == 1 else Rows(*map(np.concatenate, zip(*parts, strict=True)))
+        return (
+            parts[0]
+            if len(parts) == 1
+            else GraphRows(*map(np.concatenate, zip(*parts, strict=True)))
+        )
 
     # -- walking ----------------------------------------------------------------------------------
 
@@ -280,7 +284,7 @@ class NativeGraph(Graph):
         self._sets_of_slots[begin : begin + 1 + len(rows)] = [len(slots), *rows]
         return self._sets
 
-    def _leaf(self, node: Any) -> Leaf:
+    def _leaf(self, node: Any) -> WalkLeaf:
         return self._leaf_of(node.variable)
 
     def _layout_of(self, node: Any, nr: int) -> int:
@@ -369,7 +373,7 @@ def _in_custom() -> int:
 
 
 @cache
-def _ready(frees: int) -> tuple[Callables, Layout]:
+def _ready(frees: int) -> tuple[Callables, NativeLayout]:
     """The walk, for graphs as they are here. It raises NotFound if they are otherwise."""
     if ctypes.sizeof(ctypes.c_void_p) != WORD:
         raise NotFound("addresses are not of 64 bits")

@@ -39,7 +39,7 @@ class NotFound(UnknownBuildError):  # noqa: N818 -- why the graph is walked from
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class NativeLayout:
     """Bytes from the beginning of a node, or of what one of its words points to."""
 
     sequence: int
@@ -74,7 +74,7 @@ class _Memory:
 
 
 @cache
-def layout() -> Layout:
+def layout() -> NativeLayout:
     """Where things are in this build. It raises NotFound if that is not certain.
 
     `import torch` may be under way, so nothing may be imported on the way.
@@ -108,7 +108,7 @@ def in_custom(node: Any) -> int:
     return 8 * places[0]
 
 
-def _looked_for(memory: _Memory) -> Layout:
+def _looked_for(memory: _Memory) -> NativeLayout:
     with torch.enable_grad():
         ends, leaves = _known_graphs()
     nodes = _nodes(ends)
@@ -133,7 +133,7 @@ def _looked_for(memory: _Memory) -> Layout:
     accumulates = [node for node in nodes if getattr(node, "variable", None) is not None]
     if len(accumulates) != len(leaves):
         raise NotFound("there are leaves without a node")
-    return Layout(
+    return NativeLayout(
         8 * _only("numbers", inner, lambda node, at: look[node][at] == node._sequence_nr()),
         8 * _only("edges", inner, edges_at),
         8 * metadata,

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from gradscope.watch.native.layout import IN_WRAPPER, NotFound, _Memory
-from gradscope.watch.values.layout import Places, found as found_in_tensors
+from gradscope.watch.values.layout import LayoutPlaces, found as found_in_tensors
 
 WORDS_OF_SAVED, WORDS_OF_HISTORY, WORDS_OF_COUNTER, WORDS_OF_TENSOR = 24, 24, 6, 24
 HALF = 0xFFFFFFFF
@@ -49,7 +49,7 @@ class SavedLayout:
     output: Half  # of a history: which output of the node
     counter: int  # of a tensor: what counts writes; 0: nothing does
     version: Half  # of a counter
-    plain: Places
+    plain: LayoutPlaces
 
 
 def pointer(kept: Any) -> int:

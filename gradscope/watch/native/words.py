@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradscope.machine_code.callables import offset
 from gradscope.watch.native.layout import INLINE
-from gradscope.watch.walk import Leaf
+from gradscope.watch.walk import WalkLeaf
 
 # The places of a graph's words. First arrays of rows, each with how many rows it has and has room
 # for; then what is asked, and what is looked up; then where things are in a node.
@@ -72,7 +72,7 @@ FEW_FORMS, MOST_FORMS = 1 << 10, 1 << 17  # so many have room at first, and at m
 LAYOUT = 64  # bytes: its number plus one, dtype and device, how many numbers, and the numbers
 SCRATCH = 3 * 8
 
-LEAF_NODE, LEAF_TENSOR = offset(Leaf, "node"), offset(Leaf, "tensor")
+LEAF_NODE, LEAF_TENSOR = offset(WalkLeaf, "node"), offset(WalkLeaf, "tensor")
 ABOVE = 1 << 40
 """What a walk says of a node: its number, and so many times how long the longest path from it is.
 """

@@ -38,7 +38,7 @@ class NotReadable(UnknownBuildError):  # noqa: N818 -- why numbers are not seen
     """This build of PyTorch lays out its tensors in another way."""
 
 
-class Places(NamedTuple):
+class LayoutPlaces(NamedTuple):
     """Where what lies, in words; and what it means."""
 
     storage: int
@@ -58,7 +58,7 @@ def _words(address: int, many: int) -> NDArray[np.int64]:
 
 
 @cache
-def found() -> Places:
+def found() -> LayoutPlaces:
     """Where everything lies, as known tensors have it.
 
     Chance may put elsewhere, too, what is looked for: then other tensors are looked at.
@@ -69,7 +69,7 @@ def found() -> Places:
     return _found()
 
 
-def _found() -> Places:
+def _found() -> LayoutPlaces:
     plain = [_known(getattr(torch, kind)) for kind in KINDS]
     words = [_words(each._cdata, WORDS).tolist() for each in plain]
     sizes = _only(
@@ -98,7 +98,7 @@ def _found() -> Places:
         _in_storage(plain, lambda memory: memory.data_ptr()),
         _in_storage(plain, lambda memory: memory.nbytes()),
     )
-    return Places(storage, data, size, offset, sizes, keys, words[0][keys], dtype, kinds)
+    return LayoutPlaces(storage, data, size, offset, sizes, keys, words[0][keys], dtype, kinds)
 
 
 def no_tensor() -> int:

@@ -47,7 +47,7 @@ from gradscope.watch.values.rows import (
     TIME,
     VOID,
 )
-from gradscope.watch.values.statistics import Columns, columns
+from gradscope.watch.values.statistics import StatisticsColumns, columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,7 +157,7 @@ def look_at_walked(self: int, arguments: int, given: int) -> int:  # noqa: ARG00
     return from_int(used)
 
 
-class Read(NamedTuple):
+class RingRead(NamedTuple):
     """Whole rows since the last reading."""
 
     rows: Ints
@@ -195,12 +195,12 @@ class Ring:
         """Whether rows will be lost if many more come before they are read."""
         return self._reader.waiting() > MANY or slots_used() - self._slots > SLOTS // 2
 
-    def read(self) -> Read:
+    def read(self) -> RingRead:
         """What was put down since the last reading."""
         rows, lost = self._reader.read()
         said = rows[:, PLACE] != VOID
         rows = rows if said.all() else rows[said]
-        return Read(rows, lost, self._bad(rows))
+        return RingRead(rows, lost, self._bad(rows))
 
     def _bad(self, rows: Ints) -> dict[int, tuple[int, ...]]:
         self._slots = slots_used()
@@ -209,7 +209,7 @@ class Ring:
             for stamp, slot in rows[rows[:, HEAD + BAD] != 0][:, [STAMP, HEAD + BAD]].tolist()
         }
 
-    def columns(self, rows: Ints) -> Columns:
+    def columns(self, rows: Ints) -> StatisticsColumns:
         """What rows say of the elements."""
         return columns(rows)
 

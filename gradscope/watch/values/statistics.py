@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class StatisticsColumns:
     """As `record.notes.statistics` has them of one array."""
 
     size: Ints
@@ -36,7 +36,7 @@ class Columns:
         return norm
 
 
-def columns(rows: Ints) -> Columns:
+def columns(rows: Ints) -> StatisticsColumns:
     """Of rows of the ring."""
     words = rows[:, HEAD:].T
     size, nan, posinf, neginf, zero = words[COUNT : ZERO + 1]
@@ -48,4 +48,4 @@ def columns(rows: Ints) -> Columns:
     many = np.maximum(finite, 1)
     mean, rms = total / many * unit + nothing, np.sqrt(squares / many) * unit + nothing
     low, high = np.where(some, low, np.nan), np.where(some, high, np.nan)
-    return Columns(size, nan, posinf, neginf, zero, low, high, mean, rms)
+    return StatisticsColumns(size, nan, posinf, neginf, zero, low, high, mean, rms)

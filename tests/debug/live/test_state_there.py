@@ -15,7 +15,7 @@ from gradscope.analysis.state.moments import Moments
 from gradscope.analysis.state.state import Backward, State, at
 from gradscope.record.recorder import record
 from gradscope.record.recording import Recording
-from gradscope.record.stops.places import Place, Places
+from gradscope.record.stops.places import StopPlace, StopPlaces
 from gradscope.runtime.core.state.thread import local
 from gradscope.trace.schema import GraphTask, NodeBegin
 from gradscope.trace.schema.tables import Order
@@ -37,11 +37,11 @@ def _engine(name: str) -> Any:
 
 
 def _watched(
-    engine: str, program: Program, gate: Callable[[Place], Sequence[Any] | None]
+    engine: str, program: Program, gate: Callable[[StopPlace], Sequence[Any] | None]
 ) -> tuple[Recording, dict[str, Any]]:
     torch = _engine(engine)
     with record(on=engine) as recording:
-        recording.stop_at(Places(gate))
+        recording.stop_at(StopPlaces(gate))
         return recording, outcome(torch, program)
 
 
@@ -83,7 +83,7 @@ def test_the_state_is_what_the_engine_holds(program: Program) -> None:
     recordings: list[Recording] = []
     places = count()
 
-    def gate(place: Place) -> None:
+    def gate(place: StopPlace) -> None:
         recording = recordings[0]
         if place.kind != "begins" or len(seen) >= MOST or next(places) % APART:
             return
@@ -97,7 +97,7 @@ def test_the_state_is_what_the_engine_holds(program: Program) -> None:
 
     with record() as recording:
         recordings.append(recording)
-        recording.stop_at(Places(gate))
+        recording.stop_at(StopPlaces(gate))
         outcome(gradscope.runtime, program)
 
     for told, held in seen:
@@ -114,7 +114,7 @@ def test_the_state_is_what_the_engine_holds(program: Program) -> None:
 def test_a_trace_so_far_says_what_the_whole_trace_says_later(engine: str, program: Program) -> None:
     torch, seen, recordings, places = _engine(engine), [], [], count()
 
-    def gate(place: Place) -> None:
+    def gate(place: StopPlace) -> None:
         if place.kind not in ("begins", "ran") or len(seen) >= MOST or next(places) % APART:
             return
         trace = recordings[0].so_far(place.frame, running=place.kind == "ran")
@@ -124,7 +124,7 @@ def test_a_trace_so_far_says_what_the_whole_trace_says_later(engine: str, progra
 
     with record(on=engine) as recording:
         recordings.append(recording)
-        recording.stop_at(Places(gate))
+        recording.stop_at(StopPlaces(gate))
         outcome(torch, program)
     trace = recording.trace()
     rows = trace.table(NodeBegin)
@@ -149,7 +149,7 @@ def test_a_program_comes_to_the_same_where_it_can_be_stopped(engine: str, progra
     torch = _engine(engine)
     alone = outcome(torch, program)
     with record(on=engine) as recording:
-        recording.stop_at(Places(lambda _: None))
+        recording.stop_at(StopPlaces(lambda _: None))
         watched = outcome(torch, program)
 
     assert _same(watched, alone)

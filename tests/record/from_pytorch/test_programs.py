@@ -255,7 +255,7 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
 
     from gradscope.watch.observer import Observer
     from gradscope.watch.runs import HookedRuns, NativeRuns
-    from gradscope.watch.walk import Graph
+    from gradscope.watch.walk import WalkGraph
 
     assert isinstance(NativeRuns(Observer())._observer, Observer)
     hooked = HookedRuns()
@@ -266,7 +266,7 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     listener: Any = SimpleNamespace(
         made=lambda _: Made(None, next(numbers), 0, 0, 0), recording=None, arguments=None, tensor=id
     )
-    graph = Graph(listener, hooked.attend, saved=False)
+    graph = WalkGraph(listener, hooked.attend, saved=False)
     x = torch.ones(3, requires_grad=True)
     y = x.exp().sin().sum()
     graph.roots([y])
@@ -412,11 +412,13 @@ def test_a_deep_chain_is_left_alone_where_it_would_be_walked_from_python_and_tha
 def test_what_a_pause_leaves_out_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gradscope.watch.walk import Graph
+    from gradscope.watch.walk import WalkGraph
 
     walked = []
-    own = Graph.roots
-    monkeypatch.setattr(Graph, "roots", lambda self, ends: (walked.append(1), own(self, ends))[1])
+    own = WalkGraph.roots
+    monkeypatch.setattr(
+        WalkGraph, "roots", lambda self, ends: (walked.append(1), own(self, ends))[1]
+    )
     recording = Recording(MemoryWriter(), Options(steps=(1, 1)), PyTorch())
     with recording:
         training(torch)

@@ -6,7 +6,7 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.record.from_runtime.c_functions.functions import Functions
-from gradscope.record.notes.numbers import LONG_WINDOW, Numbers
+from gradscope.record.notes.numbers import LONG_WINDOW, RecordNumbers
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe
 from gradscope.trace.schema import Op
@@ -15,12 +15,12 @@ from gradscope.trace.spec import check
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_numbers_given_out_late_belong_to_no_later_recording(compiled: bool) -> None:
-    earlier = Numbers()
+    earlier = RecordNumbers()
     if compiled:
         earlier.compile(Functions(), unused=True)
     assert earlier.take() > earlier.base
     earlier.retire()
-    later = Numbers()
+    later = RecordNumbers()
 
     late = [earlier.take() for _ in range(3 * LONG_WINDOW)]
     earlier.renew()
@@ -30,9 +30,9 @@ def test_numbers_given_out_late_belong_to_no_later_recording(compiled: bool) -> 
 
 
 def test_numbers_are_compiled_late_without_giving_out_new_ones() -> None:
-    earlier = Numbers()
+    earlier = RecordNumbers()
     earlier.retire()
-    later = Numbers()
+    later = RecordNumbers()
 
     earlier.compile(Functions(), unused=False)
 

@@ -12,34 +12,34 @@ from hypothesis import given, strategies as st
 import gradscope.runtime as ours
 from gradscope.record.recorder import record
 from gradscope.trace.schema import GraphTask
-from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Popped, Ready
+from gradscope.trace.shorthand.replay import NOBODY, Popped, Ready, ReplayBackward, ReplayGraph
 from gradscope.trace.spec.facts import Facts
 from gradscope.trace.spec.foretold import compared, what_follows_from_the_graph_is_what_happened
 from tests.programs import Program, outcome, programs
 from tests.shared.searching import searching
 
 ROOT, MUL, LEFT, RIGHT = range(4)
-DIAMOND = Graph(
+DIAMOND = ReplayGraph(
     edges={ROOT: [(MUL, 0), (LEFT, 0)], MUL: [(LEFT, 0), (RIGHT, 0)], LEFT: [], RIGHT: []},
     sequence={ROOT: 7, MUL: 3, LEFT: -1, RIGHT: -1},
     topological={ROOT: 2, MUL: 1, LEFT: 0, RIGHT: 0},
 )
 
 
-def nodes(backward: Backward) -> list[tuple[int, bool]]:
+def nodes(backward: ReplayBackward) -> list[tuple[int, bool]]:
     return [(step.node, step.runs) for step in backward.steps()]
 
 
 def test_nodes_are_counted_and_run_as_soon_as_all_their_gradients_are_there() -> None:
-    backward = Backward(DIAMOND, ROOT)
+    backward = ReplayBackward(DIAMOND, ROOT)
 
     assert backward.counts == {MUL: 1, LEFT: 2, RIGHT: 1}
     assert nodes(backward) == [(ROOT, True), (MUL, True), (LEFT, True), (RIGHT, True)]
 
 
 def test_what_inputs_do_not_ask_for_does_not_run() -> None:
-    accumulating = Backward(DIAMOND, ROOT, [(RIGHT, 0)])
-    capturing = Backward(DIAMOND, ROOT, [(MUL, 0)], accumulates=False)
+    accumulating = ReplayBackward(DIAMOND, ROOT, [(RIGHT, 0)])
+    capturing = ReplayBackward(DIAMOND, ROOT, [(MUL, 0)], accumulates=False)
 
     assert nodes(accumulating) == [(ROOT, True), (MUL, True), (RIGHT, True)]
     assert nodes(capturing) == [(ROOT, True), (MUL, False)]
@@ -47,20 +47,20 @@ def test_what_inputs_do_not_ask_for_does_not_run() -> None:
 
 
 def test_nothing_is_counted_far_below_what_is_asked_for() -> None:
-    chain = Graph(
+    chain = ReplayGraph(
         edges={n: [(n + 1, 0)] for n in range(4)} | {4: []},
         sequence={n: 9 - n for n in range(4)} | {4: -1},
         topological={n: 4 - n for n in range(5)},
     )
 
-    assert Backward(chain, 0, [(1, 0)], accumulates=False).counts == {1: 1, 2: 1}
+    assert ReplayBackward(chain, 0, [(1, 0)], accumulates=False).counts == {1: 1, 2: 1}
 
 
 def test_an_undefined_gradient_takes_no_place() -> None:
-    double = Graph({0: [(1, 0), (1, 0)], 1: []}, {0: 1, 1: -1}, {0: 1, 1: 0})
+    double = ReplayGraph({0: [(1, 0), (1, 0)], 1: []}, {0: 1, 1: -1}, {0: 1, 1: 0})
 
     def added(*undefined: tuple[int, int]) -> list[bool]:
-        [root, _] = Backward(double, 0, undefined=undefined).steps()
+        [root, _] = ReplayBackward(double, 0, undefined=undefined).steps()
         return [sent.added for sent in root.sent]
 
     assert added() == [False, True]
@@ -70,12 +70,12 @@ def test_an_undefined_gradient_takes_no_place() -> None:
 
 def test_what_outer_backwards_left_in_the_queue_stays_behind_and_counts() -> None:
     queue: list[Ready] = []
-    outer = Backward(DIAMOND, ROOT, queue=queue)
+    outer = ReplayBackward(DIAMOND, ROOT, queue=queue)
     outer.begin()
     walk = outer.walk()
     while not isinstance(each := next(walk), Popped) or each.node != LEFT:
         pass
-    inner = Backward(DIAMOND, ROOT, depth=1, queue=queue).steps()
+    inner = ReplayBackward(DIAMOND, ROOT, depth=1, queue=queue).steps()
 
     assert [step.length for step in inner] == [1, 1, 2, 1]
     assert [each.node for each in walk if isinstance(each, Popped)] == [RIGHT]
@@ -92,7 +92,7 @@ SEVERAL = 0
 class Task:
     """A backward under way on PyTorch, and its replay."""
 
-    def __init__(self, backward: Backward) -> None:
+    def __init__(self, backward: ReplayBackward) -> None:
         self.taken: Popped | None = None
         self.foretold = True
         backward.begin()
@@ -172,14 +172,14 @@ class Shadow:
         )
         graph = self._graph([*roots, *wanted])
         return Task(
-            Backward(
+            ReplayBackward(
                 graph, _first(graph, roots), [(id(each[0]), each[1]) for each in wanted],
                 accumulates=accumulates, depth=len(self._tasks), queue=self._queue,
             )
         )  # fmt: skip
 
-    def _graph(self, edges: Sequence[Any]) -> Graph:
-        graph = Graph({}, {}, {})
+    def _graph(self, edges: Sequence[Any]) -> ReplayGraph:
+        graph = ReplayGraph({}, {}, {})
         pending = [edge[0] for edge in edges]
         while pending:
             node = pending[-1]
@@ -218,7 +218,7 @@ class Shadow:
         self.failed = False
 
 
-def _first(graph: Graph, roots: Sequence[Any]) -> int:
+def _first(graph: ReplayGraph, roots: Sequence[Any]) -> int:
     """The one root, or a node before several."""
     if len(roots) == 1:
         return id(roots[0][0])

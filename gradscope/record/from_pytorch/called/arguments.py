@@ -13,7 +13,7 @@ from gradscope.record.notes.arguments import (
     OPERAND,
     RESULT,
     VIEW_OF,
-    Arguments,
+    NotedArguments,
     base_shape,
     is_option,
 )
@@ -26,7 +26,7 @@ NUMBERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class NodesArguments(Arguments):
+class NodesArguments(NotedArguments):
     """Reads nodes."""
 
     def __init__(self) -> None:

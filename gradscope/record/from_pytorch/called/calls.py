@@ -24,7 +24,7 @@ from gradscope.watch.listener import Ran
 
 if TYPE_CHECKING:
     from gradscope.watch.called.observer import CallObserver
-    from gradscope.watch.called.writes import Writes
+    from gradscope.watch.called.writes import WatchedWrites
 
 MOST_KEPT = 1 << 15
 """So many calls may wait for a backward to reach the nodes they made."""
@@ -61,7 +61,7 @@ class _Table:
         return self if chosen.all() else _Table(self.columns[:, chosen])
 
 
-class Calls:
+class PyTorchCalls:
     """Takes what the observer has put down, and says which call it was."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Calls:
         that run; NONE: in the run of a leaf's node."""
 
     @property
-    def writes(self) -> Writes | None:
+    def writes(self) -> WatchedWrites | None:
         """Who sees writes in place, if they are seen."""
         return None if self.observer is None else self.observer.writes
 

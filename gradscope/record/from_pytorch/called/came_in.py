@@ -19,7 +19,7 @@ from gradscope.trace.schema import NONE, Act, CameInAct
 from gradscope.watch.called import made_rows as row
 
 if TYPE_CHECKING:
-    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.in_place import InPlace
     from gradscope.record.session import Session
     from gradscope.watch.called.writes import Memory
@@ -40,7 +40,7 @@ MOST_KEPT = 1 << 13
 class CameIn:
     """Takes what the observer has put down, whenever notes are flushed."""
 
-    def __init__(self, session: Session, calls: Calls, in_place: InPlace) -> None:
+    def __init__(self, session: Session, calls: PyTorchCalls, in_place: InPlace) -> None:
         self._session = session
         self._calls = calls
         self._in_place = in_place

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.ops import Ops
     from gradscope.record.session import Session
-    from gradscope.watch.called.writes import Memory, Writes
+    from gradscope.watch.called.writes import Memory, WatchedWrites
 
 MOST_KEPT = 1 << 12
 """So many writes may wait for a backward to come to who keeps what they wrote to."""
@@ -48,7 +48,7 @@ met it, its storage's number, how many elements it has if they lie in order (els
 a result of the node's own; and where the tensor is that no node made."""
 
 
-class Leaf:
+class InPlaceLeaf:
     """A leaf, and what it was when it was met."""
 
     __slots__ = ("about", "died", "tensor")
@@ -70,7 +70,7 @@ class InPlace:
     def __init__(
         self,
         session: Session,
-        calls: Calls,
+        calls: PyTorchCalls,
         next_number: Callable[[], int],
         unseen: Callable[[], AbstractContextManager[object]],
     ) -> None:
@@ -83,20 +83,20 @@ class InPlace:
         self._places: dict[int, int] = {NO_LINE: NONE}  # the stack that each is
         self._users: dict[int, Instruction] = {}
         self.came_in = CameIn(session, calls, self)
-        self._leaves: list[Leaf] = []
+        self._leaves: list[InPlaceLeaf] = []
         self._settled = np.zeros(0, np.int64)  # of calls asked for last: those whose write is told
         self._told = self._kept  # at level `full`: what was written, and its calls come yet
         self._waiting = self._kept  # writes whose rows follow those of their calls
 
     @property
-    def _observer(self) -> Writes | None:
+    def _observer(self) -> WatchedWrites | None:
         return self._calls.writes
 
     def met(self, leaf: Any, number: int, storage_id: int) -> None:
         """A leaf has been given this number."""
         if self._observer is not None and not leaf.is_inference():
             memory = self._observer.memory_of(leaf)
-            self._leaves.append(Leaf(leaf, number, storage_id, memory))
+            self._leaves.append(InPlaceLeaf(leaf, number, storage_id, memory))
             self.came_in.leaf(leaf, number, memory, self._leaves[-1].about[-1])
 
     def memory_of(self, tensor: Any) -> tuple[int, int]:
@@ -257,7 +257,7 @@ class InPlace:
             run = _run(seen, before[seen[before, row.END] <= met], version)
             seen[run, TARGET], seen[run, STORAGE_ID] = number, storage_id
 
-    def _still_there(self, leaves: list[Leaf], which: Ints, asked: Any) -> Any:
+    def _still_there(self, leaves: list[InPlaceLeaf], which: Ints, asked: Any) -> Any:
         """Whether these leaves are in the memory that they were in, or are gone."""
         assert self._observer is not None
         there = np.zeros(len(leaves), np.bool_)

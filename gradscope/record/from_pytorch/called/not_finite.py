@@ -15,7 +15,7 @@ from gradscope.watch.values import rows as row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.in_place import InPlace
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
@@ -39,7 +39,7 @@ class NotFinite:
     def __init__(
         self,
         session: Session,
-        calls: Calls,
+        calls: PyTorchCalls,
         in_place: InPlace,
         values: Values,
         next_number: Callable[[], int],

@@ -17,7 +17,7 @@ from gradscope.trace.ragged import Ragged
 from gradscope.watch.called import operand_rows as row
 
 if TYPE_CHECKING:
-    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.ops import Ops
     from gradscope.record.from_pytorch.tensors import Tensors
     from gradscope.watch.called.operands import Operands as Observer
@@ -40,7 +40,7 @@ class Told(NamedTuple):
 class Operands:
     """Takes what the observer has put down, and says who it was."""
 
-    def __init__(self, tensors: Tensors, calls: Calls, rows: TensorRows) -> None:
+    def __init__(self, tensors: Tensors, calls: PyTorchCalls, rows: TensorRows) -> None:
         self.observer: Observer | None = None
         self.rows = rows
         self._tensors, self._calls = tensors, calls

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.record.from_pytorch.called.nesting import OPEN
-from gradscope.record.from_pytorch.called.writes import Write, writes_to_first
+from gradscope.record.from_pytorch.called.writes import PyTorchWrite, writes_to_first
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
@@ -16,7 +16,7 @@ from gradscope.trace.schema import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
 
 Ints = NDArray[np.int64]
 
@@ -78,8 +78,8 @@ class Ops:
         self.inputs = Ragged.of_lengths(lengths, values[first][order])
 
     def seen(
-        self, calls: Calls, idents: dict[int, int], start: int, intern: Callable[[str], int]
-    ) -> tuple[int, list[Write]]:
+        self, calls: PyTorchCalls, idents: dict[int, int], start: int, intern: Callable[[str], int]
+    ) -> tuple[int, list[PyTorchWrite]]:
         """Take over what calls say of themselves, where one was seen.
 
         How many were missed; and those that wrote to their first input.
@@ -117,12 +117,14 @@ class Ops:
             found[asked] = np.append(own, np.iinfo(np.int64).max)[first] <= end[asked]
         return found
 
-    def _writes(self, places: Ints, start: int) -> list[Write]:
+    def _writes(self, places: Ints, start: int) -> list[PyTorchWrite]:
         end, (made, idents) = self.column("end")[places], self._made[:, places]
         at = np.where(end == NONE, made - start, end)
         names = ("id", "first", "stack", "thread")
         columns = [*(self.column(name)[places] for name in names), at, made, idents]
-        return [Write(*row) for row in zip(*(each.tolist() for each in columns), strict=True)]
+        return [
+            PyTorchWrite(*row) for row in zip(*(each.tolist() for each in columns), strict=True)
+        ]
 
     def write(self, write: Any) -> None:
         """Hand all to the writer."""

@@ -28,7 +28,7 @@ MOST_KNOWN = 1 << 16
 """Of so many results of writes it is remembered which tensors they are."""
 
 
-class Write(NamedTuple):
+class PyTorchWrite(NamedTuple):
     """One call that wrote to its first input, by the number of its node."""
 
     number: int
@@ -45,7 +45,7 @@ def writes_to_first(name: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
-class Writes:
+class PyTorchWrites:
     """Gives results of writes the ids of what was written to, in rows that are about to go out.
 
     A result keeps its own row, too: who names it later, when it is forgotten which it was, names
@@ -55,14 +55,14 @@ class Writes:
     def __init__(self, tensors: Tensors) -> None:
         self._tensors = tensors
         self._same: dict[int, int] = {}
-        self._of: defaultdict[int, list[Write]] = defaultdict(list)
+        self._of: defaultdict[int, list[PyTorchWrite]] = defaultdict(list)
 
     def __bool__(self) -> bool:
         return bool(self._same)
 
     def settle(
         self,
-        writes: Sequence[Write],
+        writes: Sequence[PyTorchWrite],
         named: Iterable[Ragged],
         saved: dict[str, Ints],
         put: Callable[[list[tuple[int, ...]]], None],
@@ -104,7 +104,7 @@ class Writes:
                 del self._same[old]
 
     def _observed(
-        self, writes: Sequence[Write], versions: Callable[[Ints, Ints], Ints]
+        self, writes: Sequence[PyTorchWrite], versions: Callable[[Ints, Ints], Ints]
     ) -> dict[int, int]:
         """The versions after these writes, as far as they were seen, by number."""
         about = np.array([(write.number, write.ident, write.made) for write in writes], np.int64)

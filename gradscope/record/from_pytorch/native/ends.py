@@ -17,7 +17,7 @@ from gradscope.watch.native import ends, records
 if TYPE_CHECKING:
     from gradscope.record.notes.log import Ints
     from gradscope.record.session import Session
-    from gradscope.watch.native.creation import Maker
+    from gradscope.watch.native.creation import NodeMaker
     from gradscope.watch.watcher import Watcher
 
 MOST = 1 << 14
@@ -32,7 +32,7 @@ NAMES = (
 class NodeEnds:
     """Reads what records tell of ends, whenever notes are flushed."""
 
-    def __init__(self, session: Session, maker: Maker) -> None:
+    def __init__(self, session: Session, maker: NodeMaker) -> None:
         self._session = session
         self._maker = maker
         self._left: list[tuple[int, ...]] = []  # rows of nodes that were there at the end

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-class Saved:
+class NativeSaved:
     """Knows tensors by their history, as the node's own result, or by their memory."""
 
     def __init__(self, session: Session, graph: NativeGraph, tensors: Tensors) -> None:

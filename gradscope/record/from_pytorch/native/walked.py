@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradscope.record.from_pytorch.called.ops import COLUMNS
 from gradscope.record.from_pytorch.claims import LARGE
 from gradscope.record.from_pytorch.native.ends import NodeEnds
-from gradscope.record.from_pytorch.native.saved import Saved
+from gradscope.record.from_pytorch.native.saved import NativeSaved
 from gradscope.record.from_pytorch.native.storages import Storages
 from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
@@ -51,7 +51,7 @@ class Walked:
         self.storages = Storages(session, tensors.next_number)
         if saved:
             self._follow(graph, tensors)
-        self._saved = Saved(session, graph, tensors) if saved else None
+        self._saved = NativeSaved(session, graph, tensors) if saved else None
         self._named = named  # the texts of a node's name and of its call's
         self._names = np.zeros((0, 2), np.int64)
         self._layouts = np.zeros((0, 3), np.int64)  # dtype, device, bytes

@@ -12,7 +12,7 @@ from gradscope.record.notes.arguments import (
     OPERAND,
     RESULT,
     VIEW_OF,
-    Arguments,
+    NotedArguments,
     base_shape,
     is_option,
 )
@@ -22,7 +22,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 CONVOLUTION = "ConvolutionBackward0"
 
 
-class NodesArguments(Arguments):
+class NodesArguments(NotedArguments):
     """Reads nodes. Reading what they keep by the names that programs use would be told of."""
 
     def read(self, node: Any) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from gradscope.record.from_runtime.cold.arguments import NodesArguments
 from gradscope.record.from_runtime.cold.fused import FusedWrites
 from gradscope.record.from_runtime.cold.history import hooked, odd, present_edge, version_of
-from gradscope.record.from_runtime.cold.interned import Shapes, Texts
+from gradscope.record.from_runtime.cold.interned import ColdTexts, Shapes
 from gradscope.record.from_runtime.cold.leaves import Leaves
 from gradscope.record.from_runtime.cold.operators import why
 from gradscope.record.from_runtime.cold.tasks import TaskRows
-from gradscope.record.from_runtime.error_lines.recent import Maker, Recent, Write, remember_write
+from gradscope.record.from_runtime.error_lines.recent import Maker, Recent, WriteAt, remember_write
 from gradscope.record.from_runtime.hot.threads import DeviceNumbers
 from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.local_names import local_name
@@ -41,7 +41,7 @@ class Catalog(TaskRows):
         self._frees = frees
         self.base = base
         self._lock = RLock()  # what two threads meet at once is described once
-        self.texts = Texts(writer.intern)
+        self.texts = ColdTexts(writer.intern)
         self._shapes = Shapes(self.texts)
         self._sites = sites
         self._contexts = contexts
@@ -345,7 +345,7 @@ class Catalog(TaskRows):
                 storage, written, version - 1, version, number, site, context,
                 end - self._contexts._start,
             ))  # fmt: skip
-            remember_write(target._versions, self.base, Write(version, op.name, site))
+            remember_write(target._versions, self.base, WriteAt(version, op.name, site))
         if node is None:
             return number
         if not told:
@@ -385,7 +385,7 @@ class Catalog(TaskRows):
             site, self._contexts.of(_state()), self._contexts.now(),
         ))  # fmt: skip
         writer = last_writer(tensor._versions) or "The engine"
-        remember_write(tensor._versions, self.base, Write(version, writer, site))
+        remember_write(tensor._versions, self.base, WriteAt(version, writer, site))
 
     def _input(self, tensor: Any, frame: FrameType) -> int:
         seen = tensor.record_nr

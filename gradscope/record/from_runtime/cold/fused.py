@@ -10,7 +10,11 @@ import numpy as np
 
 from gradscope.record.from_runtime.cold.history import version_of
 from gradscope.record.from_runtime.cold.operators import why
-from gradscope.record.from_runtime.error_lines.recent import Maker, Write, remember_write
+from gradscope.record.from_runtime.error_lines.recent import (
+    Maker,
+    WriteAt,
+    remember_write,
+)
 from gradscope.record.notes.local_names import names_in
 from gradscope.record.notes.log import take_all
 
@@ -47,7 +51,7 @@ class FusedWrites:
             storages.append(seen if target._storage is None else catalog.storage_of(target, seen))
             version = version_of(target)
             last.append(version)
-            remember_write(target._versions, base, Write(version, op.name, site))
+            remember_write(target._versions, base, WriteAt(version, op.name, site))
         writes = [times[id(target)] for target in targets]
         self._noted.append((storages, numbers, last, writes, number, site, context, end))
         return number, targets

@@ -11,7 +11,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.tensors.tensor.geometry import strides_of
 
 
-class Texts(dict[str, int]):
+class ColdTexts(dict[str, int]):
     """The ids of texts of which a program has few: names of operations, slots, variables."""
 
     def __init__(self, intern: Callable[[str], int]) -> None:
@@ -26,7 +26,7 @@ class Texts(dict[str, int]):
 class Shapes(dict[Any, tuple[Any, ...]]):
     """Shape, strides in elements and dtype, as columns, by an array's shape, strides and dtype."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: ColdTexts) -> None:
         super().__init__()
         self._texts = texts
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
 
 
-class Rows:
+class ColdRows:
     """Writes what is waiting in the catalog's lists; who calls it must be alone with them."""
 
     def __init__(

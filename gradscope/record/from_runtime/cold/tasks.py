@@ -15,7 +15,7 @@ from gradscope.trace.schema import events
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.from_runtime.cold.interned import Texts
+    from gradscope.record.from_runtime.cold.interned import ColdTexts
     from gradscope.record.from_runtime.error_lines.recent import Recent
     from gradscope.record.notes.contexts import Contexts
     from gradscope.record.notes.log import Ints
@@ -35,7 +35,7 @@ class TaskRows:
     _contexts: Contexts
     next_number: Any
     _sites: Sites
-    texts: Texts
+    texts: ColdTexts
 
     def __init__(self) -> None:
         self.tasks: list[dict[str, Any]] = []

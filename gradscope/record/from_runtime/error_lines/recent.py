@@ -39,7 +39,7 @@ class Maker(NamedTuple):
     grad_enabled: bool
 
 
-class Write(NamedTuple):
+class WriteAt(NamedTuple):
     """One write to a set of aliases."""
 
     version: int  # after it
@@ -47,25 +47,25 @@ class Write(NamedTuple):
     site: int
 
 
-class Writes:
+class RecentWrites:
     """The last writes to a set of aliases, as one recording saw them."""
 
     __slots__ = ("base", "last")
 
     def __init__(self, base: int) -> None:
         self.base = base
-        self.last: deque[Write] = deque(maxlen=WRITES)
+        self.last: deque[WriteAt] = deque(maxlen=WRITES)
 
 
-def remember_write(versions: Any, base: int, write: Write) -> None:
+def remember_write(versions: Any, base: int, write: WriteAt) -> None:
     """Keep a write where the set of aliases keeps its version: it is forgotten with it."""
     told = getattr(versions, "recorded", None)
     if told is None or told.base != base:
-        versions.recorded = told = Writes(base)
+        versions.recorded = told = RecentWrites(base)
     told.last.append(write)
 
 
-def writes_since(versions: Any, base: int, version: int) -> list[Write]:
+def writes_since(versions: Any, base: int, version: int) -> list[WriteAt]:
     """The writes after a version, first to last, as far as they are remembered."""
     told = getattr(versions, "recorded", None)
     if told is None or told.base != base:
@@ -83,7 +83,7 @@ class _Bounded(dict[int, Any]):
         self[key] = value
 
 
-class Columns:
+class RecentColumns:
     """Keeps the last records of a kind as arrays; `waiting` are those not flushed yet."""
 
     def __init__(self) -> None:
@@ -134,8 +134,8 @@ class Recent:
     """The last calls, releases and backwards of one recording."""
 
     def __init__(self) -> None:
-        self.calls = Columns()
-        self.released = Columns()
+        self.calls = RecentColumns()
+        self.released = RecentColumns()
         self._full: _Bounded = _Bounded()  # calls written out in full
         self._outputs: _Bounded = _Bounded()  # tensor → the call that made it
         self._tasks: _Bounded = _Bounded()  # graph task → where backward was called

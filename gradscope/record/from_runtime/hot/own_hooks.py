@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 
-class Running(threading.local):
+class RunningHook(threading.local):
     """Which hook this thread runs."""
 
     ours = False
 
 
-running = Running()
+running = RunningHook()
 
 
 class OwnHook(partial[Any]):

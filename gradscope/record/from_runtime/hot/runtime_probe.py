@@ -17,7 +17,7 @@ from gradscope.record.from_runtime.cold.history import odd, place_of_saved
 from gradscope.record.from_runtime.hot.own_hooks import OwnHook, running
 from gradscope.record.from_runtime.hot.threads import ThreadNotes
 from gradscope.record.notes.log import Log
-from gradscope.record.notes.numbers import Numbers
+from gradscope.record.notes.numbers import RecordNumbers
 from gradscope.record.notes.sites import Sites
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
@@ -63,7 +63,7 @@ class RuntimeProbe(ThreadNotes):
 
     def __init__(
         self,
-        numbers: Numbers,
+        numbers: RecordNumbers,
         sites: Sites,
         layouts: Layouts,
         contexts: Contexts,

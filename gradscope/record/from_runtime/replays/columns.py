@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gradscope.trace.table import Block
 
 
-class Kind(Enum):
+class Filled(Enum):
     """What a number in a column is."""
 
     AS_IT_IS = auto()
@@ -46,7 +46,7 @@ class Kind(Enum):
 
 
 NUMBERED = ("tensor", "storage", "op", "node", "graph_task")
-OF_TABLE = {"step": Kind.STEP, "span": Kind.SPAN, "act": Kind.ACT}
+OF_TABLE = {"step": Filled.STEP, "span": Filled.SPAN, "act": Filled.ACT}
 WRITTEN_ONCE = (
     schema.String, schema.Meta, schema.Frame, schema.Stack, schema.Thread, schema.Device,
     schema.Step, schema.CapturedStep, schema.Missed, schema.Plan, schema.PlanCall, schema.Buffer,
@@ -57,43 +57,44 @@ WRITTEN_ONCE = (
 STEPPED = ("id", "lr", "none", "many")
 """Columns of an optimizer's step that hold for its replays; others say what was seen of it."""
 
-IN_SHORT: dict[type[Row], dict[str, Kind]] = {
+IN_SHORT: dict[type[Row], dict[str, Filled]] = {
     short.Call: {
-        "number": Kind.NUMBER, "begin": Kind.TIME, "end": Kind.TIME, "context": Kind.CONTEXT,
-        "sequence": Kind.SEQUENCE, "first": Kind.SEEN, "second": Kind.SEEN,
+        "number": Filled.NUMBER, "begin": Filled.TIME, "end": Filled.TIME,
+        "context": Filled.CONTEXT,
+        "sequence": Filled.SEQUENCE, "first": Filled.SEEN, "second": Filled.SEEN,
     },
-    short.Origin: {"tensor": Kind.NUMBER, "since": Kind.NUMBER, "node": Kind.NUMBER},
-    short.Explicit: {"number": Kind.NUMBER},
-    short.View: {"number": Kind.NUMBER, "storage": Kind.NUMBER},
+    short.Origin: {"tensor": Filled.NUMBER, "since": Filled.NUMBER, "node": Filled.NUMBER},
+    short.Explicit: {"number": Filled.NUMBER},
+    short.View: {"number": Filled.NUMBER, "storage": Filled.NUMBER},
     short.Saved: {
-        "node": Kind.NUMBER, "tensor": Kind.NUMBER, "version": Kind.VERSION, "t": Kind.TIME,
+        "node": Filled.NUMBER, "tensor": Filled.NUMBER, "version": Filled.VERSION, "t": Filled.TIME,
     },
     short.Run: {
-        "begin": Kind.TIME, "ended": Kind.TIME, "task": Kind.NUMBER, "node": Kind.NUMBER,
+        "begin": Filled.TIME, "ended": Filled.TIME, "task": Filled.NUMBER, "node": Filled.NUMBER,
     },
-    short.Move: {"begin": Kind.TIME, "target": Kind.NUMBER},
+    short.Move: {"begin": Filled.TIME, "target": Filled.NUMBER},
     short.Single: {
-        "t": Kind.TIME, "task": Kind.NUMBER, "node": Kind.NUMBER, "a": Kind.NUMBER,
+        "t": Filled.TIME, "task": Filled.NUMBER, "node": Filled.NUMBER, "a": Filled.NUMBER,
     },
-    short.Counted: {"t": Kind.TIME, "task": Kind.NUMBER, "node": Kind.NUMBER},
+    short.Counted: {"t": Filled.TIME, "task": Filled.NUMBER, "node": Filled.NUMBER},
 }  # fmt: skip
 
 
-def kind_of(row: type[Row], column: Column) -> Kind:
+def kind_of(row: type[Row], column: Column) -> Filled:
     """What stands in a column."""
     if row in IN_SHORT:
-        return IN_SHORT[row].get(column.name, Kind.AS_IT_IS)
+        return IN_SHORT[row].get(column.name, Filled.AS_IT_IS)
     if column.time:
-        return Kind.TIME
+        return Filled.TIME
     if column.name == "id" and column.ref is None:
-        return Kind.NUMBER if row.TABLE in NUMBERED else OF_TABLE.get(row.TABLE, Kind.AS_IT_IS)
+        return Filled.NUMBER if row.TABLE in NUMBERED else OF_TABLE.get(row.TABLE, Filled.AS_IT_IS)
     if row is schema.Node and column.name == "sequence_nr":
-        return Kind.SEQUENCE
+        return Filled.SEQUENCE
     if row is schema.Version and column.name in ("old", "new"):
-        return Kind.VERSION
+        return Filled.VERSION
     if column.ref in NUMBERED:
-        return Kind.NUMBER
-    return OF_TABLE.get(column.ref or "", Kind.AS_IT_IS)
+        return Filled.NUMBER
+    return OF_TABLE.get(column.ref or "", Filled.AS_IT_IS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Moved:
     """A column, and what of it moves."""
 
     name: str
-    kind: Kind
+    kind: Filled
     values: Any  # flat
     lengths: Ints | None  # of each cell, if cells are lists
     inside: Any  # which values count from the template on
@@ -110,7 +111,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ColumnPart:
     """One block of a template."""
 
     row: type[Row]
@@ -136,7 +137,7 @@ class Basis:
     moments: Ints  # in order
 
 
-def part_of(row: type[Row], block: Block, basis: Basis, memory: Mapping[int, int]) -> Part:
+def part_of(row: type[Row], block: Block, basis: Basis, memory: Mapping[int, int]) -> ColumnPart:
     """A block, with what moves in it; `memory`: the storages of tensors that are views."""
     tensor = block.data.get("tensor")
     of_tensor = None
@@ -151,7 +152,7 @@ def part_of(row: type[Row], block: Block, basis: Basis, memory: Mapping[int, int
             made.append(_moved(row, column, data, block, basis, of_tensor))
     describes = row in (schema.Tensor, schema.Storage)
     ids: Any = block.data["id"] if describes else np.full(block.rows, NONE)
-    return Part(row, tuple(made), block.amend, block.rows, places(basis.known, ids))
+    return ColumnPart(row, tuple(made), block.amend, block.rows, places(basis.known, ids))
 
 
 def _moved(
@@ -161,19 +162,19 @@ def _moved(
     if isinstance(data, Ragged):
         lengths, values = data.lengths, data.values
     first = {
-        Kind.NUMBER: basis.number, Kind.SEEN: 2 * basis.number, Kind.SEQUENCE: basis.sequence,
-        Kind.SPAN: basis.span, Kind.ACT: basis.act, Kind.STEP: basis.step,
+        Filled.NUMBER: basis.number, Filled.SEEN: 2 * basis.number, Filled.SEQUENCE: basis.sequence,
+        Filled.SPAN: basis.span, Filled.ACT: basis.act, Filled.STEP: basis.step,
     }.get(kind, 0)  # fmt: skip
-    inside, found = values >= first if kind is not Kind.AS_IT_IS else None, NOWHERE
+    inside, found = values >= first if kind is not Filled.AS_IT_IS else None, NOWHERE
     if row is short.Single and column.name == "a":
         inside = inside & (np.asarray(block.data["code"]) == events.Accumulate.CODE)
         known = np.where(np.asarray(block.data["code"]) == events.Accumulate.CODE, values, NONE)
         found = places(basis.known, known)
-    elif kind is Kind.NUMBER:
+    elif kind is Filled.NUMBER:
         found = places(basis.known, values)
-    elif kind is Kind.SEEN:
+    elif kind is Filled.SEEN:
         found = np.where(values < 0, NONE, places(basis.known, values >> 1))
-    elif kind is Kind.TIME:
+    elif kind is Filled.TIME:
         found = np.where(values < 0, NONE, np.searchsorted(basis.moments, values))
     return Moved(column.name, kind, values, lengths, inside, found, of_tensor)
 
@@ -197,7 +198,7 @@ def moments_in(blocks: Iterable[tuple[type[Row], Block]]) -> Ints:
     for row, block in blocks:
         for column in columns(row):
             data = block.data.get(column.name)
-            if data is not None and kind_of(row, column) is Kind.TIME:
+            if data is not None and kind_of(row, column) is Filled.TIME:
                 found.append(np.asarray(data, np.int64))
     moments = np.unique(np.concatenate(found))
     return moments[moments >= 0]

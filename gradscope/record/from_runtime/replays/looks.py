@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradscope.record.acts.of_optimizers import setting
-from gradscope.record.from_runtime.replays.columns import Kind, kind_of
+from gradscope.record.from_runtime.replays.columns import Filled, kind_of
 from gradscope.trace import schema
 from gradscope.trace.ragged import take
 from gradscope.trace.schema import NONE
@@ -18,7 +18,7 @@ from gradscope.trace.table import Block
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradscope.record.from_runtime.replays.columns import Basis, Part
+    from gradscope.record.from_runtime.replays.columns import Basis, ColumnPart
     from gradscope.trace.schema.declare import Row
 
 NOBODYS = NONE - 1
@@ -36,7 +36,7 @@ def number_in(told: Any, base: int) -> int:
     return number if number > base else 0
 
 
-class Known(NamedTuple):
+class KnownLook(NamedTuple):
     """By which numbers a tensor is known; 0: by none."""
 
     itself: int  # with its bit
@@ -44,14 +44,14 @@ class Known(NamedTuple):
     node: int
 
 
-UNKNOWN = Known(0, 0, 0)
+UNKNOWN = KnownLook(0, 0, 0)
 
 
-def known_of(tensor: Any, base: int) -> Known:
+def known_of(tensor: Any, base: int) -> KnownLook:
     """Its numbers in this recording."""
     edge = tensor._edge
     node = None if edge is None else edge[0]
-    return Known(*(number_in(each, base) for each in (tensor, tensor._storage, node)))
+    return KnownLook(*(number_in(each, base) for each in (tensor, tensor._storage, node)))
 
 
 def grad_of(tensor: Any) -> Any:
@@ -102,8 +102,12 @@ def version_of(tensor: Any) -> int:
 def without_older(row: type[Row], block: Block, basis: Basis) -> Block | None:
     """A block without what it says of rows from before the template; None: nothing is left."""
     id = next((column for column in columns(row) if column.name == "id"), None)
-    kind = Kind.AS_IT_IS if id is None else kind_of(row, id)
-    first = {Kind.NUMBER: basis.number, Kind.SPAN: basis.span, Kind.ACT: basis.act}.get(kind)
+    kind = Filled.AS_IT_IS if id is None else kind_of(row, id)
+    first = {
+        Filled.NUMBER: basis.number,
+        Filled.SPAN: basis.span,
+        Filled.ACT: basis.act,
+    }.get(kind)
     if not block.amend or first is None:
         return block
     kept = np.flatnonzero(np.asarray(block.data["id"]) >= first)
@@ -113,12 +117,12 @@ def without_older(row: type[Row], block: Block, basis: Basis) -> Block | None:
     return Block(block.table, len(kept), data, amend=True)
 
 
-def contexts_in(parts: Sequence[Part]) -> set[int]:
+def contexts_in(parts: Sequence[ColumnPart]) -> set[int]:
     """The positions that a template names."""
     found: set[int] = set()
     for part in parts:
         for column in part.columns:
-            if column.kind is Kind.CONTEXT:
+            if column.kind is Filled.CONTEXT:
                 found.update(np.unique(column.values).tolist())
     return found
 

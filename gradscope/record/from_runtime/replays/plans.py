@@ -19,7 +19,7 @@ from gradscope.trace.shorthand import tables as short
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradscope.record.from_runtime.replays.template import Replay, Template
+    from gradscope.record.from_runtime.replays.template import Template, TemplateReplay
     from gradscope.record.session import Session
     from gradscope.runtime.fast.capture.captured import Captured
     from gradscope.runtime.fast.capture.plan.plan import Plan
@@ -34,7 +34,7 @@ MOST_GUARDS = 2000
 """So many names of what guards look at are written."""
 
 
-class Known(NamedTuple):
+class KnownPlan(NamedTuple):
     """A plan that was told of: its id, and which text it had then."""
 
     id: int
@@ -48,7 +48,7 @@ class Plans:
         self._session = session
         self._captured: WeakKeyDictionary[Captured, int] = WeakKeyDictionary()
         self._told: WeakKeyDictionary[Captured, dict[str, int]] = WeakKeyDictionary()
-        self._plans: WeakKeyDictionary[Plan, Known] = WeakKeyDictionary()
+        self._plans: WeakKeyDictionary[Plan, KnownPlan] = WeakKeyDictionary()
         self._ids, self._plan_ids, self._replay_ids = count(), count(), count()
         self._call_ids, self._buffer_ids, self._missed_ids = count(), count(), count()
         self._new: list[tuple[Any, dict[str, Any]]] = []
@@ -106,12 +106,12 @@ class Plans:
 
     # -- plans ----------------------------------------------------------------------------------
 
-    def replayed(self, replay: Replay, run: Run, ended: int) -> None:
+    def replayed(self, replay: TemplateReplay, run: Run, ended: int) -> None:
         """A plan has been replayed."""
         known = self._plans.get(run.plan)
         if known is None or known.text != run.plan.text:
             number = self._plan(run, replay, NONE if known is None else known.id)
-            known = self._plans[run.plan] = Known(number, run.plan.text)
+            known = self._plans[run.plan] = KnownPlan(number, run.plan.text)
         session, times = self._session, run.timed.times
         self._replays.append((
             next(self._replay_ids), known.id, replay.template.begun.step + replay.step,
@@ -121,7 +121,7 @@ class Plans:
             times[0] - session.start - replay.begun,
         ))  # fmt: skip
 
-    def _plan(self, run: Run, replay: Replay, before: int) -> int:
+    def _plan(self, run: Run, replay: TemplateReplay, before: int) -> int:
         template, found = replay.template, [*replay.found.tolist(), NONE]
         plan, number, session = run.plan, next(self._plan_ids), self._session
         sight = sight_of(plan)

@@ -18,7 +18,7 @@ from gradscope.record.from_runtime.paused import others
 from gradscope.record.from_runtime.replays.columns import (
     WRITTEN_ONCE,
     Basis,
-    Kind,
+    Filled,
     moments_in,
     part_of,
     places,
@@ -26,7 +26,7 @@ from gradscope.record.from_runtime.replays.columns import (
 from gradscope.record.from_runtime.replays.looks import (
     NOBODYS,
     UNKNOWN,
-    Known,
+    KnownLook,
     accumulator_of,
     contexts_in,
     events_in,
@@ -42,13 +42,13 @@ from gradscope.record.from_runtime.replays.looks import (
 )
 from gradscope.record.from_runtime.replays.plans import Plans
 from gradscope.record.from_runtime.replays.template import (
-    Replay,
-    Rows,
     Stepped,
     Template,
+    TemplateReplay,
+    TemplateRows,
     moments,
 )
-from gradscope.record.from_runtime.replays.window import Marks, Window
+from gradscope.record.from_runtime.replays.window import ReplayWindow, WindowMarks
 from gradscope.record.notes.log import take_all
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import Storage
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.from_runtime.hot.frees import Frees
-    from gradscope.record.from_runtime.replays.columns import Part
+    from gradscope.record.from_runtime.replays.columns import ColumnPart
     from gradscope.record.session import Session
     from gradscope.runtime.fast.capture.told import Run
 
@@ -94,13 +94,13 @@ class Replays:
         self._session, self._catalog, self._frees = session, catalog, frees
         self._overheard = session.writer
         self.events = 0  # so many were told, as the source counts them
-        self._waiting: list[Replay] = []
+        self._waiting: list[TemplateReplay] = []
         self._plans = Plans(session)
         self._gathers: dict[int, int] = {}  # ids of nodes that gather gradients, by leaf
 
     # -- the template ---------------------------------------------------------------------------
 
-    def open(self, tensors: Sequence[Any]) -> Window | None:
+    def open(self, tensors: Sequence[Any]) -> ReplayWindow | None:
         """Listen to what is told of a step."""
         session, base = self._session, self._session.base
         if self._overheard.heard is not None or not session.flush():
@@ -110,7 +110,7 @@ class Replays:
         versions = [version_of(each) for each in (*tensors, *grads)]
         session.numbers.renew()
         self._overheard.heard = []
-        return Window(
+        return ReplayWindow(
             tensors, [None if each is None else ref(each) for each in grads],
             [number if number > base else 0 for number in known],
             [number_in(node, base) for node in map(accumulator_of, tensors)],
@@ -118,7 +118,7 @@ class Replays:
             session.contexts.thread(),
         )  # fmt: skip
 
-    def close(self, window: Window | None) -> None:
+    def close(self, window: ReplayWindow | None) -> None:
         """Stop listening."""
         if window is None:
             return
@@ -127,7 +127,7 @@ class Replays:
         window.blocks, self._overheard.heard = self._overheard.heard or [], None
 
     def template(
-        self, window: Window | None, results: Sequence[Any], calls: Sequence[Any]
+        self, window: ReplayWindow | None, results: Sequence[Any], calls: Sequence[Any]
     ) -> Template | None:
         """What was told in a window, if that can be told again."""
         if window is None or window.ended is None:
@@ -167,7 +167,7 @@ class Replays:
             tuple(places(found, steps).tolist()), events_in(told),
         )  # fmt: skip
 
-    def _stepped(self, parts: Sequence[Part]) -> tuple[Stepped, ...]:
+    def _stepped(self, parts: Sequence[ColumnPart]) -> tuple[Stepped, ...]:
         """Where it says of an optimizer how far it stepped."""
         acts = self._session.acts.acts
         optimizers = {acts.of(each): ref(each) for each in acts.optimizers()}
@@ -191,7 +191,7 @@ class Replays:
                 ]
         return tuple(found)
 
-    def _looked_up(self, window: Window) -> list[int]:
+    def _looked_up(self, window: ReplayWindow) -> list[int]:
         """The ids of tensors and gradients that were there before; else NOBODYS."""
         base, found = self._session.base, []
         grads = [None if weak is None else weak() for weak in window.grads]
@@ -200,7 +200,7 @@ class Replays:
             found.append(id_of(number, base))
         return found
 
-    def _refused(self, window: Window, told: Any, parts: Any, of: Any, basis: Basis) -> bool:
+    def _refused(self, window: ReplayWindow, told: Any, parts: Any, of: Any, basis: Basis) -> bool:
         """Whether rows of replays could say what is not so."""
         if any(row not in TOLD for row, _ in told):
             return True
@@ -219,13 +219,13 @@ class Replays:
             ((~column.inside) & (column.places < 0) & (column.values >= 0)).any()
             for part in parts
             for column in part.columns
-            if column.kind in (Kind.NUMBER, Kind.SEEN)
+            if column.kind in (Filled.NUMBER, Filled.SEEN)
             and not (part.row is short.Single and column.name == "a")
         )
 
     # -- a replay -------------------------------------------------------------------------------
 
-    def begin(self, template: Template, tensors: Sequence[Any]) -> Replay:
+    def begin(self, template: Template, tensors: Sequence[Any]) -> TemplateReplay:
         """A replay is about to begin."""
         session, begun = self._session, template.begun
         base, catalog = session.base, self._catalog
@@ -267,14 +267,14 @@ class Replays:
             known.append(True)
             risen.append(risen[len(found) - 3 * len(tensors)])
             found.append(NONE if id == NOBODYS else id_of(self._storage(tensor), base))
-        return Replay(
+        return TemplateReplay(
             template, delta, np.array(found, np.int64), np.array(known, bool),
             np.array(risen, np.int64), marks.sequence - begun.sequence, marks.span - begun.span,
             marks.act - begun.act, marks.step - begun.step - skipped, skipped,
             marks.t, tensors,
         )  # fmt: skip
 
-    def end(self, replay: Replay, results: Sequence[Any], run: Run) -> None:
+    def end(self, replay: TemplateReplay, results: Sequence[Any], run: Run) -> None:
         """It is over."""
         session, template = self._session, replay.template
         begun, ended, start = template.begun, template.ended, session.start
@@ -319,7 +319,7 @@ class Replays:
         catalog = self._catalog
         return int(catalog.storage_of(tensor, catalog.number_of(tensor)))
 
-    def _is(self, tensor: Any, known: Known, shift: int) -> None:
+    def _is(self, tensor: Any, known: KnownLook, shift: int) -> None:
         """A tensor that a replay has made is known by these numbers."""
         tensor.record_nr = known.itself + shift
         memory = known.itself & ~1
@@ -346,16 +346,16 @@ class Replays:
             template = waiting[0].template
             alike = [replay for replay in waiting if replay.template is template]
             waiting = [replay for replay in waiting if replay.template is not template]
-            rows = Rows(alike, self._session.contexts.number)
+            rows = TemplateRows(alike, self._session.contexts.number)
             for nr, part in enumerate(template.parts):
                 columns = rows.of(nr, part)
                 if len(next(iter(columns.values()))):
                     self._session.writer.block(part.row, columns, amend=part.amend)
 
-    def _marks(self) -> Marks:
+    def _marks(self) -> WindowMarks:
         """How far everything has come; costs a number of each count."""
         session = self._session
-        return Marks(
+        return WindowMarks(
             session.numbers.take(), next(local.state.sequence), next(session.contexts.span_ids),
             session.acts.acts.next_id(), session.contexts.step, session.contexts.step_is_over,
             perf_counter_ns() - session.start,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradscope.record.from_runtime.replays.columns import Basis, Kind, Part
+from gradscope.record.from_runtime.replays.columns import Basis, ColumnPart, Filled
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, StepAct
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from weakref import ref
 
-    from gradscope.record.from_runtime.replays.looks import Known
-    from gradscope.record.from_runtime.replays.window import Marks
+    from gradscope.record.from_runtime.replays.looks import KnownLook
+    from gradscope.record.from_runtime.replays.window import WindowMarks
     from gradscope.record.notes.log import Ints
 
 
@@ -33,18 +33,18 @@ class Stepped(NamedTuple):
 class Template:
     """The rows of one step."""
 
-    begun: Marks
-    ended: Marks
+    begun: WindowMarks
+    ended: WindowMarks
     basis: Basis
-    parts: tuple[Part, ...]
+    parts: tuple[ColumnPart, ...]
     contexts: dict[int, tuple[int, int, int, int, int]]  # that calls name
     tensors: tuple[int, ...]  # what is looked up: ids, of tensors, then of their gradients
     gathering: tuple[int, ...]  # and of the nodes that gathered these
     storages: tuple[int, ...]  # and of the tensors' storages
     gathers: dict[int, int]  # ids of those that gather them in the end, by the tensor's place
     versions: Ints
-    grads: tuple[Known, ...]  # each tensor's gradient in the end, where the step has made it
-    results: tuple[Known, ...]
+    grads: tuple[KnownLook, ...]  # each tensor's gradient in the end, where the step has made it
+    results: tuple[KnownLook, ...]
     calls: Sequence[tuple[int, int]]  # when each call of the plan began and ended
     stepped: tuple[Stepped, ...]
     spent: list[int]  # how long each took in the fastest replay in which it was a piece of its own
@@ -54,7 +54,7 @@ class Template:
 
 
 @dataclass(slots=True)
-class Replay:
+class TemplateReplay:
     """One replay: what it moves, and by how much."""
 
     template: Template
@@ -100,11 +100,13 @@ def moments(
     return np.maximum.accumulate(found - steps) + steps
 
 
-class Rows:
+class TemplateRows:
     """The rows of several replays of one template, all at once."""
 
     def __init__(
-        self, replays: Sequence[Replay], context: Callable[[tuple[int, int, int, int, int]], int]
+        self,
+        replays: Sequence[TemplateReplay],
+        context: Callable[[tuple[int, int, int, int, int]], int],
     ) -> None:
         self.template = replays[0].template
         self.many = len(replays)
@@ -115,16 +117,16 @@ class Rows:
         self._versions = np.array([r.versions for r in replays], np.int64)
         self._moments = np.array([r.moments for r in replays], np.int64)
         self._by = {
-            Kind.NUMBER: self._delta,
-            Kind.SEEN: 2 * self._delta,
-            Kind.SEQUENCE: np.array([r.sequence for r in replays]),
-            Kind.SPAN: np.array([r.span for r in replays]),
-            Kind.ACT: np.array([r.act for r in replays]),
-            Kind.STEP: np.array([r.step for r in replays]),
+            Filled.NUMBER: self._delta,
+            Filled.SEEN: 2 * self._delta,
+            Filled.SEQUENCE: np.array([r.sequence for r in replays]),
+            Filled.SPAN: np.array([r.span for r in replays]),
+            Filled.ACT: np.array([r.act for r in replays]),
+            Filled.STEP: np.array([r.step for r in replays]),
         }
         self._context = context
 
-    def of(self, nr: int, part: Part) -> dict[str, Any]:
+    def of(self, nr: int, part: ColumnPart) -> dict[str, Any]:
         """The columns of one block, the how-manieth."""
         keep = self._kept(part)
         made: dict[str, Any] = {}
@@ -147,7 +149,7 @@ class Rows:
                     first = place * count + stepped.first
                     values[first : first + len(rates)] = rates
 
-    def _kept(self, part: Part) -> Any:
+    def _kept(self, part: ColumnPart) -> Any:
         """The rows of tensors that nobody was told of before; None: all rows."""
         if (part.described < 0).all():
             return None
@@ -156,14 +158,14 @@ class Rows:
 
     def _values(self, column: Any) -> Any:
         kind, values = column.kind, column.values
-        if kind is Kind.AS_IT_IS:
+        if kind is Filled.AS_IT_IS:
             return np.tile(values, self.many)
-        if kind is Kind.CONTEXT:
+        if kind is Filled.CONTEXT:
             return self._contexts(values)
-        if kind is Kind.TIME:
+        if kind is Filled.TIME:
             moved = np.concatenate([self._moments, np.full((self.many, 1), NONE)], axis=1)
             return moved[:, column.places].ravel()
-        if kind is Kind.VERSION:
+        if kind is Filled.VERSION:
             risen = np.concatenate([self._versions, np.zeros((self.many, 1), np.int64)], axis=1)
             by = 0 if column.rows is None else risen[:, column.rows] * (values >= 0)
             return (values + by).ravel() if column.rows is not None else np.tile(values, self.many)
@@ -171,7 +173,7 @@ class Rows:
         if len(column.places):
             found = np.concatenate([self._found, np.full((self.many, 1), NONE)], axis=1)
             looked = found[:, column.places]
-            if kind is Kind.SEEN:
+            if kind is Filled.SEEN:
                 looked = 2 * looked + (values & 1)
             moved = np.where(column.places >= 0, looked, moved)
         return moved.ravel()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class WindowMarks:
     """How far all that a recording counts had come at some moment."""
 
     number: int  # all numbers given out from here on are higher
@@ -26,7 +26,7 @@ class Marks:
 
 
 @dataclass(slots=True)
-class Window:
+class ReplayWindow:
     """One step that ran while somebody listened."""
 
     tensors: Sequence[Any]  # that it could reach, or was given
@@ -35,7 +35,7 @@ class Window:
     gathering: list[int]  # numbers of the nodes that gathered gradients of these tensors then
     storages: list[int]  # and of their storages
     versions: list[int]
-    begun: Marks
+    begun: WindowMarks
     thread: int
-    ended: Marks | None = None
+    ended: WindowMarks | None = None
     blocks: list[tuple[type[Row], Block]] = field(default_factory=list)

@@ -40,7 +40,7 @@ WORTH, LONG = pays_from(1 << 13), pays_from(1 << 16)
 ndarray = np.ndarray
 
 
-class Rows:
+class MeasuredRows:
     """Some rows, and which are taken."""
 
     __slots__ = ("cells", "first", "left", "next")
@@ -56,7 +56,7 @@ class Measured:
     """Gives out rows, fills them, and reads them once. Rows have numbers from 0."""
 
     def __init__(self) -> None:
-        self._rows = Rows(0)
+        self._rows = MeasuredRows(0)
         self._all = {0: self._rows}
         self._known: dict[int, tuple[Any, Any]] = {}
         self._looks = 0
@@ -128,13 +128,13 @@ class Measured:
                 del self._all[part]
         return found
 
-    def _place(self) -> tuple[Rows, int]:
+    def _place(self) -> tuple[MeasuredRows, int]:
         """A free row."""
         rows = self._rows
         place = rows.next()
         while place >= ROWS:  # whichever thread comes first makes others
             self.forget()  # which may be arrays that are no more
-            made = Rows(rows.first + ROWS)
+            made = MeasuredRows(rows.first + ROWS)
             rows = self._rows = self._all.setdefault(made.first // ROWS, made)
             place = rows.next()
         return rows, place

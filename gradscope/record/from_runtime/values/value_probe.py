@@ -63,7 +63,7 @@ class _Handing(threading.local):
     now: tuple[int, int, int] | None = None
 
 
-class Look:
+class ValueLook:
     """Notes the statistics of every tensor it is shown; `whole`: and small tensors themselves."""
 
     def __init__(self, session: Session, catalog: Catalog, *, whole: bool) -> None:

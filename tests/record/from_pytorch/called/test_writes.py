@@ -280,7 +280,7 @@ def test_a_leaf_may_die_after_python_has_emptied_the_modules(
     from gradscope.watch.called.writes import Memory
 
     tensor = torch.ones(3, requires_grad=True)
-    leaf = in_place.Leaf(tensor, 1, 1, Memory(counter=1, storage=1, data=1))
+    leaf = in_place.InPlaceLeaf(tensor, 1, 1, Memory(counter=1, storage=1, data=1))
     monkeypatch.setattr(in_place, "perf_counter_ns", None)
 
     del tensor
