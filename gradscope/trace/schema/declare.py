@@ -125,9 +125,9 @@ class Row:
 
 
 def _initializer(row: type[Row]) -> Callable[..., None]:
-    """The `__init__` that a frozen dataclass would have."""
+    """The `__init__` that a frozen dataclass would have; its globals name the module, too."""
     defaults = {f.name: f.default for f in fields(row)}
-    scope = {"put": object.__setattr__, "defaults": defaults}
+    scope = {"__name__": row.__module__, "put": object.__setattr__, "defaults": defaults}
     parameters = (
         name if default is MISSING else f"{name}=defaults[{name!r}]"
         for name, default in defaults.items()
