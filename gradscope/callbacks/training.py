@@ -149,7 +149,7 @@ class GradscopeCallback:
             self._recording = Recording(writer, self._options, imported(self._on))
             self._recording.start()
         session = self._recording.session
-        if session is not None and session.contexts.step_number != number:
+        if session is not None and session.contexts.steps.number != number:
             self._recording.step(number)
         self._recorded.append(number)
 

@@ -56,11 +56,11 @@ def span(name: str) -> Iterator[None]:
     if session is None:
         yield
         return
-    number = session.contexts.begin_span(name)
+    number = session.contexts.spans.begin(name)
     try:
         yield
     finally:
-        session.contexts.end_span(number)
+        session.contexts.spans.end(number)
 
 
 def mark(name: str, note: str = "") -> None:

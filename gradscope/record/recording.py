@@ -148,8 +148,8 @@ class Recording:
         self.session.acts.checks_functions &= self.options.check_functions
         self.session.acts.keeps_source &= self.options.source
         self.session.places = self.places
-        self.session.contexts.on_step = self._on_step
-        self.session.contexts.limited = self._is_part
+        self.session.contexts.steps.on_begin = self._on_step
+        self.session.contexts.steps.may_be_left_out = self._is_part
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known
@@ -304,9 +304,9 @@ class Recording:
     def step(self, number: int | None = None) -> None:
         """Say that a training step begins."""
         if self.session is not None:
-            contexts = self.session.contexts
-            contexts.told_of_steps = True
-            contexts.begin_step(contexts.step_number + 1 if number is None else number)
+            steps = self.session.contexts.steps
+            steps.is_told = True
+            steps.begin(number)
 
     def mark(self, name: str, note: str) -> None:
         """Put a name on this moment."""
@@ -314,10 +314,11 @@ class Recording:
         if session is None:
             return
         contexts, intern = session.contexts, self.writer.intern
+        thread, step = contexts.threads.here().id, contexts.steps.id
         self._marks = getattr(self, "_marks", 0)
         self.writer.block(schema.Mark, {
             "id": [self._marks], "name": [intern(name)], "note": [intern(note)],
-            "t": [contexts.now()], "thread": [contexts.thread()], "step": [contexts.step],
+            "t": [contexts.now()], "thread": [thread], "step": [step],
         })  # fmt: skip
         self._marks += 1
 

@@ -11,10 +11,10 @@ import numpy as np
 from gradscope.errors import RecordingError
 from gradscope.record.acts.source.backwards import StepsByBackward
 from gradscope.record.acts.watching import WatchedActs
-from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.numbers import RecordNumbers
 from gradscope.record.notes.one_at_a_time import Alone
 from gradscope.record.notes.own_time import WRITING, OwnTime
+from gradscope.record.notes.positions.contexts import Contexts
 from gradscope.record.notes.sites import Sites
 from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
@@ -72,7 +72,7 @@ class Session:
 
     def backward_ended(self, *, creates: bool) -> None:
         """One that ran in no other is over, recorded or not; whether it was to make a graph."""
-        if not self.contexts.told_of_steps:
+        if not self.contexts.steps.is_told:
             self.steps.ended(sys._getframe(1), creates=creates)
         if self.acts.acts.on:
             self.acts.backward_ended()
@@ -172,7 +172,7 @@ class Session:
         self.closed()
         self.closed = self.task_ended = _nothing
         self.not_finite = _none
-        self.contexts.on_step = None
+        self.contexts.steps.on_begin = None
         self.acts.over()
         self.source = Ended(self.source)
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gradscope.record.notes.contexts import WatchedThreads
+from gradscope.record.notes.positions.thread_places import WatchedThreads
 
 if TYPE_CHECKING:
     from types import FrameType

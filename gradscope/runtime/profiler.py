@@ -32,13 +32,13 @@ class record_function:  # noqa: N801  (PyTorch's name)
 
     def __enter__(self) -> record_function:
         here = probe.here
-        self._open.append((here, 0 if here is None else here.span_begin(self.name)))
+        self._open.append((here, 0 if here is None else here.span_begins(self.name)))
         return self
 
     def __exit__(self, *error: object) -> None:
         here, number = self._open.pop()
         if here is not None:
-            here.span_end(number)
+            here.span_ends(number)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

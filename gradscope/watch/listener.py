@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.errors import GradscopeError, is_the_programs
+from gradscope.program_listener import ProgramListener
 from gradscope.watch.in_place.compilers import compiler_aside, uncompiled
 from gradscope.watch.in_place.standing_in import HERE
 
@@ -223,8 +224,8 @@ class Arguments(Protocol):
     def look(self, node: Any, number: int) -> None: ...
 
 
-class Listener(Protocol):
-    """What a watcher tells. Numbers are those that `made` gave."""
+class Listener(ProgramListener, Protocol):
+    """What a watcher of PyTorch tells. Numbers are those that `made` gave."""
 
     @property
     def arguments(self) -> Arguments: ...
@@ -296,28 +297,6 @@ class Listener(Protocol):
     def handed_over(self, task: Any, grads: Sequence[Any]) -> None:
         """The gradients that a backward has returned to who asked for them."""
         ...
-
-    def module_begins(self, module: Any) -> None: ...
-    def module_ends(self) -> None: ...
-    def stepping(self, optimizer: Any) -> None:
-        """An optimizer is about to write its parameters."""
-        ...
-
-    def stepped(self, optimizer: Any, frame: FrameType) -> None:
-        """An optimizer has written its parameters; the frame of its step."""
-        ...
-
-    def step_is_over(self) -> None:
-        """A step of the training ends here, watched or in a pause."""
-        ...
-
-    def collective_begins(self, name: str) -> Any: ...
-    def collective_ends(self, token: Any) -> None: ...
-    def loading_begins(self, name: str) -> Any:
-        """A stretch of time: waiting for data, letting go of gradients, scaling them."""
-        ...
-
-    def loading_ends(self, token: Any) -> None: ...
 
 
 class Faults:

@@ -100,19 +100,19 @@ class Modules:
 
         @passed_over
         def __next__(self: Any) -> Any:  # noqa: N807
-            token = guarded("a loader was asked", listener.loading_begins, "DataLoader")
+            token = guarded("a loader was asked", listener.span_begins, "DataLoader")
             try:
                 return own(self)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
             finally:
-                guarded("a loader answered", listener.loading_ends, token)
+                guarded("a loader answered", listener.span_ends, token)
 
         return __next__
 
     def _watched_span(self, own: Any) -> Any:
-        begins, ends = self._listener.loading_begins, self._listener.loading_ends
+        begins, ends = self._listener.span_begins, self._listener.span_ends
         guarded = self._faults.guarded
         is_compiling, method = torch.compiler.is_compiling, own.__name__
 
@@ -142,15 +142,15 @@ class Modules:
         if self.writes is not None:
             self._stepping += 1
             self.writes.leave_out()
-        self._faults.guarded("a step began", self._listener.stepping, optimizer)
+        self._faults.guarded("a step began", self._listener.step_begins, optimizer, ".step")
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if torch.compiler.is_compiling():
             return
         guarded = self._faults.guarded
         if not self._paused:
-            guarded("a step ended", self._listener.stepped, optimizer, sys._getframe(1))
+            guarded("a step ended", self._listener.step_written, optimizer, sys._getframe(1))
         if self._stepping and self.writes is not None:
             self._stepping -= 1
             self.writes.leave_out(over=True)
-        guarded("a step ended", self._listener.step_is_over)
+        guarded("a step ended", self._listener.step_ends)

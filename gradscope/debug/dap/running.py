@@ -37,7 +37,7 @@ class Running:
         """Those that have done something with the engine."""
         recording = self._live.places.recording
         session = None if recording is None else recording.session
-        names = {} if session is None else session.contexts.names()
+        names = {} if session is None else session.contexts.threads.names()
         return [{"id": id + 1, "name": name} for id, name in names.items()] or [
             {"id": 1, "name": threading.main_thread().name}
         ]

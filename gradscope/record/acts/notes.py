@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.acts.kept_graphs import KeptGraphs
-    from gradscope.record.notes.contexts import Contexts
+    from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
 
 WATCHERS = str(Path(__file__).parents[2] / "watch")
@@ -172,7 +172,7 @@ class Acts:
 
     def is_inside(self) -> bool:
         """Whether the forward of a module is running."""
-        return bool(self.session.contexts.place().modules)
+        return bool(self.session.contexts.threads.here().modules)
 
     def note(
         self,
@@ -211,17 +211,17 @@ class Acts:
         """The same in numbers: `tensors` from `listed`."""
         session = self.session
         contexts = session.contexts
-        state, place = contexts.here()
+        state = contexts.threads.local.state
+        place = contexts.threads.of(state)
         if session.places is not None:
             session.places.news.add(act.KIND)
         number = self.next_id()
-        t, step = at or (perf_counter_ns() - session.start, contexts.step)
+        t, step = at or (perf_counter_ns() - session.start, contexts.steps.id)
         if act.TABLE:
             self._facts[number] = act
         self._log.note(
             number, self._kinds[type(act)], of, tensors, module,
-            place.modules[-1] if place.modules else NONE, stack, place.id,
-            NONE if state.task is None else contexts.task_of(state), step, t,
+            place.module, stack, place.id, contexts.task_of(state), step, t,
         )  # fmt: skip
         return number
 
@@ -266,7 +266,7 @@ class Acts:
     def built(self, optimizer: Any, frame: FrameType | None, act: schema.OptimizerAct) -> int:
         """An optimizer was built, or is met for the first time; the id of that act."""
         number = self.note(act, frame, leaves_of(optimizer))
-        self.session.contexts.told_of_steps = True
+        self.session.contexts.steps.is_told = True
         optimizers, key = self._optimizers, id(optimizer)
         optimizers[key] = ref(optimizer, lambda _: optimizers.pop(key, None)), number
         return number

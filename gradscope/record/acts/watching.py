@@ -34,9 +34,9 @@ class WatchedActs:
         self._optimizers: OfOptimizers | None = None
         self._functions: OfFunctions | None = None
         self._not_finite: NotFinite | None = None
-        self._backward_ended: Callable[[], None] = _nobody
-        self.called: Callable[[Any, int], None] | None = None
-        """Is told that a module of this id is called, once it has started."""
+        self._backward_ended: Callable[[], None] = _nothing
+        self.called: Callable[[Any, int], None] = _nothing
+        """Called with each module that is called, and its id."""
         self.checks_functions = self.keeps_source = self._wanted
         self.says_random = session.level in ("values", "full")
 
@@ -77,10 +77,10 @@ class WatchedActs:
         if optimizers is not None and self.acts.on and optimizers.is_due(optimizer):
             self.acts.guarded(optimizers.stepping, optimizer)
 
-    def stepped(self, optimizer: Any, frame: FrameType | None = None) -> None:
-        """An optimizer has written its parameters, called from this frame."""
+    def stepped(self, optimizer: Any, frame: FrameType) -> None:
+        """An optimizer has written its parameters, in a call on this frame."""
         if self._optimizers is not None and self.acts.on:
-            self.acts.guarded(self._stepped, optimizer, frame or sys._getframe(1))
+            self.acts.guarded(self._stepped, optimizer, frame)
 
     def _stepped(self, optimizer: Any, frame: FrameType) -> None:
         assert self._optimizers is not None
@@ -134,9 +134,9 @@ class WatchedActs:
         self.acts.look, self.acts.kept, self.acts.generator = NOBODY, None, None
         self._stand_ins = self._modules = self._optimizers = self._functions = None
         self._not_finite = None
-        self._backward_ended = _nobody
+        self._backward_ended = self.called = _nothing
         del self.acts.session
 
 
-def _nobody() -> None:
-    """Nobody watches."""
+def _nothing(*_: Any) -> None:
+    """What is done where nobody watches."""

@@ -133,7 +133,7 @@ class Graphs:
         thread, module, task, step, phase = contexts.rows[node.made.context]
         t = max(node.made.t - self._session.start, 0)
         if node.made.context:
-            step = int(contexts.steps_at(t))
+            step = int(contexts.steps.at(t))
         if node.leaf is not None:
             op, inputs = NONE, [self._tensors.number_of(node.leaf)]
             if self._values.on:
@@ -206,7 +206,7 @@ class Graphs:
             node, _, tensor = np.concatenate(kept, axis=1)
             ops.with_operands(node, tensor)
         missed, writes = ops.seen(
-            self._calls, session.contexts.idents(), session.start, self._intern
+            self._calls, session.contexts.threads.idents(), session.start, self._intern
         )
         self.unnamed += missed
         if writes or self._writes:
@@ -261,7 +261,7 @@ class Graphs:
     def put_calls(self, parts: list[tuple[list[str], Ints]], moves: Moves, *, over: bool) -> None:
         """Rows of calls that have made no node, as far as they were seen."""
         contexts, write = self._session.contexts, self._session.writer.block
-        threads = {ident: thread for thread, ident in contexts.idents().items()}
+        threads = {ident: thread for thread, ident in contexts.threads.idents().items()}
         rows = [np.zeros(0, np.int64)]
         for names, (begin, end, idents, words, places, stamps) in parts:
             begun = begin - self._session.start
@@ -276,7 +276,7 @@ class Graphs:
                 "id": ids,
                 "name": [self._intern(name) for name in names],
                 "begin": begun, "end": end - self._session.start, "thread": thread,
-                "step": contexts.steps_at(begun), "module": module, "task": task, "phase": phase,
+                "step": contexts.steps.at(begun), "module": module, "task": task, "phase": phase,
                 "stack": stack, "inputs": told.inputs, "outputs": told.outputs,
             })  # fmt: skip
             if told.writes:

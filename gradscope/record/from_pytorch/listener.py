@@ -17,7 +17,8 @@ from gradscope.record.from_pytorch.values import Values
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.modules import Modules
-from gradscope.trace.schema import NONE, Phase, Place
+from gradscope.record.notes.positions.program_notes import ProgramNotes
+from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.in_place.by_identity import attributes
 from gradscope.watch.listener import Faults, Made
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from gradscope.watch.watcher import Watcher
 
 
-class PyTorchListener:
+class PyTorchListener(ProgramNotes):
     """Notes what the watcher tells, for one session. Numbers are the ids that rows have."""
 
     def __init__(self, session: Session, faults: Faults) -> None:
@@ -41,14 +42,11 @@ class PyTorchListener:
         self._numbers = count(2, 2)  # of what is no node
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
         self.maker: NodeMaker | None = None
-        self._contexts, self.local = session.contexts, session.contexts._local
-        self.module_ends = self._contexts.leave_module
-        self.loading_begins, self.loading_ends = self._contexts.begin_span, self._contexts.end_span
+        self.local = session.contexts.threads.local
         next_number = self._numbers.__next__
         self.tensors = Tensors(session.writer, session.contexts.now, next_number)
-        self.modules = Modules(session.writer, self.tensor, session.sites.is_machinery)
-        self._known_modules = self.modules.by_id
-        self.called = session.acts.called
+        modules = Modules(session.writer, self.tensor, session.sites.is_machinery)
+        super().__init__(session.contexts, session.acts, modules)
         self.calls = PyTorchCalls()
         self.values = Values(session)
         self.graphs = Graphs(session, self.tensors, self.calls, self.values, next_number)
@@ -95,7 +93,7 @@ class PyTorchListener:
     def _place(self, frame: FrameType | None) -> tuple[object, int, int]:
         """The calling thread, its place, and the line of this frame."""
         state = self.local.state
-        context = state.context or self._contexts.at_call(state, self.recording)
+        context = state.context or self.contexts.at_call(state, self.recording)
         return state, context, self.session.sites.of(frame)
 
     def made_by(self, maker: NodeMaker) -> None:
@@ -137,13 +135,13 @@ class PyTorchListener:
 
     def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> PyTorchTask:
         """A graph task starts on this thread."""
-        state, sites, contexts = self.local.state, self.session.sites, self._contexts
+        state, sites, contexts = self.local.state, self.session.sites, self.contexts
         if self.tensors.names.nameless:
             self.tensors.names.look(frame, sites.is_machinery, self.modules.named)
         root = asked.roots[0][0]
         if len(asked.roots) > 1:
             root = self._node_numbers()
-        place = contexts.place(state)
+        place = contexts.threads.of(state)
         stack = sites.of_backward(frame, accumulates=asked.accumulate_grad)
         task = state.task = self.tasks.begin(asked, root, stack, state.task, place.id)
         contexts.changed(state, place)
@@ -155,9 +153,9 @@ class PyTorchListener:
     ) -> None:
         """It ended, or the exception went through it."""
         began = perf_counter_ns()
-        state, contexts = self.local.state, self._contexts
+        state, contexts = self.local.state, self.contexts
         state.task = task.parent
-        contexts.changed(state, contexts.place(state))
+        contexts.changed(state, contexts.threads.of(state))
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
             if stretch is not None and hooked:
@@ -182,8 +180,8 @@ class PyTorchListener:
             return None
         module = NONE
         if "_modules" in attributes(attended):
-            around = self.session.contexts.place(self.local.state).modules
-            module = self.modules.id(attended, around[-1] if around else NONE)
+            around = self.contexts.threads.here().module
+            module = self.modules.id(attended, around)
         return self.tasks.hook_begins(task, kind, node, index, hook, site, module)
 
     def hook_ends(self, token: Any, *, replaced: bool) -> None:
@@ -223,41 +221,12 @@ class PyTorchListener:
             for (node, nr), grad in zip(task.asked.inputs, grads, strict=False):
                 self.values.look(ARRIVED, grad, node, nr, task=task.id)
 
-    def stepping(self, optimizer: Any) -> None:
-        """An optimizer is about to write its parameters."""
-        self.session.acts.stepping(optimizer)
-        self._contexts.enter_phase("optimizer", f"{type(optimizer).__name__}.step")
-
-    def stepped(self, optimizer: Any, frame: FrameType) -> None:
-        """What an optimizer has made of leaves and their gradients."""
-        self.session.acts.stepped(optimizer, frame)
+    def step_written(self, optimizer: Any, frame: FrameType) -> None:
+        """An optimizer has made its parameters anew of their gradients."""
+        super().step_written(optimizer, frame)
         self.graphs.look_for_ends()
         if self.watcher is not None:
             self.watcher.before.optimizer(optimizer)
         if self.values.ring is not None:
             with self.tensors.unseen():
                 self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
-
-    def module_begins(self, module: Any) -> None:
-        """The forward of a module begins."""
-        number, state = self._known_modules.get(id(module)), self.local.state
-        if number is None:
-            around = self._contexts.place(state).modules
-            number = self.modules.id(module, around[-1] if around else NONE)
-        if self.called is not None:
-            self.called(module, number)
-        self._contexts.enter(state, number)
-
-    def step_is_over(self) -> None:
-        """A step of the training ends here, watched or in a pause."""
-        contexts = self._contexts
-        if not contexts.leave_phase():  # it began in a pause
-            contexts.begin_step(contexts.step_number + 1)
-
-    def collective_begins(self, name: str) -> int:
-        """The program meets with those it trains with."""
-        return self.session.contexts.begin_span(name, Phase.COLLECTIVE)
-
-    def collective_ends(self, token: int) -> None:
-        """It goes on by itself."""
-        self.session.contexts.end_span(token)

@@ -86,7 +86,6 @@ class PyTorchSource:
             listener.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
         )  # fmt: skip
         session.acts.start(torch, look)
-        listener.called = session.acts.called
         watcher.start()
         if session.places is not None:
             self.stops.at(session.places)

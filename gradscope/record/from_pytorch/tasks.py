@@ -95,7 +95,7 @@ class Tasks:
         number, depth = self._count, 0 if parent is None else parent.depth + 1
         task = PyTorchTask(
             number, session.base + 2 + 2 * number, asked, root, parent, depth, thread, stack,
-            session.contexts.step, perf_counter_ns() - session.start,
+            session.contexts.steps.id, perf_counter_ns() - session.start,
         )  # fmt: skip
         self._under_way[number] = task
         self._begun.append(task)
@@ -160,7 +160,9 @@ class Tasks:
         self, kind: Any, task: int, node: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0
     ) -> None:
         contexts = self._session.contexts
-        self._singles.note(contexts.now(), kind.CODE, contexts.thread(), task, node, a, b, c, d)
+        self._singles.note(
+            contexts.now(), kind.CODE, contexts.threads.here().id, task, node, a, b, c, d
+        )
         self.events += 1
 
     # -- rows -----------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ class Values:
         if ring is None or not hasattr(type(value), "_cdata"):  # a hook may return anything
             return
         now = perf_counter_ns() if at is None else at + self._session.start
-        step = self._session.contexts.step
+        step = self._session.contexts.steps.id
         ring.look(LOOKED + place, index, node, now, tensor, task, step, value._cdata)
         if ring.is_filling():
             self._read(ring)
@@ -113,7 +113,7 @@ class Values:
         ring = self.ring
         if ring is None:
             return
-        look, now, step = ring.look, perf_counter_ns(), self._session.contexts.step
+        look, now, step = ring.look, perf_counter_ns(), self._session.contexts.steps.id
         for leaf in leaves:
             look(ring_.A_LEAF, 0, NONE, now, number_of(leaf), NONE, step, leaf._cdata)
         if ring.is_filling():
@@ -125,7 +125,7 @@ class Values:
             return
         if self.ring.is_filling():
             self._read(self.ring)
-        self.ring.look_at_walked(graph, nodes, kept, self._session.contexts.step)
+        self.ring.look_at_walked(graph, nodes, kept, self._session.contexts.steps.id)
 
     def operands(self, operands: Sequence[Ints]) -> None:
         """Which tensors those are that nodes keep: the node, the number of the slot, the tensor."""

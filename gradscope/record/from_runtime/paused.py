@@ -8,7 +8,9 @@ import time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from gradscope.program_listener import WORKS_FOR_ITSELF
 from gradscope.runtime.core import probe
+from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
     from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
@@ -63,31 +65,26 @@ class Paused:
     def clock(self) -> int:
         return 0
 
-    def phase_begin(self, phase: str, name: str) -> None:
-        self._paused.phase_begin(phase, name)
-
-    def phase_end(self) -> None:
-        self._paused.phase_end()
-
-    def stepping(self, optimizer: Any) -> None:
-        """Nobody is told."""
-
-    def stepped(self, optimizer: Any) -> None:
-        """Nobody is told."""
-
-    def task_begin(self, *args: Any, **more: Any) -> None:
+    def backward_begins(self, *args: Any, **more: Any) -> None:
         self.saw_backward = True
 
-    def task_end(self, task: Any) -> None:
+    def backward_ends(self, task: Any) -> None:
         """One that nobody recorded is over: it may end a step."""
         if not self._ended and task.parent is None:
             self._paused.catalog.on_task_end(creates=task.create_graph)
 
-    def span_begin(self, name: str) -> int:
-        return self._paused.span_begin(name)
+    def step_begins(self, optimizer: Any) -> None:
+        self._paused.step_begins(optimizer)
 
-    def span_end(self, number: int) -> None:
-        self._paused.span_end(number)
+    def step_ends(self) -> None:
+        self._paused.step_ends()
+
+    def span_begins(self, name: str, kind: str = "user") -> int:
+        return NONE if kind == WORKS_FOR_ITSELF else self._paused.span_begins(name, kind)
+
+    def span_ends(self, number: int) -> None:
+        if number != NONE:
+            self._paused.span_ends(number)
 
     def __getattr__(self, name: str) -> Any:
         return _nothing

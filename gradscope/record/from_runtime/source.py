@@ -72,14 +72,12 @@ class RuntimeSource:
         self.layouts = Layouts(writer, self.frees.smallest, dtype_name)
         self.operators = Operators(writer, saved=level != "graph")
         self.probe = RuntimeProbe(
-            session.numbers, session.sites, self.layouts, session.contexts, self.catalog, self.frees
+            session, self.catalog, self.layouts, self.modules, self.frees, self.rest
         )
         self.probe.answers = Answers(
             session.base, session.sites, self.catalog.recent, self.look_back
         )
-        self.probe.on_rest = self.rest
-        self.catalog.leaves.acts, self.probe.came_in = session.acts.acts, self.catalog.leaves.came
-        self.probe.module_id = self.modules.id
+        self.catalog.leaves.acts = session.acts.acts
         session.closed = self.probe.finish
         self.catalog.on_task_end = self._task_ended
         self._graph_only = level == "graph"
@@ -118,10 +116,6 @@ class RuntimeSource:
                 memory, address, self.catalog.leaves.alive, of_nodes,
             ),
         )  # fmt: skip
-        acts = session.acts
-        self.probe.stepping, self.probe.stepped = acts.stepping, acts.stepped
-        if acts.called is not None:
-            self.probe.called = acts.called
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
         if self.ends is not None:

@@ -14,7 +14,7 @@ before there is a window's worth to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from gradscope.machine_code.callables import Callables
     from gradscope.record.notes.c_functions.parts import Buffer
+    from gradscope.trace.schema import Row
+    from gradscope.trace.writer import Writer
 
 Ints = NDArray[np.int64]
 R = TypeVar("R")
@@ -36,6 +38,19 @@ def take_all(rows: list[R]) -> list[R]:
     found = rows[:]
     del rows[: len(found)]
     return found
+
+
+def columns_of(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, list[int]]:
+    """The columns of these rows, by name."""
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def put(
+    writer: Writer, row: type[Row], names: Sequence[str], table: Ints, *, amend: bool = False
+) -> None:
+    """Hand what a log held to the writer, one row of the array per column."""
+    if table.size:
+        writer.block(row, dict(zip(names, table, strict=True)), amend=amend)
 
 
 class Log:

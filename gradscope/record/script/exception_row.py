@@ -26,7 +26,7 @@ def write_exception(session: Session, error: BaseException) -> None:
         traceback = traceback.tb_next
     intern = session.writer.intern
     session.writer.block(schema.Finding, {
-        "id": [next(session.contexts.span_ids) + 1_000_000], "kind": [intern("exception")],
+        "id": [next(session.contexts.spans.ids) + 1_000_000], "kind": [intern("exception")],
         "message": [intern(described(error))], "place": [0],
         "op": [schema.NONE], "node": [schema.NONE], "seq": [schema.NONE], "stack": [stack],
         "t": [session.contexts.now()],

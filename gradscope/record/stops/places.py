@@ -148,7 +148,7 @@ class StopPlaces:
         self._mode, self._inside.watched = Stops(), True
         self._mode.__enter__()
         if self.recording is not None and self.recording.session is not None:
-            self.recording.session.contexts.met = here
+            self.recording.session.contexts.threads.met = here
 
     def stop(self) -> None:
         """No longer; hooks that are there are nobody's."""
@@ -231,7 +231,7 @@ class StopPlaces:
         session = None if recording is None else recording.session
         if session is None:
             return ""
-        number = session.contexts.module()
+        number = session.contexts.threads.here().module
         return "" if number == NONE else session.module_paths[number]
 
     # -- nodes ----------------------------------------------------------------------------------

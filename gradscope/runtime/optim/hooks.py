@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import chain
@@ -45,8 +46,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         here = probe.here
         if here is not None:
-            here.stepping(self)
-            here.phase_begin("optimizer", type(self).__name__)
+            here.step_begins(self)
         try:
             own = _own(self, KINDS[0])
             hooks = list(chain(_before_every.values(), own)) if own or _before_every else ()
@@ -62,14 +62,14 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = replaced
             result = step(self, *args, **kwargs)
             if here is not None:
-                here.stepped(self)
+                here.step_written(self, sys._getframe())
             own = _own(self, KINDS[1])
             hooks = list(chain(own, _after_every.values())) if own or _after_every else ()
             for index, after in enumerate(hooks):
                 _heard(AFTER, index, after, self, args, kwargs)
         finally:
             if here is not None:
-                here.phase_end()
+                here.step_ends()
         return result
 
     wrapper.hooked = True  # type: ignore[attr-defined]
@@ -81,12 +81,12 @@ def _heard(kind: int, index: int, hook: Callable[..., Any], *given: Any) -> Any:
     here, state = probe.here, local.state
     if here is None:
         return hook(*given)
-    here.hook_begin(state.task, None, kind, index, hook)
+    here.hook_begins(state.task, None, kind, index, hook)
     found = None
     try:
         found = hook(*given)
     finally:
-        here.hook_end(state.task, None, kind, index, found is not None, ())
+        here.hook_ends(state.task, None, kind, index, found is not None, ())
     return found
 
 

@@ -52,13 +52,13 @@ class Collectives:
             if HERE.ours or own_call or torch.compiler.is_compiling():  # then it is the original
                 return own(*given, **more)
             shown = f"{name}, asynchronous" if more.get("async_op") else name
-            token = guarded("a collective began", listener.collective_begins, shown)
+            token = guarded("a collective began", listener.span_begins, shown, "collective")
             try:
                 return own(*given, **more)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
             finally:
-                guarded("a collective ended", listener.collective_ends, token)
+                guarded("a collective ended", listener.span_ends, token)
 
         return call

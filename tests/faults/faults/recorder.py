@@ -69,7 +69,7 @@ def mixing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def not_ending(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native.RuntimeProbe, "task_end", lambda self, task: None)
+    monkeypatch.setattr(native.RuntimeProbe, "backward_ends", lambda self, task: None)
 
 
 def losing(monkeypatch: pytest.MonkeyPatch) -> None:

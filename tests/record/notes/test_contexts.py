@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 import gradscope.runtime as torch
-from gradscope.record.notes.contexts import Contexts
+from gradscope.record.notes.positions.contexts import Contexts
 from gradscope.record.recorder import record
 from gradscope.trace.schema import Node, Step, Thread
 from gradscope.trace.spec import check
@@ -44,9 +44,10 @@ def test_steps_are_found_by_their_moments_and_end_as_the_next_begin_however_ofte
     contexts = Contexts(writer, 0, 0, cast("Any", engine), rank=0)
     looks = []
     for now in (10, 20, 30):
-        contexts.begin_step(now, at=contexts.now() + now)
+        contexts.steps.begin(now, at=contexts.now() + now)
         contexts.flush()
-        looks.append(contexts.steps_at(np.array([contexts._begun[-1] - 1, contexts._begun[-1]])))
+        begun = contexts.steps.moments[-1]
+        looks.append(contexts.steps.at(np.array([begun - 1, begun])))
     contexts.finish()
     contexts.flush()
 

@@ -12,7 +12,7 @@ from gradscope.record.process.instances import instances
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gradscope.record.notes.contexts import Contexts
+    from gradscope.record.notes.positions.contexts import Contexts
 
 OPTIMIZERS = "torch.optim.optimizer", "gradscope.runtime.optim.optimizer"
 NOWHERE = -2
@@ -86,14 +86,14 @@ class StepsByBackward:
         Such a gradient is on its way into a loss, if no transform asked for it.
         """
         contexts = self._contexts
-        if contexts.told_of_steps or (creates and not _of_a_transform(frame)):
+        if contexts.steps.is_told or (creates and not _of_a_transform(frame)):
             return
         if not self._repeated(frame):
             return
         if not self._looked:
             self._looked = True
             if has_optimizers():
-                contexts.told_of_steps = True
+                contexts.steps.is_told = True
                 return
         if self.first is not None:
             self.first()

@@ -119,7 +119,7 @@ class CameIn:
             if stack != NONE and not acts.is_too_many(CameInAct, stack)
         ]
         seen, stacks, tensors = seen[chosen], stacks[chosen], tensors[chosen]
-        idents = {ident: thread for thread, ident in session.contexts.idents().items()}
+        idents = {ident: thread for thread, ident in session.contexts.threads.idents().items()}
         threads = [idents.get(ident, NONE) for ident in seen[:, row.THREAD].tolist()]
         begin = seen[:, row.END] - session.start
         one, none = np.ones(len(seen), np.int64), np.full(len(seen), NONE)
@@ -128,7 +128,7 @@ class CameIn:
             "id": ids, "kind": one * intern(CameInAct.KIND), "of": none,
             "tensors": Ragged.of_lengths(one, tensors), "module": none, "inside": none,
             "stack": stacks, "thread": np.array(threads, np.int64), "task": none,
-            "step": session.contexts.steps_at(begin), "t": begin,
+            "step": session.contexts.steps.at(begin), "t": begin,
         })  # fmt: skip
         session.writer.block(CameInAct, {"id": ids, "by": [intern(by[place]) for place in chosen]})
 

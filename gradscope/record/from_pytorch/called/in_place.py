@@ -273,7 +273,7 @@ class InPlace:
         if not len(seen):
             return
         session, write = self._session, self._session.writer.block
-        idents = {ident: thread for thread, ident in session.contexts.idents().items()}
+        idents = {ident: thread for thread, ident in session.contexts.threads.idents().items()}
         thread = np.array([idents.get(each, NONE) for each in seen[:, row.THREAD].tolist()])
         stack = self.stacks(seen[:, row.LINE])
         begin, end = seen[:, row.BEGIN] - session.start, seen[:, row.END] - session.start
@@ -285,7 +285,7 @@ class InPlace:
             write(schema.Op, {
                 "id": op, "name": [session.writer.intern(name) for name in names],
                 "begin": begin, "end": end, "inputs": tensors, "outputs": tensors,
-                "stack": stack, "thread": thread, "step": session.contexts.steps_at(begin),
+                "stack": stack, "thread": thread, "step": session.contexts.steps.at(begin),
             })  # fmt: skip
         write(schema.Version, {
             "storage": seen[:, STORAGE_ID], "tensor": seen[:, TARGET],

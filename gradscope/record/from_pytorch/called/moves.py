@@ -15,7 +15,8 @@ from gradscope.record.notes.log import take_all
 
 if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.nesting import Ints
-    from gradscope.record.notes.contexts import Contexts, WatchedThread
+    from gradscope.record.notes.positions.contexts import Contexts
+    from gradscope.record.notes.positions.thread_places import WatchedThread
 
 
 class Moves:
@@ -35,7 +36,7 @@ class Moves:
         self._contexts.moved = None
 
     def _moved(self, state: WatchedThread) -> None:
-        place = self._contexts.place(state)
+        place = self._contexts.threads.of(state)
         self._new.append((place.id, perf_counter_ns(), self._contexts.of(state)))
 
     def at(self, threads: Ints, t: Ints) -> Ints:

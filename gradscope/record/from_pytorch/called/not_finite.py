@@ -67,10 +67,10 @@ class NotFinite:
         seen, names = seen[said], [names[place] for place in said]
         places = [Place.LEAF if name in BRING_IN else Place.OP_OUTPUT for name in names]
         session = self._session
-        threads = {ident: thread for thread, ident in session.contexts.idents().items()}
+        threads = {ident: thread for thread, ident in session.contexts.threads.idents().items()}
         begin = seen[:, row.BEGIN] - session.start
         ids = np.array([self._next_number() for _ in seen], np.int64)
-        steps = session.contexts.steps_at(begin)
+        steps = session.contexts.steps.at(begin)
         thread = [threads.get(ident, NONE) for ident in seen[:, row.THREAD].tolist()]
         session.writer.block(schema.Op, {
             "id": ids, "name": [session.writer.intern(name) for name in names], "begin": begin,

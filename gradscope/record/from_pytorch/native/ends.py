@@ -85,7 +85,7 @@ class NodeEnds:
         nodes = nodes[order := np.lexsort((nodes[:, 0], thread))]
         thread, module, task = thread[order], module[order], task[order]
         number, site, context, born, died = nodes.T
-        step = contexts.steps_at(born - start)
+        step = contexts.steps.at(born - start)
         same = np.stack([site, context, step, died == NONE, number - 2 * np.arange(len(number))])
         first = np.flatnonzero(np.append(True, (same[:, 1:] != same[:, :-1]).any(0)))
         many = np.diff(np.append(first, len(nodes)))

@@ -100,7 +100,7 @@ class Walked:
         self.made_before += int(np.count_nonzero(~leaf & (op == NONE)))
         thread, module, task, _, phase = self._contexts[node["context"]].T.copy()
         t = np.maximum(node["t"] - self._session.start, 0)
-        step = np.where(node["context"] == 0, NONE, self._session.contexts.steps_at(t))
+        step = np.where(node["context"] == 0, NONE, self._session.contexts.steps.at(t))
         owner = np.repeat(np.arange(len(many)), many)
         inputs = Ragged.of_lengths(many, owner)
         place = within(many)

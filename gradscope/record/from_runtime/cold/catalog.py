@@ -16,8 +16,8 @@ from gradscope.record.from_runtime.cold.operators import why
 from gradscope.record.from_runtime.cold.tasks import TaskRows
 from gradscope.record.from_runtime.error_lines.recent import Maker, Recent, WriteAt, remember_write
 from gradscope.record.from_runtime.hot.threads import DeviceNumbers
-from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.local_names import local_name
+from gradscope.record.notes.positions.contexts import Contexts
 from gradscope.record.notes.sites import Sites
 from gradscope.runtime.core.errors.anomaly_lines import last_writer
 from gradscope.runtime.core.graph.node import LAST, Node
@@ -310,7 +310,7 @@ class Catalog(TaskRows):
     ) -> None:
         self.nodes.append((
             number, self.texts[type(node).__name__], node.sequence_nr, node.topological_nr,
-            number, made[: len(node.input_metadata)], context, site, end - self._contexts._start,
+            number, made[: len(node.input_metadata)], context, site, end - self._contexts.start,
         ))  # fmt: skip
         self._write_out(node, number, made)
         if self.arguments.seldom.due(type(node), site, node.input_metadata[:1]):
@@ -343,7 +343,7 @@ class Catalog(TaskRows):
         if version:
             self.versions.append((
                 storage, written, version - 1, version, number, site, context,
-                end - self._contexts._start,
+                end - self._contexts.start,
             ))  # fmt: skip
             remember_write(target._versions, self.base, WriteAt(version, op.name, site))
         if node is None:

@@ -45,12 +45,14 @@ class Leaves:
         sites, contexts = acts.session.sites, acts.session.contexts
         while frame is not None and sites.is_machinery(frame.f_code):
             frame = caller_of(frame)
-        if frame is None or contexts.place().phases:  # an optimizer has made it for itself
+        if (
+            frame is None or contexts.threads.here().optimizers
+        ):  # an optimizer has made it for itself
             return
         made, key = self._made, id(tensor)
         made[key] = _Made(
             ref(tensor, lambda _: made.pop(key, None)), sites.of_several(frame, FRAMES),
-            frame.f_code, frame.f_lasti, contexts.now(), contexts.step,
+            frame.f_code, frame.f_lasti, contexts.now(), contexts.steps.id,
         )  # fmt: skip
 
     def met(self, tensor: Any) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from gradscope.record.from_runtime.cold.interned import ColdTexts
     from gradscope.record.from_runtime.error_lines.recent import Recent
-    from gradscope.record.notes.contexts import Contexts
     from gradscope.record.notes.log import Ints
+    from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.record.notes.sites import Sites
 
 
@@ -68,9 +68,9 @@ class TaskRows:
             "keep_graph": task.keep_graph, "create_graph": task.create_graph,
             "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
             "parent": self.base if parent is None else max(parent.record_nr, self.base),
-            "thread": self._contexts.thread(), "stack": called,
-            "step": self._contexts.step,
-            "begin": now - self._contexts._start,
+            "thread": self._contexts.threads.here().id, "stack": called,
+            "step": self._contexts.steps.id,
+            "begin": now - self._contexts.start,
         })  # fmt: skip
         task.record_nr = number
         if parent is not None:
@@ -79,7 +79,7 @@ class TaskRows:
         note(events.TaskBegin, task, None, at=now)
         self.dependencies.append((now, task.record_nr, nodes, remaining))
         if length >= 0:  # else the queue tells it
-            queue = self._contexts.thread()
+            queue = self._contexts.threads.here().id
             note(events.Push, task, root, task.reentrant_depth, length, queue)
 
     def task_end(self, note: Note, task: Any) -> None:
@@ -92,7 +92,7 @@ class TaskRows:
         if task.parent is not None:
             note(events.ReentrantLeave, task, None, task.reentrant_depth, at=now)
         shown = self.texts[text]
-        self.ended_tasks.append((task.record_nr, now - self._contexts._start, shown))
+        self.ended_tasks.append((task.record_nr, now - self._contexts.start, shown))
         if task.parent is None:
             self.on_task_end(creates=task.create_graph)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.from_runtime.cold.catalog import Catalog
-    from gradscope.record.notes.contexts import Contexts
+    from gradscope.record.notes.positions.contexts import Contexts
 
 
 class ThreadNotes:
@@ -59,7 +59,7 @@ class ThreadNotes:
 
     def _number(self, queue: Any) -> int:
         """A queue goes by the number of the thread it belongs to."""
-        return self.contexts.place(queue.state).id
+        return self.contexts.threads.of(queue.state).id
 
 
 class DeviceNumbers:

@@ -115,7 +115,7 @@ class Plans:
         session, times = self._session, run.timed.times
         self._replays.append((
             next(self._replay_ids), known.id, replay.template.begun.step + replay.step,
-            session.contexts.thread(), replay.template.basis.number, replay.template.many,
+            session.contexts.threads.here().id, replay.template.basis.number, replay.template.many,
             replay.delta, replay.begun, ended, [piece.first for piece in run.timed.pieces],
             [t - session.start - replay.begun for t in times[1:]],
             times[0] - session.start - replay.begun,

@@ -115,7 +115,7 @@ class Replays:
             [number if number > base else 0 for number in known],
             [number_in(node, base) for node in map(accumulator_of, tensors)],
             [number_in(each._storage, base) for each in tensors], versions, self._marks(),
-            session.contexts.thread(),
+            session.contexts.threads.here().id,
         )  # fmt: skip
 
     def close(self, window: ReplayWindow | None) -> None:
@@ -253,8 +253,8 @@ class Replays:
             found[place] = id + delta
             each.record_nr = base + 2 + 2 * (id + delta)
         contexts = session.contexts
-        if contexts.step_is_over and not begun.is_over:
-            contexts.begin_step(contexts.step_number + 1)
+        if contexts.steps.is_over and not begun.is_over:
+            contexts.steps.begin()
         marks = self._marks()
         skipped = int(begun.is_over and not marks.is_over)
         for tensor, id in zip(tensors, template.gathering, strict=True):
@@ -281,7 +281,7 @@ class Replays:
         contexts = session.contexts
         local.state.sequence = count(replay.sequence + ended.sequence)
         for _ in range(ended.span - begun.span):
-            next(contexts.span_ids)
+            next(contexts.spans.ids)
         for _ in range(ended.act - begun.act):
             session.acts.acts.next_id()
         now = perf_counter_ns() - start
@@ -311,7 +311,7 @@ class Replays:
         self._plans.replayed(replay, run, now)
         self.events += template.events
         for place in template.steps[replay.skipped :]:
-            contexts.begin_step(contexts.step_number + 1, int(replay.moments[place]))
+            contexts.steps.begin(at=int(replay.moments[place]))
         if ended.is_over:
             contexts.backward_ended()
 
@@ -356,7 +356,7 @@ class Replays:
         """How far everything has come; costs a number of each count."""
         session = self._session
         return WindowMarks(
-            session.numbers.take(), next(local.state.sequence), next(session.contexts.span_ids),
-            session.acts.acts.next_id(), session.contexts.step, session.contexts.step_is_over,
+            session.numbers.take(), next(local.state.sequence), next(session.contexts.spans.ids),
+            session.acts.acts.next_id(), session.contexts.steps.id, session.contexts.steps.is_over,
             perf_counter_ns() - session.start,
         )  # fmt: skip

@@ -301,7 +301,7 @@ class ValueLook:
         data = 0
         if self._whole and array.size <= WHOLE:
             data = session.writer.intern(_json(array))
-        step = session.contexts.step
+        step = session.contexts.steps.id
         task = max(task, self._base)  # one that began before the recording is unknown
         self._note(place, op, node, index, tensor, task, step, now, row[0], data)
         if row[1]:

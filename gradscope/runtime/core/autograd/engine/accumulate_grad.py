@@ -175,12 +175,12 @@ class AccumulateGrad(Node):
         task, here, given, returning = local.state.task, probe.here, self.variable, None
         for index, hook in enumerate(list(hooks.values())):
             if here is not None:
-                here.hook_begin(task, self, POST_ACCUMULATE, index, hook)
+                here.hook_begins(task, self, POST_ACCUMULATE, index, hook)
             made = hook(given)
             if made is not None and made is not given:
                 given, returning = checked(made, given, hook), hook
             if here is not None:
-                here.hook_end(task, self, POST_ACCUMULATE, index, False, (self.variable._grad,))
+                here.hook_ends(task, self, POST_ACCUMULATE, index, False, (self.variable._grad,))
                 if here.look is not None:
                     here.look.stepped(task, self, self.variable)
         if given is not self.variable:

@@ -83,7 +83,7 @@ class Engine:
         try:
             length = -1 if shared else state.queue.push(task, root, buffer)
             if here is not None:
-                here.task_begin(task, root, length, state, pool=deep)
+                here.backward_begins(task, root, length, state, pool=deep)
                 if here.look is not None:
                     for (node, nr), grad in zip(roots, grads, strict=True):
                         here.look.seed(task, node, nr, grad)
@@ -95,7 +95,7 @@ class Engine:
             state.queue.discard(task)
             task.error = task.error or error
         if probe.here is not None:
-            probe.here.task_end(task)
+            probe.here.backward_ends(task)
         if task.error is not None:
             _raise_from(task)
         return task.captured_vars
@@ -220,7 +220,7 @@ class Engine:
         if task.error is None:
             task.error = error
         if probe.here is not None:
-            probe.here.failed(task, node, error)
+            probe.here.node_failed(task, node, error)
         if local.state.anomaly:
             tell(node)
 
@@ -234,7 +234,7 @@ class Engine:
                 while done < len(task.final_callbacks):
                     function = task.final_callbacks[done]
                     if probe.here is not None:
-                        probe.here.callback(task, function)
+                        probe.here.called_back(task, function)
                     function()
                     done += 1
             except BaseException as error:

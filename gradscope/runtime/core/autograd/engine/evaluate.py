@@ -151,7 +151,7 @@ def evaluate_with_hooks(
             here.skipped(task, node)
         return None
     if here is not None:
-        here.begin(task, node, inputs)
+        here.node_begins(task, node, inputs)
     if node._extra is None:
         if here is not None and here.look is not None:
             here.look.inputs(task, node, inputs)
@@ -162,7 +162,7 @@ def evaluate_with_hooks(
     if not task.keep_graph:
         node.release_variables()
     if here is not None:
-        here.end(task, node, outputs, released)
+        here.node_ends(task, node, outputs, released)
     return outputs
 
 
@@ -182,10 +182,10 @@ def tensor_pre_hooks(task: GraphTask, node: Node, inputs: list[Any]) -> list[Any
     for nr, keep in list(extra.retains_grad.items()):
         if inputs[nr] is not None:
             if here is not None:
-                here.hook_begin(task, node, RETAINS_GRAD, 0, keep)
+                here.hook_begins(task, node, RETAINS_GRAD, 0, keep)
             keep(wrapped_on(inputs[nr], device_of(node)) if task.raw else inputs[nr])
             if here is not None:
-                here.hook_end(task, node, RETAINS_GRAD, 0, False, ())
+                here.hook_ends(task, node, RETAINS_GRAD, 0, False, ())
     return inputs
 
 

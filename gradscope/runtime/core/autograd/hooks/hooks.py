@@ -104,7 +104,7 @@ def begins(
     nr: int = 0,
 ) -> None:
     """Tell the watcher that a hook is called with these gradients."""
-    here.hook_begin(task, node, kind, index, hook)
+    here.hook_begins(task, node, kind, index, hook)
     if here.look is not None:
         here.look.handed(node, grads, nr)
 
@@ -120,7 +120,7 @@ def ends(
     nr: int = 0,
 ) -> None:
     """Tell the watcher that a hook returned, and what the gradients are now."""
-    here.hook_end(task, node, kind, index, replaced, grads)
+    here.hook_ends(task, node, kind, index, replaced, grads)
     if here.look is not None and task is not None:
         here.look.hooked(task, node, nr, grads)
 

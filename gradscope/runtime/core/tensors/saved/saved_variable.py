@@ -150,14 +150,14 @@ def pack(saved: SavedVariable, tensor: Any, hooks: tuple[Any, Any]) -> None:
     saved.tensor = None
     saved.array = None
     if here is not None:
-        here.hook_begin(state.task, state.node, PACK, 0, hooks[0])
+        here.hook_begins(state.task, state.node, PACK, 0, hooks[0])
     grad_enabled, state.grad_enabled = state.grad_enabled, False
     try:
         saved.packed = hooks[0](tensor)
     finally:
         state.grad_enabled = grad_enabled
         if here is not None:
-            here.hook_end(state.task, state.node, PACK, 0, False, ())
+            here.hook_ends(state.task, state.node, PACK, 0, False, ())
     if version_of(tensor) != before:
         raise errors.pack_hook_wrote(hooks[0])
 
@@ -276,12 +276,12 @@ def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
     unpack = saved.hooks[1]
     if here is not None:
         here.unpacked(node, saved, None)
-        here.hook_begin(state.task, node, UNPACK, 0, unpack)
+        here.hook_begins(state.task, node, UNPACK, 0, unpack)
     try:
         value = unpack() if saved.packed is NOTHING else unpack(saved.packed)
     finally:
         if here is not None:
-            here.hook_end(state.task, node, UNPACK, 0, False, ())
+            here.hook_ends(state.task, node, UNPACK, 0, False, ())
     if not isinstance(value, Tensor):
         raise errors.unpack_hook_type(saved.hooks[1], value)
     return value

@@ -118,7 +118,7 @@ class Evaluating:
         if told:
             alone = _is_attended(task, node)
             if alone:
-                here.end(task, node, outputs, released)
+                here.node_ends(task, node, outputs, released)
             ended = clock()
         functions = node.next_functions
         if len(outputs) != len(functions):
@@ -166,7 +166,7 @@ class Evaluating:
                     here.skipped(task, node)
                 return False
         if attended:
-            here.begin(task, node, inputs)
+            here.node_begins(task, node, inputs)
         return True
 
     def _fitted(self, node: Node, index: int, grad: Any, shape: Any, dtype: Any) -> Any:

@@ -29,12 +29,12 @@ def heard(module: Any, kind: int, index: int, hook: Callable[..., Any], *args: A
     if here is None:
         return hook(*args)
     node = state.node if kind >= BACKWARD_PRE else None
-    here.module_hook_begin(state.task, node, module, kind, index, hook)
+    here.module_hook_begins(state.task, node, module, kind, index, hook)
     found = None
     try:
         found = hook(*args)
     finally:
-        here.hook_end(state.task, node, kind, index, found is not None, ())
+        here.hook_ends(state.task, node, kind, index, found is not None, ())
     return found
 
 

@@ -29,11 +29,11 @@ def attended(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     here = probe.here
     if here is None:
         return _result(module, args, kwargs)
-    here.module_begin(module)
+    here.module_begins(module)
     try:
         return _result(module, args, kwargs)
     finally:
-        here.module_end(module)
+        here.module_ends()
 
 
 def _result(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -164,8 +164,9 @@ def test_whichever_callback_raises_the_trace_keeps_its_rules() -> None:
 
 TOLD = (
     *("noted", "call", "op", "wrote", "accumulator"),
-    *("ran", "sent", "popped", "begin", "end", "failed", "skipped", "task_begin", "task_end"),
-    *("hook_begin", "hook_end", "capture", "accumulate", "callback"),
+    *("ran", "sent", "popped", "node_begins", "node_ends", "node_failed", "skipped"),
+    *("backward_begins", "backward_ends", "hook_begins", "hook_ends", "capture", "accumulate"),
+    "called_back",
 )
 
 
@@ -210,7 +211,7 @@ def interrupted(kind: str, fatal: int, *, before: bool) -> int:
 def test_interrupted_while_a_watcher_is_told(kind: str) -> None:
     count = interrupted(kind, -1, before=False)
 
-    assert count or kind == "failed"
+    assert count or kind == "node_failed"
     for fatal in range(1, count + 1, 1 if SEARCHING else 2):
         for before in (True, False) if SEARCHING else (fatal % 4 == 1,):
             interrupted(kind, fatal, before=before)
@@ -221,7 +222,7 @@ def test_a_backward_that_could_not_begin_is_not_run_by_the_next() -> None:
     torch = runtime()
     x, y = leaf(torch, 1.0), leaf(torch, 1.0)
     with record():
-        Interrupting("task_begin", 1, before=True)
+        Interrupting("backward_begins", 1, before=True)
         with pytest.raises(OnPurpose):
             (x * 2).backward()
         (y * 3).backward()

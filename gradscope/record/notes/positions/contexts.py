@@ -1,0 +1,170 @@
+"""Where a thread is (module, step, phase and graph task) as one number: its context."""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from gradscope.record.notes.log import columns_of
+from gradscope.record.notes.positions.spans import Spans
+from gradscope.record.notes.positions.thread_places import ThreadPlace, ThreadPlaces
+from gradscope.record.notes.positions.training_steps import Steps
+from gradscope.trace.schema import NONE, Phase
+from gradscope.trace.shorthand.tables import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.record.notes.positions.thread_places import WatchedThread, WatchedThreads
+    from gradscope.trace.writer import Writer
+
+
+class Contexts:
+    """Numbers for positions, and the movements of threads from one to the next."""
+
+    def __init__(
+        self, writer: Writer, start: int, base: int, engine: WatchedThreads, *, rank: int
+    ) -> None:
+        self._writer = writer
+        self.start = start
+        self._base = base
+        self._local = engine.local
+        for state in engine.threads():  # former recordings' numbers
+            state.context = 0
+        self._lock = threading.RLock()
+        self._numbers: dict[tuple[int, int, int, int, int], int] = {}
+        self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
+        """Thread, module, graph task, step and phase of each context, by its number."""
+        self._rows_written = 0
+        self.moved: Callable[[WatchedThread], None] | None = None
+        """Called when a thread's position has changed."""
+        self.threads = ThreadPlaces(writer, engine.local, rank=rank)
+        named = self._name_steps = engine.contexts_name_steps
+        self.steps = Steps(writer, start, self.threads, contexts_name_them=named)
+        self.spans = Spans(writer, start, self.threads, self.steps)
+        self.steps.begin(0)
+
+    def now(self) -> int:
+        return perf_counter_ns() - self.start
+
+    def of(self, state: WatchedThread) -> int:
+        """The number of the calling thread's position; outside backwards its state keeps it."""
+        place = self.threads.here()
+        task = state.task
+        if place.optimizers:
+            phase = Phase.OPTIMIZER
+        else:
+            phase = Phase.FORWARD if task is None else Phase.BACKWARD
+        module, step = place.module, self.steps.in_contexts
+        key = (place.id, module, self.task_of(state), step, int(phase))
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._add(key)
+        if task is None and not self.steps.is_over:
+            state.context = number
+            if not place.optimizers:
+                if place.step != step:
+                    place.step, place.forwards = step, {}
+                place.forwards[module] = number
+        return number
+
+    def at_call(self, state: WatchedThread, node: object) -> int:
+        """The same, at a call that makes this node; where history is recorded, a step may begin."""
+        if self.steps.is_over and node is not None:
+            self.steps.begin_quietly()
+        return state.context or self.of(state)
+
+    def task_of(self, state: WatchedThread) -> int:
+        """The graph task that a thread runs."""
+        task = state.task
+        if task is None or task.record_nr <= self._base:
+            return NONE
+        number: int = task.record_nr - self._base - 2 >> 1
+        return number
+
+    def _add(self, key: tuple[int, int, int, int, int]) -> int:
+        with self._lock:  # the number is a place among the rows
+            self.rows.append(key)
+            number = self._numbers[key] = len(self.rows) - 1
+            return number
+
+    def number(self, key: tuple[int, int, int, int, int]) -> int:
+        """The number of a position that nobody is at: thread, module, graph task, step, phase."""
+        found = self._numbers.get(key)
+        return self._add(key) if found is None else found
+
+    # -- movements ------------------------------------------------------------------------------
+
+    def changed(self, state: WatchedThread, place: ThreadPlace) -> None:
+        """A thread has moved, and is at this place."""
+        here = place.step == self.steps.in_contexts and not self.steps.is_over
+        if state.task is None and not place.optimizers and here:
+            state.context = place.forwards.get(place.module, 0)
+        else:
+            state.context = 0
+        if self.moved is not None:
+            self.moved(state)
+
+    def enter_module(self, module: int) -> None:
+        """The calling thread has entered a module."""
+        state = self._local.state
+        place = self.threads.of(state)
+        place.modules.append(module)
+        self.changed(state, place)
+
+    def leave_module(self) -> None:
+        """The calling thread has left the module that it entered last."""
+        state = self._local.state
+        place = self.threads.of(state)
+        if place.modules:
+            place.modules.pop()
+        self.changed(state, place)
+
+    def enter_optimizer(self, name: str) -> None:
+        """An optimizer's step begins in the calling thread."""
+        state = self._local.state
+        place = self.threads.of(state)
+        place.optimizers.append(self.spans.begin(name, Phase.OPTIMIZER))
+        self.changed(state, place)
+
+    def leave_optimizer(self) -> None:
+        """An optimizer's step, and with it a step of the training, ends in the calling thread."""
+        state = self._local.state
+        place = self.threads.of(state)
+        if place.optimizers:  # else it began in a pause
+            self.spans.end(place.optimizers.pop())
+            self.changed(state, place)
+        self.steps.is_told = True
+        self.steps.begin()
+
+    def backward_ended(self) -> None:
+        """Nobody tells of steps, and a backward that comes again and again is over: so is its step.
+
+        What the program does with the gradients belongs to it: the next begins where history is
+        recorded again. Where steps may be left out it begins at once.
+        """
+        if self.steps.may_be_left_out:
+            self.steps.begin()
+        else:
+            self.steps.is_over = True
+            self._local.state.context = 0
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Close what is still open, at the end of the recording."""
+        self.steps.finish()
+        self.spans.finish()
+
+    def flush(self) -> None:
+        """Hand new positions, threads, steps and spans to the writer."""
+        rows = self.rows[self._rows_written :]
+        if rows and self._name_steps:
+            first, self._rows_written = self._rows_written, self._rows_written + len(rows)
+            columns = columns_of(("thread", "module", "task", "step", "phase"), rows)
+            numbers = list(range(first, first + len(rows)))
+            self._writer.block(Context, {"id": numbers, **columns})
+        self.threads.flush()
+        self.steps.flush()
+        self.spans.flush()

@@ -1,0 +1,126 @@
+"""The threads of a program, and the position of each: its modules, phases and spans."""
+
+from __future__ import annotations
+
+import threading
+from itertools import count
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gradscope.record.notes.log import columns_of, take_all
+from gradscope.trace.schema import NONE, Thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gradscope.trace.writer import Writer
+
+
+class WatchedThread(Protocol):
+    """One thread, as an engine knows it. It can be a key of a dict, and is never another's."""
+
+    thread_id: int  # threading.get_ident()
+    context: int  # the session's number for where the thread is; 0: it is to be asked for
+    task: Any  # the graph task it is running (with its `record_nr`), or None
+
+
+class Local(Protocol):
+    """A `threading.local`."""
+
+    @property
+    def state(self) -> WatchedThread:
+        """That of the calling thread, made when it first asks."""
+
+
+class WatchedThreads(Protocol):
+    """The threads of an engine."""
+
+    @property
+    def local(self) -> Local:
+        """Where each thread finds its state."""
+
+    @property
+    def contexts_name_steps(self) -> bool:
+        """Whether a context is one of a step; if not, its step follows from the time."""
+
+    def threads(self) -> Iterable[WatchedThread]:
+        """All that have asked for their state so far and are alive."""
+
+
+class ThreadPlace:
+    """One thread's position: stacks of modules, of steps of optimizers, of spans."""
+
+    __slots__ = ("forwards", "id", "modules", "optimizers", "spans", "step")
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+        self.step = NONE
+        self.forwards: dict[int, int] = {}  # this step's numbers, by module
+        self.modules: list[int] = []
+        self.optimizers: list[int] = []  # the spans of their steps
+        self.spans: list[int] = []
+
+    @property
+    def module(self) -> int:
+        """The innermost module; NONE if the thread is in none."""
+        return self.modules[-1] if self.modules else NONE
+
+
+class ThreadPlaces:
+    """The position of each thread that was met, and the rows of these threads."""
+
+    def __init__(self, writer: Writer, local: Local, *, rank: int) -> None:
+        self._writer = writer
+        self._rank = rank
+        self.local = local
+        self.met: Callable[[], object] | None = None
+        """Called in a thread that is met for the first time."""
+        # By state: the system gives the id of a thread that has ended to the next one.
+        self.known: dict[WatchedThread, ThreadPlace] = {}
+        self._ids = count()
+        self._placing = threading.Lock()
+        self._new: list[tuple[int, int, int, int]] = []
+
+    def of(self, state: WatchedThread) -> ThreadPlace:
+        """A thread's position."""
+        return self.known.get(state) or self._meet(state)
+
+    def here(self) -> ThreadPlace:
+        """The calling thread's position."""
+        state = self.local.state
+        return self.known.get(state) or self._meet(state)
+
+    def _meet(self, state: WatchedThread) -> ThreadPlace:
+        with self._placing:
+            found = self.known.get(state)
+            if found is None:
+                made = ThreadPlace(next(self._ids))
+                thread = _thread(state.thread_id)
+                name = self._writer.intern("" if thread is None else thread.name)
+                native = 0 if thread is None else thread.native_id or 0
+                self._new.append((made.id, name, native, self._rank))
+                found = self.known[state] = made
+                if self.met is not None and state.thread_id == threading.get_ident():
+                    self.met()
+        return found
+
+    def idents(self) -> dict[int, int]:
+        """The `threading.get_ident()` of each thread, also of those that have ended."""
+        return {place.id: state.thread_id for state, place in list(self.known.items())}
+
+    def names(self) -> dict[int, str]:
+        """The names of threads that are alive."""
+        idents = self.idents().items()
+        threads = {id: _thread(ident) for id, ident in idents}
+        return {id: each.name for id, each in threads.items() if each is not None}
+
+    def flush(self) -> None:
+        """Hand new threads to the writer."""
+        new = take_all(self._new)
+        if new:
+            self._writer.block(Thread, columns_of(("id", "name", "native", "rank"), new))
+
+
+def _thread(ident: int) -> threading.Thread | None:
+    if ident == threading.get_ident():
+        return threading.current_thread()
+    return next((each for each in threading.enumerate() if each.ident == ident), None)

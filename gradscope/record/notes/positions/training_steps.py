@@ -1,0 +1,102 @@
+"""The steps of a training: when each begins and ends, and who says so."""
+
+from __future__ import annotations
+
+import threading
+from itertools import count
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.notes.log import Ints, Log, put
+from gradscope.trace.schema import NONE, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.record.notes.positions.thread_places import ThreadPlaces
+    from gradscope.trace.writer import Writer
+
+
+class Steps:
+    """The step that is under way, and the rows of all."""
+
+    def __init__(
+        self, writer: Writer, start: int, threads: ThreadPlaces, *, contexts_name_them: bool
+    ) -> None:
+        self._writer = writer
+        self._start = start
+        self._threads = threads
+        self._contexts_name_them = contexts_name_them
+        self.id = NONE
+        self.in_contexts = NONE
+        """The id that contexts name now; NONE if they name no step."""
+        self.number = 0
+        self.is_told = False
+        """Whether an optimizer, or the program, says where steps end."""
+        self.may_be_left_out = False
+        self.is_over = False
+        """Whether the next begins once history is recorded again: see `backward_ended`."""
+        self.on_begin: Callable[[int], None] | None = None
+        """Called with the number of a step that begins, but for those that `begin_quietly`."""
+        self.moments: list[int] = []
+        """When each began."""
+        self._begins = np.zeros(0, np.int64)  # of these, as far as they were asked for
+        self._ids = count()
+        self._lock = threading.RLock()
+        self._new = Log(3)  # each ends when the next begins
+        self._open, self._end = NONE, NONE  # the last that was written; when all was over
+
+    def begin(self, number: int | None = None, at: int | None = None) -> None:
+        """Close the step that is under way and open the next, now or at a moment that is over.
+
+        `number`: None is the number that follows.
+        """
+        self.begin_quietly(number, at)
+        if self.on_begin is not None:
+            self.on_begin(self.number)
+
+    def begin_quietly(self, number: int | None = None, at: int | None = None) -> None:
+        """The same, without calling `on_begin`."""
+        self.is_over = False
+        with self._lock:  # of two threads, one comes first, and its step begins first
+            now = perf_counter_ns() - self._start if at is None else at
+            if self.moments:
+                now = max(now, self.moments[-1])
+            self.id = next(self._ids)
+            self.number = self.number + 1 if number is None else number
+            self._new.note(self.id, self.number, now)
+            self.moments.append(now)
+        if self._contexts_name_them:
+            self.in_contexts = self.id
+            for state in list(self._threads.known):
+                state.context = 0
+
+    def at(self, t: Any) -> Any:
+        """The ids of the steps that were under way at these moments."""
+        new = self.moments[len(self._begins) :]
+        if new:
+            self._begins = np.append(self._begins, new)
+        return np.searchsorted(self._begins, t, side="right") - 1
+
+    def finish(self) -> None:
+        """Close what is still open, at the end of the recording."""
+        if self.id != NONE:
+            self._end, self.id = perf_counter_ns() - self._start, NONE
+
+    def flush(self) -> None:
+        """Hand new steps to the writer."""
+        new = self._new.take()
+        put(self._writer, Step, ("id", "number", "begin"), new)
+        put(self._writer, Step, ("id", "end"), self._ended(new), amend=True)
+
+    def _ended(self, new: Ints) -> Ints:
+        """Steps that have ended, and when: as the next of these began, or all was over."""
+        ids, ends = np.append(self._open, new[0]), new[2]
+        if self._end == NONE:
+            self._open, ids = int(ids[-1]), ids[:-1]
+        else:
+            self._open, ends = NONE, np.append(ends, self._end)
+        ended = ids != NONE
+        return np.stack([ids[ended], ends[ended]])
