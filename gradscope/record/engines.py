@@ -9,13 +9,13 @@ from gradscope.errors import UsageError
 from gradscope.record.from_pytorch import installed
 
 if TYPE_CHECKING:
-    from gradscope.record.source import Engine
+    from gradscope.record.source import WatchableEngine
 
 AUTO, TORCH, GRADSCOPE = "auto", "torch", "gradscope"
 NAMES = (AUTO, TORCH, GRADSCOPE)
 
 
-def named(name: str) -> Engine:
+def named(name: str) -> WatchableEngine:
     """The engine of this name, which a script's `import torch` gives."""
     if name not in NAMES:
         raise UsageError(f"there is no engine '{name}'; there are {', '.join(NAMES)}")
@@ -40,7 +40,7 @@ def choice(name: str) -> str:
     return f"recording {found}; --on gradscope runs the script on gradscope's own engine instead"
 
 
-def imported(name: str) -> Engine:
+def imported(name: str) -> WatchableEngine:
     """The engine of this name, for a program that runs already.
 
     `auto` is PyTorch where the program has imported it, unless it has imported the runtime, too.
@@ -52,13 +52,13 @@ def imported(name: str) -> Engine:
     return _pytorch() if is_pytorch and "gradscope.runtime" not in sys.modules else _runtime()
 
 
-def _runtime() -> Engine:
+def _runtime() -> WatchableEngine:
     from gradscope.record.from_runtime.engine import Runtime
 
     return Runtime()
 
 
-def _pytorch() -> Engine:
+def _pytorch() -> WatchableEngine:
     from gradscope.record.from_pytorch.engine import PyTorch
 
     return PyTorch()

@@ -40,7 +40,7 @@ from gradscope.trace.text import all_clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
-    from gradscope.record.source import Engine, Pause
+    from gradscope.record.source import Pause, WatchableEngine
     from gradscope.record.stops.places import StopPlaces
     from gradscope.trace.trace import Trace
 
@@ -84,8 +84,9 @@ class Recording:
     """A recording under way. Use it as a context manager, or call `start` and `stop`."""
 
     def __init__(
-        self, writer: Writer, options: Options, engine: Engine, places: StopPlaces | None = None
-    ) -> None:
+        self, writer: Writer, options: Options, engine: WatchableEngine,
+        places: StopPlaces | None = None,
+    ) -> None:  # fmt: skip
         self.options = options
         self.places = places
         if places is not None:
@@ -304,9 +305,8 @@ class Recording:
     def step(self, number: int | None = None) -> None:
         """Say that a training step begins."""
         if self.session is not None:
-            steps = self.session.contexts.steps
-            steps.is_told = True
-            steps.begin(number)
+            self.session.contexts.steps.is_told = True
+            self.session.contexts.steps.begin(number)
 
     def mark(self, name: str, note: str) -> None:
         """Put a name on this moment."""

@@ -51,7 +51,7 @@ from gradscope.trace.writer import FileWriter
 INTERRUPTED = 130
 
 
-class Debugger(Protocol):
+class ScriptDebugger(Protocol):
     """Who may stop the script."""
 
     places: StopPlaces
@@ -94,7 +94,7 @@ class TraceOptions:
     native: bool = True
     check_functions: bool = True
     source: bool = True
-    debugger: Debugger | None = None
+    debugger: ScriptDebugger | None = None
     ends: bool = False  # the process ends with the script
 
 

@@ -13,7 +13,7 @@ from gradscope.record.acts.source.backwards import StepsByBackward
 from gradscope.record.acts.watching import WatchedActs
 from gradscope.record.notes.numbers import RecordNumbers
 from gradscope.record.notes.one_at_a_time import Alone
-from gradscope.record.notes.own_time import WRITING, OwnTime
+from gradscope.record.notes.own_time import WRITING, OwnTimeClock
 from gradscope.record.notes.positions.contexts import Contexts
 from gradscope.record.notes.sites import Sites
 from gradscope.record.process.ranks import this_process
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.notes.log import Ints
-    from gradscope.record.source import Engine, Pause, Source
+    from gradscope.record.source import Pause, RecordingSource, WatchableEngine
     from gradscope.record.stops.places import StopPlaces
     from gradscope.trace.writer import Writer
 
@@ -43,7 +43,7 @@ class Session:
         self,
         writer: Writer,
         start: int,
-        engine: Engine,
+        engine: WatchableEngine,
         *,
         level: str = "engine",
         native: bool = True,
@@ -57,7 +57,7 @@ class Session:
         self.sites = Sites(writer, whole=level == "full", machinery=engine.machinery)
         self.contexts = Contexts(writer, start, self.base, engine, rank=this_process().number)
         self.alone = Alone()
-        self.own_time = OwnTime()
+        self.own_time = OwnTimeClock()
         self.acts = WatchedActs(self)
         self.steps = StepsByBackward(self.contexts, self.sites.is_machinery)
         self.task_ended: Callable[[], None] = self.flush_if_due
@@ -68,7 +68,7 @@ class Session:
         self._closing = self._closed = False
         self.places: StopPlaces | None = None  # at which the program can be stopped, if it can
         self.module_paths: list[str] = []  # of modules that were met, by their ids
-        self.source: Source = engine.watch(self)
+        self.source: RecordingSource = engine.watch(self)
 
     def backward_ended(self, *, creates: bool) -> None:
         """One that ran in no other is over, recorded or not; whether it was to make a graph."""

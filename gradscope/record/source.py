@@ -1,8 +1,9 @@
 """What a recording asks of an engine, and of who watches it: all it knows of either.
 
-An `Engine` can be watched; it makes a `Source`, which takes the notes of one recording. A source
-makes rows of what it is told and hands them to the session's writer, with what the session offers
-to all of them: numbers, source lines (`sites`), where each thread is (`contexts`).
+A `WatchableEngine` can be watched; it makes a `RecordingSource`, which takes the notes of one
+recording. A source makes rows of what it is told and hands them to the session's writer, with what
+the session offers to all of them: numbers, source lines (`sites`), where each thread is
+(`contexts`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Pause(Protocol):
     """Whether a backward ran since this was last set to False: such a stretch was a step."""
 
 
-class Stops(Protocol):
+class StoppableProgram(Protocol):
     """A program that can be stopped."""
 
     def at(self, places: StopPlaces) -> None:
@@ -44,7 +45,7 @@ class Stops(Protocol):
         """
 
 
-class Source(Protocol):
+class RecordingSource(Protocol):
     """Watches an engine and takes the notes of one recording.
 
     It calls `session.backward_ended()` when an outermost graph task has ended, and now and then
@@ -53,7 +54,7 @@ class Source(Protocol):
     """
 
     @property
-    def stops(self) -> Stops:
+    def stops(self) -> StoppableProgram:
         """How its program is stopped."""
 
     def start(self) -> None:
@@ -87,7 +88,7 @@ class Source(Protocol):
 class Ended:
     """What is left of a source when its recording is over: how much it saw."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RecordingSource) -> None:
         self._events, self._unfinished = source.events(), source.unfinished()
         self._unseen = source.unseen()
 
@@ -152,7 +153,7 @@ class InScripts:
     """How the files begin in which a node's function is called, which may fail, and its names."""
 
 
-class Engine(WatchedThreads, Protocol):
+class WatchableEngine(WatchedThreads, Protocol):
     """What runs forwards and backwards, and can be watched."""
 
     @property
@@ -172,5 +173,5 @@ class Engine(WatchedThreads, Protocol):
         `observed` and `inferred` name event kinds, tables and columns (`table.column`).
         """
 
-    def watch(self, session: Session) -> Source:
+    def watch(self, session: Session) -> RecordingSource:
         """Who will take this session's notes. Nothing is watched before its `start`."""

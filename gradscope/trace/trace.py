@@ -29,13 +29,13 @@ from gradscope.trace.table import CHUNK, Strings, Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Order", "Ragged", "Table", "Trace"]
+__all__ = ["EventOrder", "Ragged", "Table", "Trace"]
 
 R = TypeVar("R", bound=Row)
 Made = TypeVar("Made")
 
 
-class Order(NamedTuple):
+class EventOrder(NamedTuple):
     """All events by rising `seq`: its kind (in `Trace.event_kinds`) and place in that table."""
 
     seq: Integers
@@ -149,19 +149,19 @@ class Trace:
     def event_count(self) -> int:
         return sum(len(self.table(kind)) for kind in self.event_kinds)
 
-    def order(self) -> Order:
+    def order(self) -> EventOrder:
         """All events by `seq`, as three arrays of the same length."""
         return self._order
 
     @cached_property
-    def _order(self) -> Order:
+    def _order(self) -> EventOrder:
         tables = [self.table(kind) for kind in self.event_kinds]
         lengths = [len(table) for table in tables]
         seq = np.concatenate([table.array("seq") for table in tables])
         kind = np.repeat(np.arange(len(tables)), lengths)
         position = np.concatenate([np.arange(length) for length in lengths])
         rising = np.argsort(seq, kind="stable")
-        return Order(seq[rising], kind[rising], position[rising])
+        return EventOrder(seq[rising], kind[rising], position[rising])
 
     def event_column(self, name: str) -> Integers:
         """A column of all events in `order()`, such as "task"; NONE for kinds that lack it."""

@@ -22,7 +22,7 @@ import torch.fx.traceback as tracebacks
 from gradscope.errors import is_the_programs
 from gradscope.watch.in_place.compilers import compiler_aside, uncompiled
 from gradscope.watch.in_place.standing_in import Replaced, stand_in
-from gradscope.watch.listener import Made, MadeWithTraceback
+from gradscope.watch.listener import PythonNodeRecord, TracebackWithRecord
 from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Creation:
         return lines if tracebacks.should_preserve_node_meta else _of_the_program(lines)
 
     def _with_traceback(self) -> Any:
-        made = MadeWithTraceback(self._lines())
+        made = TracebackWithRecord(self._lines())
         try:
             made.made = self._listener.made(sys._getframe(2))
         except Exception as error:
@@ -133,15 +133,15 @@ def _of_the_program(lines: list[str]) -> list[str]:
     return [line for line in lines[begin:] if not line.startswith(_OURS)]
 
 
-def made_of(metadata: dict[str, Any], recording: object) -> Made | None:
+def made_of(metadata: dict[str, Any], recording: object) -> PythonNodeRecord | None:
     """What a node keeps of its making; None if it was made while nobody watched, or another."""
     kept = metadata.get(KEY)
-    if type(kept) is MadeWithTraceback:
+    if type(kept) is TracebackWithRecord:
         kept = kept.made
-    return kept if type(kept) is Made and kept.recording is recording else None
+    return kept if type(kept) is PythonNodeRecord and kept.recording is recording else None
 
 
-def marked(kept: Any, made: Made) -> Any:
+def marked(kept: Any, made: PythonNodeRecord) -> Any:
     """What a node keeps from now on, if it kept something else: a traceback stays readable."""
     lines = [line for line in kept if isinstance(line, str)] if isinstance(kept, list) else []
-    return MadeWithTraceback(lines, made) if lines else made
+    return TracebackWithRecord(lines, made) if lines else made

@@ -23,7 +23,7 @@ from gradscope.errors import calls, from_the_line_of, is_the_programs, leave_no_
 from gradscope.watch.in_place.compilers import compiler_aside
 from gradscope.watch.in_place.engine_caller import engine_caller
 from gradscope.watch.in_place.standing_in import passed_over
-from gradscope.watch.listener import Backward
+from gradscope.watch.listener import BackwardCall
 from gradscope.watch.unseen import unseen
 from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
 
@@ -64,7 +64,7 @@ class Begun:
         self.left_out = False  # whether the listener only hears that there was one
 
 
-class Engine:
+class WatchedEngine:
     """What `Variable._execution_engine` is while we watch."""
 
     def __init__(
@@ -211,7 +211,7 @@ class Engine:
                 self.left_out[text] = self.left_out.get(text, 0) + 1
                 return None
             sequence = torch._C._autograd._get_sequence_nr() if len(roots) > 1 else 0
-            asked = Backward(
+            asked = BackwardCall(
                 roots, wanted, bool(keep), bool(create), bool(gathers), above, sequence
             )
             if self._graph.waiting:

@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 
-class Made(list[str]):
+class PythonNodeRecord(list[str]):
     """What a node keeps of its making, where anomaly mode keeps the lines of its traceback.
 
     PyTorch joins what it finds there when a backward fails, and compilers copy it: it is a list,
@@ -55,18 +55,18 @@ class Made(list[str]):
         self.rest: tuple[int, ...] = ()
 
 
-class MadeWithTraceback(list[str]):
+class TracebackWithRecord(list[str]):
     """A node's traceback, which the program asked for, and what we keep beside it."""
 
     __slots__ = ("made",)
 
-    def __init__(self, lines: Sequence[str] = (), made: Made | None = None) -> None:
+    def __init__(self, lines: Sequence[str] = (), made: PythonNodeRecord | None = None) -> None:
         super().__init__(lines)
         self.made = made
 
 
-class Known(Protocol):
-    """What a node keeps of its making: a `Made`, or a record of numbers (watch/native/records)."""
+class NodeRecord(Protocol):
+    """What a node keeps of its making: a `PythonNodeRecord`, or a `NativeNodeRecord`."""
 
     @property
     def number(self) -> int: ...
@@ -82,12 +82,12 @@ class Known(Protocol):
     def rest(self) -> Sequence[int]: ...
 
 
-class SavedValue(NamedTuple):
+class FoundSavedValue(NamedTuple):
     """One value that a node keeps for its backward."""
 
     slot: str
     tensor: Any  # while this is handed over; None: a hook packed it, and what it was is not known
-    made_by: Known | None  # by the node that has it as an output
+    made_by: NodeRecord | None  # by the node that has it as an output
     output_nr: int
 
 
@@ -101,33 +101,33 @@ def own_result(slot: str) -> int | None:
     return None if found is None else int(found[1] or 0)
 
 
-class Kept(NamedTuple):
+class SavedByNode(NamedTuple):
     """What a node keeps for its backward."""
 
-    made: Known
-    saved: Sequence[SavedValue]
+    made: NodeRecord
+    saved: Sequence[FoundSavedValue]
     shape: Callable[[int], tuple[int, ...]]  # of what it takes as one of its inputs
 
 
-class Found(NamedTuple):
+class FoundNode(NamedTuple):
     """A node that a backward reaches and that was not known before."""
 
-    made: Made
+    made: PythonNodeRecord
     name: str
     sequence_nr: int
     topological_nr: int
-    edges: Sequence[tuple[Known | None, int]]  # (node, input nr) for each gradient it returns
+    edges: Sequence[tuple[NodeRecord | None, int]]  # (node, input nr) for each gradient it returns
     inputs: Sequence[tuple[Any, Any, Any]]  # shape, dtype, device of each gradient it takes
-    saved: Sequence[SavedValue]
+    saved: Sequence[FoundSavedValue]
     leaf: Any  # of an AccumulateGrad
     made_before: bool  # the watcher came later than the node
 
-    def kept(self) -> Kept:
+    def kept(self) -> SavedByNode:
         """What it keeps."""
-        return Kept(self.made, self.saved, lambda nr: self.inputs[nr][0])
+        return SavedByNode(self.made, self.saved, lambda nr: self.inputs[nr][0])
 
 
-class Backward(NamedTuple):
+class BackwardCall(NamedTuple):
     """What a call of the engine was asked."""
 
     roots: tuple[tuple[int, int], ...]  # numbers of nodes, and which of their inputs
@@ -139,7 +139,7 @@ class Backward(NamedTuple):
     sequence_nr: int = 0  # of such a node, which PyTorch makes if there are several
 
 
-class Ran(NamedTuple):
+class RunColumns(NamedTuple):
     """Runs of nodes of a backward, in order, on the thread that called it."""
 
     begin: Ints
@@ -148,10 +148,10 @@ class Ran(NamedTuple):
     numbers: Ints  # of the runs, if what they took was looked at; 0: of none
 
 
-NO_RUNS = np.zeros((len(Ran._fields), 0), np.int64)
+NO_RUNS = np.zeros((len(RunColumns._fields), 0), np.int64)
 
 
-class Stretch:
+class BackwardRuns:
     """A backward of one thread, and later what ran in it and in no other.
 
     `many`: so many runs, about.
@@ -168,10 +168,10 @@ class Stretch:
         self.columns: Ints | None = None  # of several backwards; None: not all was seen
         self.part = slice(0, 0)  # what is of this one
 
-    def runs(self) -> Ran | None:
+    def runs(self) -> RunColumns | None:
         """What ran in it and in no other; None: that was not seen, or not all of it."""
         self._read()
-        return None if self.columns is None else Ran(*self.columns[:, self.part])
+        return None if self.columns is None else RunColumns(*self.columns[:, self.part])
 
     def is_seen(self) -> bool:
         """Whether that is known."""
@@ -194,7 +194,7 @@ def ranges(first: Ints, many: Ints) -> Ints:
     return begin + np.arange(len(begin))
 
 
-def together(stretches: Sequence[Stretch]) -> tuple[Ran, Ints]:
+def together(stretches: Sequence[BackwardRuns]) -> tuple[RunColumns, Ints]:
     """What ran in all these, of which all was seen, and how much of it in each."""
     parts = [NO_RUNS]
     for _, group in groupby(stretches, lambda each: id(each.columns)):
@@ -206,10 +206,10 @@ def together(stretches: Sequence[Stretch]) -> tuple[Ran, Ints]:
             many = np.array([part.stop for part in own]) - first
             parts.append(columns[:, ranges(first, many)])
     many = np.array([each.part.stop - each.part.start for each in stretches], np.int64)
-    return Ran(*np.concatenate(parts, axis=1)), many
+    return RunColumns(*np.concatenate(parts, axis=1)), many
 
 
-class Arguments(Protocol):
+class ArgumentReader(Protocol):
     """Who reads what calls were given besides tensors."""
 
     @property
@@ -228,7 +228,7 @@ class Listener(ProgramListener, Protocol):
     """What a watcher of PyTorch tells. Numbers are those that `made` gave."""
 
     @property
-    def arguments(self) -> Arguments: ...
+    def arguments(self) -> ArgumentReader: ...
 
     @property
     def recording(self) -> object:
@@ -243,7 +243,7 @@ class Listener(ProgramListener, Protocol):
         """It does without from here on: lines are told to that, which gives out numbers."""
         ...
 
-    def made(self, frame: FrameType | None) -> Made:
+    def made(self, frame: FrameType | None) -> PythonNodeRecord:
         """A node is being made on this frame; None: it was, some time ago."""
         ...
 
@@ -252,8 +252,8 @@ class Listener(ProgramListener, Protocol):
         """The number of a leaf."""
         ...
 
-    def found(self, nodes: list[Found]) -> None: ...
-    def kept(self, nodes: list[Kept], walk: int) -> None:
+    def found(self, nodes: list[FoundNode]) -> None: ...
+    def kept(self, nodes: list[SavedByNode], walk: int) -> None:
         """What nodes have saved that a native walk has met and Python has to say; when it began."""
         ...
 
@@ -265,12 +265,12 @@ class Listener(ProgramListener, Protocol):
         """One is over that was not to be looked at; whether it was to make a graph."""
         ...
 
-    def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Any:
+    def backward_begins(self, asked: BackwardCall, frame: FrameType | None, since: int) -> Any:
         """It begins, and has been looked at since then."""
         ...
 
     def backward_ends(
-        self, task: Any, error: BaseException | None, stretch: Stretch | None
+        self, task: Any, error: BaseException | None, stretch: BackwardRuns | None
     ) -> None: ...
 
     def hook_begins(
@@ -293,7 +293,7 @@ class Listener(ProgramListener, Protocol):
         """The leaf whose gradient a hook was told of, after it; or what the hook returned."""
         ...
 
-    def seeded(self, task: Any, asked: Backward, grads: Sequence[Any]) -> None: ...
+    def seeded(self, task: Any, asked: BackwardCall, grads: Sequence[Any]) -> None: ...
     def handed_over(self, task: Any, grads: Sequence[Any]) -> None:
         """The gradients that a backward has returned to who asked for them."""
         ...

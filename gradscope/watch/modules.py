@@ -34,7 +34,7 @@ SPANS = (
 """Methods that are told as spans of time, by the name of the class and the method."""
 
 
-class Modules:
+class ModuleCalls:
     """Tells of forwards of modules, steps of optimizers, and waits for data."""
 
     def __init__(self, listener: Listener, faults: Faults) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gradscope.watch import observer as at
 from gradscope.watch.hooks.watched import Own
-from gradscope.watch.listener import Stretch, ranges
+from gradscope.watch.listener import BackwardRuns, ranges
 from gradscope.watch.unseen import in_words
 from gradscope.watch.walk import LEAF
 
@@ -33,10 +33,10 @@ class NodeRuns(Protocol):
     def begins(self) -> None:
         """A backward begins on this thread."""
 
-    def ends(self, *, failed: bool) -> Stretch:
+    def ends(self, *, failed: bool) -> BackwardRuns:
         """It ended."""
 
-    def so_far(self, *, running: bool) -> list[Stretch]:
+    def so_far(self, *, running: bool) -> list[BackwardRuns]:
         """What has run so far in this thread's backwards under way, the innermost first.
 
         `running`: without the last run, which is over, though not what its node does.
@@ -52,7 +52,7 @@ class _Local(threading.local):
 
     def __init__(self, observer: at.Observer) -> None:
         self.thread = observer.thread()
-        self.stretches: list[Stretch] = []
+        self.stretches: list[BackwardRuns] = []
 
 
 class NativeRuns:
@@ -66,7 +66,7 @@ class NativeRuns:
         self._local = _Local(observer)
         self._lock = threading.RLock()
         self._under_way = 0  # on all threads
-        self._unread: list[Stretch] = []
+        self._unread: list[BackwardRuns] = []
         self._reads = self._read  # one object for all stretches
 
     def start(self) -> None:
@@ -87,9 +87,9 @@ class NativeRuns:
                 observer.again()
                 place = observer.place()
             self._under_way += 1
-            local.stretches.append(Stretch(self._reads, place, local.thread))
+            local.stretches.append(BackwardRuns(self._reads, place, local.thread))
 
-    def ends(self, *, failed: bool) -> Stretch:  # noqa: ARG002 -- only hooks miss the end of a run
+    def ends(self, *, failed: bool) -> BackwardRuns:  # noqa: ARG002 -- only hooks miss the end of a run
         stretches = self._local.stretches
         stretch = stretches.pop()
         stretch.last = last = self._observer.place()
@@ -101,10 +101,10 @@ class NativeRuns:
             self._unread.append(stretch)
         return stretch
 
-    def so_far(self, *, running: bool) -> list[Stretch]:
+    def so_far(self, *, running: bool) -> list[BackwardRuns]:
         observer, local, now = self._observer, self._local, self._observer.place()
         inner = now
-        found: list[Stretch] = []
+        found: list[BackwardRuns] = []
         with self._lock:
             for stretch in reversed(local.stretches):
                 rows = observer.rows(stretch.since, now)
@@ -135,7 +135,7 @@ class NativeRuns:
                 _divide(rows[own], own + first, [each for each in kept if each.thread == thread])
 
 
-def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
+def _divide(rows: Ints, places: Ints, stretches: list[BackwardRuns]) -> None:
     """Give each of a thread's backwards what ran in it; all these are rows of that thread."""
     whose = _whose(places, stretches)
     order = np.argsort(whose, kind="stable")
@@ -153,7 +153,7 @@ def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
             stretch.columns, stretch.part = found, slice(since, behind)
 
 
-def _whose(places: Ints, stretches: list[Stretch]) -> Ints:
+def _whose(places: Ints, stretches: list[BackwardRuns]) -> Ints:
     """Which of these backwards, that are sorted then, each of the places is in; -1: in none."""
     bounds = np.array([(each.since, each.last) for each in stretches], np.int64)
     # Those inside others after them, though no run came before or behind: they ended earlier.
@@ -222,27 +222,27 @@ class HookedRuns:
             if number == told[0]:
                 tasks[-1][-1] = begin, perf_counter_ns(), sequence, number
 
-    def ends(self, *, failed: bool) -> Stretch:
+    def ends(self, *, failed: bool) -> BackwardRuns:
         rows = self._tasks().pop()
         if failed and rows and not rows[-1][1]:
             rows[-1] = rows[-1][0], perf_counter_ns(), *rows[-1][2:]
         return self._stretch(rows)
 
-    def so_far(self, *, running: bool) -> list[Stretch]:
-        found: list[Stretch] = []
+    def so_far(self, *, running: bool) -> list[BackwardRuns]:
+        found: list[BackwardRuns] = []
         for rows in reversed(self._tasks()):
             over = [row for row in rows if row[1]]
             found.append(self._stretch(over[:-1] if running and not found else over))
         return found
 
-    def _stretch(self, rows: list[tuple[int, int, int, int]]) -> Stretch:
+    def _stretch(self, rows: list[tuple[int, int, int, int]]) -> BackwardRuns:
         table = np.array(rows, np.int64).reshape(-1, 4).T
         return _of_columns(np.concatenate([table[:3], np.zeros((1, len(rows)), np.int64)]))
 
 
-def _of_columns(columns: Ints) -> Stretch:
+def _of_columns(columns: Ints) -> BackwardRuns:
     """One of which all has been read."""
-    stretch = Stretch(_nothing)
+    stretch = BackwardRuns(_nothing)
     stretch.columns, stretch.many = columns, columns.shape[1]
     stretch.part = slice(0, stretch.many)
     return stretch

@@ -17,13 +17,13 @@ from torch.autograd.graph import GradientEdge
 
 from gradscope.machine_code.seldom import MOST
 from gradscope.watch.creation import KEY, PARENT, made_of, marked
-from gradscope.watch.listener import Found, Known, SavedValue
+from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord
 from gradscope.watch.unseen import INPUTS_UNSHOWN, SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gradscope.watch.listener import Listener, Made
+    from gradscope.watch.listener import Listener, PythonNodeRecord
 
 LEAF = 2**64 - 1
 """The sequence number of an AccumulateGrad: it runs as soon as it is ready."""
@@ -31,7 +31,7 @@ LEAF = 2**64 - 1
 _RAW, ACCUMULATE = "_raw_saved_", "torch::autograd::AccumulateGrad"
 _CUSTOM = "saved_tensors"
 """What a Function of the program's keeps, as its author calls it."""
-NOTHING: list[SavedValue] = []
+NOTHING: list[FoundSavedValue] = []
 
 DEEPEST = 10_000
 
@@ -71,7 +71,7 @@ class WalkGraph:
         self._saved = saved and SHOWS_SAVED
         self._hides_saved = saved and not SHOWS_SAVED
         self._arguments = listener.arguments
-        self.waiting: list[Found] = []
+        self.waiting: list[FoundNode] = []
         """Nodes that nobody has been told of."""
         self._slots: WeakKeyDictionary[type, list[tuple[str, str]]] = WeakKeyDictionary()
         self._leaves: dict[int, WalkLeaf] = {}  # by address
@@ -145,7 +145,9 @@ class WalkGraph:
         made.topological = 0
         self._leaf_of(leaf).node = made.number
         inputs = [(leaf.shape, leaf.dtype, leaf.device)]
-        self.waiting.append(Found(made, ACCUMULATE, -1, 0, (), inputs, (), leaf, made_before=True))
+        self.waiting.append(
+            FoundNode(made, ACCUMULATE, -1, 0, (), inputs, (), leaf, made_before=True)
+        )
         return made.number
 
     def number_of_leaf(self, leaf: Any) -> int:
@@ -162,12 +164,12 @@ class WalkGraph:
             known = leaves[address] = WalkLeaf(ref, self._listener.tensor(tensor))
         return known
 
-    def found(self) -> list[Found]:
+    def found(self) -> list[FoundNode]:
         """Nodes that nobody has been told of."""
         found, self.waiting = self.waiting, []
         return found
 
-    def made_of(self, node: Any) -> Known | None:
+    def made_of(self, node: Any) -> NodeRecord | None:
         """What a node keeps of its making, for this recording."""
         return made_of(node.metadata, self._recording)
 
@@ -245,7 +247,7 @@ class WalkGraph:
         if self._attend is not None:
             self._attend(node, made.number)
         self.waiting.append(
-            Found(
+            FoundNode(
                 made,
                 node.name(),
                 sequence,
@@ -258,7 +260,7 @@ class WalkGraph:
             )
         )
 
-    def _argue(self, node: Any, made: Made) -> None:
+    def _argue(self, node: Any, made: PythonNodeRecord) -> None:
         """Read what its operation was called with besides tensors, if that is due."""
         if self._arguments.has(type(node)):
             inputs = self._inputs_of(node)
@@ -283,8 +285,8 @@ class WalkGraph:
             ]
         return slots
 
-    def _kept(self, node: Any) -> list[SavedValue]:
-        kept: list[SavedValue] = []
+    def _kept(self, node: Any) -> list[FoundSavedValue]:
+        kept: list[FoundSavedValue] = []
         for name, slot in self._slots_of(type(node)):
             value = getattr(node, name)
             many = value if type(value) is tuple else (value,)
@@ -294,11 +296,11 @@ class WalkGraph:
                     kept.append(found)
         return kept
 
-    def _value(self, slot: str, value: Any) -> SavedValue | None:
+    def _value(self, slot: str, value: Any) -> FoundSavedValue | None:
         """Its tensor is looked at only where no hook has packed it: unpacking may compute again."""
         try:
             if value.unpack_hook is not None:
-                return SavedValue(slot, None, None, 0)
+                return FoundSavedValue(slot, None, None, 0)
             tensor = value.data
         except RuntimeError:  # released
             return None
@@ -306,8 +308,8 @@ class WalkGraph:
             return None
         node = tensor.grad_fn
         if node is None:
-            return SavedValue(slot, tensor, None, 0)
-        return SavedValue(slot, tensor, self.made_of(node), tensor.output_nr)
+            return FoundSavedValue(slot, tensor, None, 0)
+        return FoundSavedValue(slot, tensor, self.made_of(node), tensor.output_nr)
 
 
 def _counted(edges: Iterable[tuple[Any, int]]) -> dict[int, int]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.watch.called.collectives import Collectives
 from gradscope.watch.creation import Creation
-from gradscope.watch.engine import Engine
-from gradscope.watch.hooks.before import Before
-from gradscope.watch.hooks.of_modules import OfModules
-from gradscope.watch.hooks.of_saved import OfSavedValues
-from gradscope.watch.hooks.of_tensors import OfTensors
+from gradscope.watch.engine import WatchedEngine
+from gradscope.watch.hooks.before import EarlierHooks
+from gradscope.watch.hooks.of_modules import ModuleHooks
+from gradscope.watch.hooks.of_saved import SavedHooks
+from gradscope.watch.hooks.of_tensors import TensorHooks
 from gradscope.watch.hooks.watched import HookedCalls
-from gradscope.watch.modules import Modules
+from gradscope.watch.modules import ModuleCalls
 from gradscope.watch.runs import NodeRuns, calls, runs
 from gradscope.watch.unseen import CALLS_UNSEEN, NO_ROOM, in_words, unseen, why_not
 from gradscope.watch.walk import NotDifferentiable, TooDeep, WalkGraph
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradscope.watch.called.observer import CallObserver
-    from gradscope.watch.called.operands import Operands
+    from gradscope.watch.called.operands import OperandObserver
     from gradscope.watch.listener import Faults, Listener
     from gradscope.watch.native.creation import NodeMaker
-    from gradscope.watch.values.callbacks import Around
+    from gradscope.watch.values.callbacks import CallbackAddresses
     from gradscope.watch.values.ring import Ring
     from gradscope.watch.values.without_node import WithoutNode
 
@@ -51,7 +51,7 @@ class Watcher:
         self.calls: CallObserver | None = None
         self.ring: Ring | None = None
         self.without_node: WithoutNode | None = None
-        self.operands: Operands | None = None
+        self.operands: OperandObserver | None = None
         why = why_not() if native else "it was not wanted"
         if level in LOOKS and native:
             self.why_no_values = why
@@ -65,7 +65,7 @@ class Watcher:
         self.why_walked = self.why_hooks or why
         self.graph, maker = self._graph(listener, saved=level != "graph")
         self.creation = Creation(listener, self.faults, maker)
-        self.engine = Engine(
+        self.engine = WatchedEngine(
             listener,
             self.graph,
             self.runs,
@@ -73,15 +73,15 @@ class Watcher:
             self.creation,
             values=self.ring is not None,
         )
-        self.modules = Modules(listener, self.faults)
+        self.modules = ModuleCalls(listener, self.faults)
         hooks = HookedCalls(listener, self.faults)
         self.writes = None if self.calls is None else self.calls.writes
         hooks.writes = self.modules.writes = self.writes
-        self.before = Before(hooks)
-        self.hooks = hooks, OfTensors(hooks, self.graph), OfModules(hooks), OfSavedValues(hooks)
+        self.before = EarlierHooks(hooks)
+        self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), SavedHooks(hooks)
         self.collectives = Collectives(listener, self.faults)
 
-    def _around(self, level: str) -> Around | None:
+    def _around(self, level: str) -> CallbackAddresses | None:
         """Callbacks that look at numbers, too. They work together, or nothing is looked at."""
         try:
             from gradscope.watch.values import (  # noqa: PLC0415 -- it compiles

@@ -27,8 +27,8 @@ LARGE_CLASSES = {
     "analysis/program/calls.py::Calls": (6, 28),
     "analysis/program/summary.py::Summary": (21, 0),
     "debug/screen/app.py::Debugger": (13, 38),
-    "record/from_pytorch/graphs.py::Graphs": (21, 20),
-    "record/from_pytorch/tensors.py::Tensors": (26, 20),
+    "record/from_pytorch/graphs.py::PyTorchGraphs": (21, 20),
+    "record/from_pytorch/tensors.py::PyTorchTensors": (26, 20),
     "record/from_runtime/cold/catalog.py::Catalog": (26, 22),
     "record/from_runtime/values/value_probe.py::ValueLook": (16, 28),
     "record/recording.py::Recording": (19, 29),
@@ -39,7 +39,7 @@ LARGE_CLASSES = {
     "trace/file/file_writer.py::FileWriter": (21, 22),
     "trace/schema/facts.py::RunFacts": (31, 0),
     "trace/schema/tables.py::Value": (22, 0),
-    "trace/shorthand/tables.py::Look": (21, 0),
+    "trace/shorthand/tables.py::ShortLook": (21, 0),
     "watch/native/graph.py::NativeGraph": (27, 16),
 }
 """Attributes and methods of classes that have more than they should."""
@@ -50,27 +50,17 @@ LARGE_CIRCLES = {
 """Sizes of circles of imports, by their first file."""
 
 REPEATED_CLASSES = """
-Acts Acts Argument Argument Arguments Arguments Around Around Around Arrival Arrival Asked Asked
-Axis Axis Backward Backward Backward Before Before Block Block Block Buffer Buffer Buffer Call
-Call Call Call Call Call Capture Capture Captured Captured Change Change Column Column Column
-Column Constant Constant Debugger Debugger Ends Ends Engine Engine Engine Entry Entry Facts Facts
-Fault Fault Finding Finding Formula Formula Found Found Found Generator Generator Gradient
-Gradient GraphTask GraphTask Graphs Graphs Held Held Here Here Hidden Hidden Holds Holds Inside
-Inside Kept Kept Kept Kind Kind Kind Kind Known Known Lane Lane Layout Layout Layout Leaf Leaf
-Level Level Line Line Lines Lines Look Look Look Look Made Made Made Mark Mark Memory Memory Meta
-Meta Module Module Modules Modules Moment Moment Moments Moments Moments Move Move Moved Moved
-Name Name Names Names Names Node Node Node NodeEnds NodeEnds NodesArguments NodesArguments
-NotFinite NotFinite Numbers Numbers Numbers OfModules OfModules OfTensors OfTensors Operands
-Operands Operator Operator Operators Operators Order Order Origin Origin OwnTime OwnTime Parameter
-Parameter Parameters Parameters Part Part Part Part Parts Parts Parts Passages Passages Paused
-Paused Piece Piece Piece Places Places Plan Plan Plan Program Program Ran Ran Ran Read Read
-Recording Recording Ref Ref Replay Replay Replayed Replayed Row Row Row Rows Rows Rows Rows Run
-Run Run Running Running Said Said Said Saved Saved SavedValue SavedValue Scope Scope Scope Screen
-Screen Section Section Seen Seen Session Session Slot Slot Source Source Span Span Span Span
-StandIn StandIn State State Step Step Stepped Stepped Stop Stop Stops Stops Storage Storage
-Stretch Stretch Stretch Table Table Teller Teller Tensor Tensor Tensors Tensors Told Told Values
-Values Wanted Wanted Wanted Watched Watched Way Way Way Words Words Words Write Write Written
-Written
+Argument Argument Arrival Arrival Axis Axis Backward Backward Block Block Block Buffer Buffer Call
+Call Call Call Call Capture Capture Captured Captured Column Column Column Column Constant
+Constant Entry Entry Finding Finding Formula Formula Found Found Generator Generator Gradient
+Gradient GraphTask GraphTask Held Held Holds Holds Kept Kept Kind Kind Kind Kind Lane Lane Layout
+Layout Leaf Leaf Level Level Line Line Lines Lines Look Look Look Made Made Mark Mark Meta Meta
+Module Module Moment Moment Moments Moments Moments Names Names Names Node Node Node Numbers
+Numbers Numbers Parameter Parameter Parameters Parameters Part Part Part Part Parts Parts Parts
+Passages Passages Piece Piece Piece Places Places Plan Plan Plan Program Program Recording
+Recording Ref Ref Replayed Replayed Row Row Row Rows Rows Rows Run Run Running Running Scope Scope
+Scope Screen Screen Section Section Session Session Span Span Span Span State State Step Step Stop
+Stop Storage Storage Tensor Tensor Wanted Wanted Wanted Way Way Way Words Words Words Write Write
 """
 """Names of classes that several files define, each as often as it is defined."""
 

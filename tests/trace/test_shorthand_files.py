@@ -12,7 +12,7 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.trace.file.lines import seal
 from gradscope.trace.load_save import decode, encode, load
 from gradscope.trace.schema import Decrement, Device, GraphTask, Node, Pop, TaskEnd, Tensor, Thread
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import FileWriter
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
     writer.block(Tensor, {"id": [0], "leaf": [True]})
     writer.block(Node, {"id": [0], "name": [i("AccumulateGrad")], "sequence_nr": [-1]})
     writer.block(
-        short.Operator,
+        tables.ShortOperator,
         {
             "number": [0, 1],
             "name": [i("mul"), i("sum")],
@@ -42,32 +42,32 @@ def path(tmp_path: Path) -> Path:
         },
     )
     slots = {"name": [i("self"), i("other")], "source": [0, 1], "wanted": [2, 1]}
-    writer.block(short.Slot, {"operator": [0, 0], **slots})
+    writer.block(tables.ShortSlot, {"operator": [0, 0], **slots})
     dtype = [i("float32")] * 2
     writer.block(
-        short.Layout, {"id": [0, 1], "shape": [(2, 2), ()], "dtype": dtype, "bytes": [16, 4]}
+        tables.ShortLayout, {"id": [0, 1], "shape": [(2, 2), ()], "dtype": dtype, "bytes": [16, 4]}
     )
     nowhere = {key: [-1] for key in ("task", "step", "module")}
-    writer.block(short.Context, {"id": [0], "thread": [0], "phase": [0], **nowhere})
+    writer.block(tables.ShortContext, {"id": [0], "thread": [0], "phase": [0], **nowhere})
     called = {"begin": [10, 20], "end": [12, 22], "context": [0, 0], "op": [0, 1]}
     nodes = {"sequence": [1, 2], "topological": [1, 2], "site": [-1, -1], "layout": [0, 1]}
     taken = {"first": [0, 3], "second": [0, -1]}
-    writer.block(short.Call, {"number": [1, 2], **called, **nodes, **taken})
-    writer.block(short.Origin, {"tensor": [0], "since": [0], "node": [0], "output": [0]})
+    writer.block(tables.ShortCall, {"number": [1, 2], **called, **nodes, **taken})
+    writer.block(tables.ShortOrigin, {"tensor": [0], "since": [0], "node": [0], "output": [0]})
     writer.commit()
     writer.block(GraphTask, {"id": [0], "roots": [(2,)], "thread": [0]})
     counted = {"t": [31, 32], "task": [0, 0], "node": [1, 0], "count": [1, 2]}
-    writer.block(short.Counted, counted)
+    writer.block(tables.ShortCounted, counted)
     zeros = {key: [0, 0] for key in ("thread", "task", "a", "c", "d")}
     begun = {"t": [30, 33], "code": [TASK_BEGIN, PUSH], "node": [-1, 2], "b": [0, 1]}
-    writer.block(short.Single, begun | zeros)
-    writer.block(short.Run, run_of([40], [45], [2]))
-    writer.block(short.Move, move_of([40], [1], [0], [0], [0], [1]))
+    writer.block(tables.ShortSingle, begun | zeros)
+    writer.block(tables.ShortRun, run_of([40], [45], [2]))
+    writer.block(tables.ShortMove, move_of([40], [1], [0], [0], [0], [1]))
     writer.commit()
-    writer.block(short.Run, run_of([50, 60], [55, 65], [1, 0]))
-    writer.block(short.Move, move_of([50, 50], [0, 0], [0, 1], [0, 1], [1, 0], [0, 1]))
+    writer.block(tables.ShortRun, run_of([50, 60], [55, 65], [1, 0]))
+    writer.block(tables.ShortMove, move_of([50, 50], [0, 0], [0, 1], [0, 1], [1, 0], [0, 1]))
     ended = {"t": [90], "code": [TASK_END], "node": [-1], "b": [0]}
-    writer.block(short.Single, ended | {name: [0] for name in zeros})
+    writer.block(tables.ShortSingle, ended | {name: [0] for name in zeros})
     writer.close()
     return path
 
@@ -134,7 +134,7 @@ def mutations(path: Path) -> Iterator[tuple[str, bytes]]:
         del block["crc32"]
     sealed = [seal(block) for block in blocks]
     for number, block in enumerate(blocks):
-        if block["table"] in short.SHORT:
+        if block["table"] in tables.SHORT:
             for place, name in enumerate([*block, "amend", "stranger"]):
                 for value in HOSTILE[(number + place) % 3 :: 3]:
                     line = seal(block | {name: value})

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import CodeType, FrameType
 
-    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.notes import ActNotes
 
 FIRST = 6
 """So many looks there are in any case."""
@@ -59,7 +59,7 @@ OF_MODULES = frozenset(("_parameters", "training"))
 LISTS = (list, tuple, deque, set, frozenset)
 
 
-class Name(NamedTuple):
+class HoldingName(NamedTuple):
     """What in the program leads to something: the last name on the way there."""
 
     text: str
@@ -81,7 +81,7 @@ class HeldGraph:
 class KeptGraphs:
     """Looks for them."""
 
-    def __init__(self, torch: Any, acts: Acts) -> None:
+    def __init__(self, torch: Any, acts: ActNotes) -> None:
         self._tensor, self._module = torch.Tensor, torch.nn.Module
         self._acts = acts
         self._ends: list[int] = []  # of steps: the engine's mark then
@@ -89,7 +89,7 @@ class KeptGraphs:
         self._next = 2
         self._spent = 0
         self._began = perf_counter_ns()
-        self._told: dict[Name, int] = {}
+        self._told: dict[HoldingName, int] = {}
         self._evaluates: int | None = None  # since this mark
         self._lines: set[int] = set()  # that have called backward since the last step
 
@@ -130,7 +130,7 @@ class KeptGraphs:
 
     def _look(self, frame: FrameType | None, when: str) -> None:
         began = perf_counter_ns()
-        found: dict[Name, HeldGraph] = {}
+        found: dict[HoldingName, HeldGraph] = {}
         for name, tensor in GraphWalk(self._tensor, self._module, self._acts).of(frame):
             steps = self._steps_of(tensor, since=self._evaluates if when == "evaluation" else None)
             if steps:
@@ -166,7 +166,7 @@ class KeptGraphs:
                         waiting.append(following)
         return found
 
-    def _tell(self, name: Name, held: HeldGraph, when: str) -> None:
+    def _tell(self, name: HoldingName, held: HeldGraph, when: str) -> None:
         times = self._told[name] = self._told.get(name, 0) + 1
         if times > OFTEN:
             return
@@ -198,14 +198,14 @@ def _innermost(error: BaseException | None) -> FrameType | None:
 class GraphWalk:
     """One look at what the program has names for."""
 
-    def __init__(self, tensor: Any, module: type, acts: Acts) -> None:
+    def __init__(self, tensor: Any, module: type, acts: ActNotes) -> None:
         self._tensor, self._module = tensor, module
         self._is_machinery = acts.session.sites.is_machinery
         self._seen: dict[int, int] = {}  # by id(), how deep: what is deep may be nearer elsewhere
-        self._told: set[tuple[Name, int]] = set()
+        self._told: set[tuple[HoldingName, int]] = set()
         self._own: dict[type, str] = {}  # the files of the program's classes; "" of others
 
-    def of(self, frame: FrameType | None) -> Iterator[tuple[Name, Any]]:
+    def of(self, frame: FrameType | None) -> Iterator[tuple[HoldingName, Any]]:
         """Tensors with a graph, and the names that lead to them."""
         main = getattr(sys.modules.get("__main__"), "__dict__", {})
         spaces = {id(main): (main, main.get("__file__"))}
@@ -225,12 +225,14 @@ class GraphWalk:
 
     def _named(
         self, pairs: Iterable[tuple[str, Any]], file: str, within: CodeType | None
-    ) -> Iterator[tuple[Name, Any]]:
+    ) -> Iterator[tuple[HoldingName, Any]]:
         for text, value in list(pairs):
             if not text.startswith("__"):
-                yield from self._inside(Name(text, file, within), value, 0)
+                yield from self._inside(HoldingName(text, file, within), value, 0)
 
-    def _inside(self, name: Name, value: Any, depth: int) -> Iterator[tuple[Name, Any]]:
+    def _inside(
+        self, name: HoldingName, value: Any, depth: int
+    ) -> Iterator[tuple[HoldingName, Any]]:
         kind = type(value)
         if issubclass(kind, self._tensor):
             if (name, id(value)) not in self._told and node_of(value) is not None:
@@ -258,7 +260,9 @@ class GraphWalk:
                 if text not in OF_MODULES:
                     yield from self._inside(_of_object(name, text, file), each, depth + 1)
 
-    def _behind(self, name: Name, value: Any, depth: int) -> Iterator[tuple[Name, Any]]:
+    def _behind(
+        self, name: HoldingName, value: Any, depth: int
+    ) -> Iterator[tuple[HoldingName, Any]]:
         """What a function of the program's takes along: its closure and defaults."""
         if isinstance(value, partial):
             yield from self._inside(name, [value.func, value.args, value.keywords], depth)
@@ -268,7 +272,9 @@ class GraphWalk:
             file, code = value.__code__.co_filename, value.__code__
             for text, cell in zip(code.co_freevars, value.__closure__ or (), strict=False):
                 if cell != _EMPTY:
-                    yield from self._inside(Name(text, file, None), cell.cell_contents, depth + 1)
+                    yield from self._inside(
+                        HoldingName(text, file, None), cell.cell_contents, depth + 1
+                    )
             for each in value.__defaults__ or ():
                 yield from self._inside(name, each, depth + 1)
 
@@ -285,10 +291,10 @@ class GraphWalk:
         return found
 
 
-def _of_object(name: Name, text: str, file: str) -> Name:
+def _of_object(name: HoldingName, text: str, file: str) -> HoldingName:
     if text in {"_modules", "_buffers"}:  # of a module: they stand for attributes
         return name
-    return Name(text, file, None, attribute=True)
+    return HoldingName(text, file, None, attribute=True)
 
 
 _CALLABLES = frozenset((FunctionType, MethodType, partial))

@@ -132,7 +132,7 @@ class ActsSession(Protocol):
     def put(self, row: Any, columns: dict[str, Any]) -> None: ...
 
 
-class Acts:
+class ActNotes:
     """Takes notes of acts. A fault of ours is counted, and does not reach the program."""
 
     def __init__(self, session: ActsSession) -> None:
@@ -306,8 +306,8 @@ class Acts:
         """PyTorch is imported: its compiler of frames is to leave ours alone."""
         self._aside = compiler_aside()
         for each in (
-            Acts.guarded, Acts.tried, Acts.looked, Acts.caller, Sites.is_machinery, is_ours,
-            ByIdentity.get,
+            ActNotes.guarded, ActNotes.tried, ActNotes.looked, ActNotes.caller,
+            Sites.is_machinery, is_ours, ByIdentity.get,
         ):  # fmt: skip
             uncompiled(each)
 

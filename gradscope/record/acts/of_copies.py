@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.notes import ActNotes
     from gradscope.record.acts.stand_ins import StandIns
 
 ADDS = ("add_", "lerp_")
@@ -45,10 +45,10 @@ HOPS = 3
 """Over so many names it is asked where what is written to was stored."""
 
 
-class OfCopies:
+class CopyActs:
     """Stands in for what adds to a tensor in place, and for what takes a state."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+    def __init__(self, torch: Any, acts: ActNotes, stand_ins: StandIns) -> None:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
@@ -138,7 +138,7 @@ class OfCopies:
     # -- states -----------------------------------------------------------------------------------
 
     def _state_taken(
-        self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _more: Any
+        self, acts: ActNotes, frame: FrameType, result: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
         number = acts.note(StateTakenAct(), frame, module=given[0])
         taken = self._taken
@@ -178,7 +178,7 @@ def _forgetting(known: dict[int, Any], key: int) -> Callable[[Any], object]:
     return lambda _: known.pop(key, None)
 
 
-def _is_same(one: Any, other: Any, acts: Acts) -> bool:
+def _is_same(one: Any, other: Any, acts: ActNotes) -> bool:
     """Whether two tensors are of the same memory."""
     at = acts.look.address
     return one is not other and at(one) == at(other) != 0

@@ -31,7 +31,7 @@ from gradscope.watch.in_place.by_identity import ByIdentity, held_in
 from gradscope.watch.in_place.standing_in import HERE, hidden, raw
 
 if TYPE_CHECKING:
-    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.notes import ActNotes
     from gradscope.record.acts.stand_ins import StandIns
 
 CALLS = 3
@@ -56,7 +56,7 @@ class FunctionCall:
     on_ctx: str = ""  # the attribute of ctx that is one of its outputs
 
 
-class Said(NamedTuple):
+class ForwardsCompared(NamedTuple):
     """What came of a comparison, worst last."""
 
     rank: int
@@ -79,10 +79,10 @@ def _is_plain(value: Any, depth: int = 3) -> bool:
     return type(value) in PLAIN
 
 
-class OfFunctions:
+class FunctionActs:
     """Stands in for `Function.apply`, and for that of nodes, which calls the backward."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+    def __init__(self, torch: Any, acts: ActNotes, stand_ins: StandIns) -> None:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
@@ -237,12 +237,12 @@ class OfFunctions:
                 facts = {"found": "output-on-ctx", "name": name}
                 self._tell_line(function, "forward", call, line, len(calls), **facts)
 
-    def _compared(self, function: Any, call: FunctionCall) -> list[Said]:
+    def _compared(self, function: Any, call: FunctionCall) -> list[ForwardsCompared]:
         ranks = {"agrees": 1, "straight-through": 2, "deviates": 3}
         found = compared(self._torch, function, call)
-        return [Said(ranks.get(str(each["found"]), 0), call, each) for each in found]
+        return [ForwardsCompared(ranks.get(str(each["found"]), 0), call, each) for each in found]
 
-    def _tell(self, function: Any, said: Said, calls: int) -> None:
+    def _tell(self, function: Any, said: ForwardsCompared, calls: int) -> None:
         facts = dict(said.facts)
         place = facts.pop("place", 0)
         lines = lines_of_gradient(inspect.unwrap(function.backward), place)

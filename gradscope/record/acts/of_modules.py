@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.notes import ActNotes
 
 HOOKS = (
     "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
@@ -71,11 +71,11 @@ SATURATE = frozenset(("Sigmoid", "Tanh", "Hardsigmoid", "Softsign", "LogSigmoid"
 """Modules that make gradients small: where they were built is told, since they are to blame."""
 
 
-class OfModules:
+class ModuleActs:
     """Stands in for what programs call on modules, and for assignments to them."""
 
     def __init__(
-        self, torch: Any, acts: Acts, stand_ins: StandIns, loaded: Callable[..., None]
+        self, torch: Any, acts: ActNotes, stand_ins: StandIns, loaded: Callable[..., None]
     ) -> None:
         self._torch = torch
         self._acts = acts
@@ -171,7 +171,7 @@ class OfModules:
 
     def _loaded(
         self,
-        acts: Acts,
+        acts: ActNotes,
         frame: FrameType,
         result: Any,
         given: tuple[Any, ...],
@@ -271,7 +271,7 @@ class OfModules:
         return list(found.values())
 
 
-def _flag_set(acts: Acts, frame: FrameType, module: Any, name: str, value: Any) -> None:
+def _flag_set(acts: ActNotes, frame: FrameType, module: Any, name: str, value: Any) -> None:
     within = type(module).__name__
     left: list[str] = []
     if name == "training":
@@ -293,7 +293,7 @@ def _types(values: list[Any]) -> str:
     return ", ".join(sorted({type(each).__name__ for each in values}))
 
 
-def _made(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+def _made(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     kind = type(given[0]).__name__
     if acts.is_inside():
         acts.note(MadeAct(type=kind), frame, module=given[0])
@@ -301,7 +301,7 @@ def _made(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: A
         acts.note(BuiltAct(type=kind), frame, module=given[0])
 
 
-def _filled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+def _filled(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     """A container was made: whether something is in it more than once."""
     parts = list(attributes(given[0]).get("_modules", {}).values())
     if len(parts) == len({id(each) for each in parts}):
@@ -314,7 +314,7 @@ def _filled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more:
             acts.note(act, frame, module=part)
 
 
-def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any) -> None:
+def _trained(acts: ActNotes, frame: FrameType, result: Any, _given: Any, _more: Any) -> None:
     training = bool(attributes(result).get("training"))
     acts.note(TrainAct(to=training), frame, module=result)
     if acts.kept is not None:
@@ -322,7 +322,7 @@ def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any)
 
 
 def _zeroed(
-    acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], more: dict[str, Any]
+    acts: ActNotes, frame: FrameType, _result: Any, given: tuple[Any, ...], more: dict[str, Any]
 ) -> None:
     to_none = asked(given, more, 1, "set_to_none", True)
     module = given[0]
@@ -331,7 +331,7 @@ def _zeroed(
 
 
 def _needs_set(
-    acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any
+    acts: ActNotes, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any
 ) -> None:
     to = asked(given, more, 1, "requires_grad", True)
     leaves = list(parameters_in(result).values())
@@ -349,7 +349,7 @@ def _holds(hook: Any, tensor: Any) -> bool:
 
 def _hooked_by(name: str) -> Tell:
     def tell(
-        acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+        acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
         attended, hook = given[0], asked(given, more, 1, "hook")
         is_tensor = name in HOOKS_OF_TENSORS
@@ -370,7 +370,7 @@ def _hooked_as(by: str, place: int) -> Tell:
     """Of hooks whose owner is no leaf and no module; `place`: where the function is given."""
 
     def tell(
-        acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+        acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
         hook = given[place] if len(given) > 1 else more.get("hook", more.get("fn"))
         of = acts.of(given[0]) if by in HOOKS_OF_OPTIMIZERS else NONE
@@ -380,7 +380,7 @@ def _hooked_as(by: str, place: int) -> Tell:
 
 
 def _hooks_saved(
-    acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+    acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
 ) -> None:
     for place, name in ((1, "pack_hook"), (2, "unpack_hook")):
         hook = name_of(asked(given, more, place, name))

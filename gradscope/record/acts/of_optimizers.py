@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import FRAMES, leaves_of
-from gradscope.record.acts.numbers.moved import Moved
-from gradscope.record.acts.numbers.not_finite import NotFinite
+from gradscope.record.acts.numbers.moved import ParameterMoves
+from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
 from gradscope.record.acts.source.lines import lines_that_return
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.local_names import gradient_of
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from gradscope.record.acts.notes import Acts
-    from gradscope.record.acts.of_tensors import OfTensors
+    from gradscope.record.acts.notes import ActNotes
+    from gradscope.record.acts.of_tensors import TensorActs
     from gradscope.record.acts.stand_ins import StandIns
 
 TOLD_OF_GROUPS = ("lr", "weight_decay", "momentum")
 ZEROINGS = ZeroGradAct(set_to_none=False), ZeroGradAct(set_to_none=True)
 
 
-class Said(NamedTuple):
+class LastStep(NamedTuple):
     """What was told of an optimizer's last step."""
 
     same: tuple[int, ...]  # what is as it was if it is told in the same words
@@ -53,25 +53,25 @@ class Said(NamedTuple):
     act: StepAct
 
 
-class OfOptimizers:
+class OptimizerActs:
     """Stands in for what programs call on them, and is told when one has stepped."""
 
     def __init__(
         self,
         torch: Any,
-        acts: Acts,
+        acts: ActNotes,
         stand_ins: StandIns,
-        tensors: OfTensors,
-        not_finite: NotFinite,
+        tensors: TensorActs,
+        not_finite: NotFiniteSteps,
     ) -> None:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
         self._tensors = tensors
         self._steps = 0
-        self._said: dict[int, Said] = {}  # by the act that made the optimizer
+        self._said: dict[int, LastStep] = {}  # by the act that made the optimizer
         self._held: dict[int, tuple[int, set[int]]] = {}  # likewise: the sum of id()s, and these
-        self._moved = Moved(acts, each=acts.session.level in ("values", "full"))
+        self._moved = ParameterMoves(acts, each=acts.session.level in ("values", "full"))
         self.is_due = self._moved.is_due
         self._not_finite = not_finite
 
@@ -91,7 +91,7 @@ class OfOptimizers:
         parameter = self._torch.nn.Parameter
 
         def tell(
-            acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+            acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
         ) -> None:
             leaf = asked(given, more, 0, "tensor")
             if not isinstance(leaf, parameter):
@@ -199,7 +199,7 @@ class OfOptimizers:
                 random=random, **far,
             )  # fmt: skip
             again = moved is None and random == NONE and not changed
-            self._said[of] = Said(same if again else (), settings, decay, act)
+            self._said[of] = LastStep(same if again else (), settings, decay, act)
         stack = acts.session.sites.of_several(frame, FRAMES)
         acts.put(act, stack, of, acts.listed(none) if none else 0)
         self._not_finite.stepped(optimizer, of, frame, closely=moved is not None)
@@ -207,20 +207,20 @@ class OfOptimizers:
             acts.kept.step_ended(frame)
 
     def _zeroed(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+        self, acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
         to_none = bool(asked(given, more, 1, "set_to_none", True))
         stack = acts.session.sites.of_several(frame, FRAMES)
         acts.put(ZEROINGS[to_none], stack, self._of(given[0]))
 
     def _built(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+        self, acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
         optimizer = given[0]
         self._hold(acts.built(optimizer, frame, _as_built(optimizer)), optimizer)
 
     def _group_added(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+        self, acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
         group, of = given[0].param_groups[-1], acts.of(given[0])
         lr, decay, momentum = (setting(group.get(name)) for name in TOLD_OF_GROUPS)
@@ -231,7 +231,7 @@ class OfOptimizers:
             self._hold(of, given[0])
 
     def _schedule_built(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+        self, acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
     ) -> None:
         schedule, mode = given[0], getattr(given[0], "mode", None)
         watches = mode if mode in ("min", "max") else ""
@@ -241,7 +241,7 @@ class OfOptimizers:
             _factor(acts, factor, act)
 
     def _schedule_stepped(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
+        self, acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
     ) -> None:
         schedule = given[0]
         watched = asked(given, more, 1, "metrics") if hasattr(schedule, "mode_worse") else None
@@ -253,12 +253,12 @@ class OfOptimizers:
         acts.note(act, frame, of=self._of(schedule.optimizer))
 
     def _unscaled(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
+        self, acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
     ) -> None:
         acts.note(UnscaleAct(), frame, of=self._of(asked(given, more, 1, "optimizer")))
 
     def _scaled_step(
-        self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any
+        self, acts: ActNotes, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any
     ) -> None:
         steps_before, _ = result
         if given[0].is_enabled():
@@ -269,7 +269,7 @@ class OfOptimizers:
         return self._steps
 
 
-def _factor(acts: Acts, factor: Any, schedule: int) -> None:
+def _factor(acts: ActNotes, factor: Any, schedule: int) -> None:
     """What a schedule multiplies its rates with is a function of the program's."""
     own = written(factor)
     if own is None or is_installed(own.__code__.co_filename):
@@ -282,7 +282,7 @@ def _factor(acts: Acts, factor: Any, schedule: int) -> None:
         acts.note(StatementAct(what="factor", name=name), None, of=schedule, stack=stack)
 
 
-def _scaled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+def _scaled(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     if given[0].is_enabled():
         acts.note(ScaleAct(), frame)
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
 
-    from gradscope.record.acts.notes import Acts
-    from gradscope.record.acts.numbers.not_finite import NotFinite
-    from gradscope.record.acts.of_tensors import OfTensors
+    from gradscope.record.acts.notes import ActNotes
+    from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
+    from gradscope.record.acts.of_tensors import TensorActs
 from gradscope.record.acts.stand_ins import StandIns
 
 CLIPS = {"clip_grad_norm_": "max_norm", "clip_grad_value_": "clip_value"}
@@ -50,10 +50,12 @@ LONGEST = 400
 """Of a warning's text."""
 
 
-class OfPrograms:
+class ProgramActs:
     """Stands in for functions by which they do it."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, tensors: OfTensors) -> None:
+    def __init__(
+        self, torch: Any, acts: ActNotes, stand_ins: StandIns, tensors: TensorActs
+    ) -> None:
         self._not_finite, self._tensors = tensors.not_finite, tensors
         self._torch = torch
         self._acts = acts
@@ -92,7 +94,7 @@ class OfPrograms:
         yield StandIn(copy, "deepcopy", self._copied)
 
     def _copied(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _m: Any
+        self, acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _m: Any
     ) -> None:
         torch = self._torch
         if given and isinstance(given[0], (torch.nn.Module, torch.optim.Optimizer)):
@@ -121,7 +123,7 @@ def _below_warnings(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _warned(acts: Acts, frame: FrameType | None, message: Any) -> None:
+def _warned(acts: ActNotes, frame: FrameType | None, message: Any) -> None:
     text = str(message.message)[:LONGEST]
     acts.note(WarningAct(category=message.category.__name__, text=text), frame)
 
@@ -133,9 +135,9 @@ def _module_clipped(given: tuple[Any, ...], more: dict[str, Any]) -> Any:
     return found if "_parameters" in attributes(found) else None
 
 
-def _clipped_by(name: str, limit: str, not_finite: NotFinite) -> Tell:
+def _clipped_by(name: str, limit: str, not_finite: NotFiniteSteps) -> Tell:
     def tell(
-        acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: dict[str, Any]
+        acts: ActNotes, frame: FrameType, result: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
         module, norm = result
         leaves, most = asked(given, more, 0, "parameters"), asked(given, more, 1, limit)
@@ -160,7 +162,7 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
     Code of the engine's that does it for itself, as optimizers do at each step, is asked once.
     """
 
-    def tell(acts: Acts, frame: FrameType, _: Any, given: Any, _more: Any) -> None:
+    def tell(acts: ActNotes, frame: FrameType, _: Any, given: Any, _more: Any) -> None:
         if torch.is_grad_enabled():
             return
         own, code = acts.caller(frame), frame.f_code
@@ -191,7 +193,7 @@ def _decorated(frame: FrameType) -> CodeType | None:
     return getattr(function, "__code__", None)
 
 
-def _stands_in_the_program(code: CodeType | None, acts: Acts) -> TypeGuard[CodeType]:
+def _stands_in_the_program(code: CodeType | None, acts: ActNotes) -> TypeGuard[CodeType]:
     return code is not None and not acts.session.sites.is_machinery(code)
 
 
@@ -208,7 +210,7 @@ def _has_a_path(distribution: Any) -> bool:
     return any(getattr(each, "requires_grad", False) for each in vars(distribution).values())
 
 
-def _generators(torch: Any, acts: Acts) -> Callable[..., dict[str, Any]]:
+def _generators(torch: Any, acts: ActNotes) -> Callable[..., dict[str, Any]]:
     """Asks for the states from which random numbers follow, by who gives them."""
 
     def states(*_: Any) -> dict[str, Any]:
@@ -225,7 +227,7 @@ def _generators(torch: Any, acts: Acts) -> Callable[..., dict[str, Any]]:
 
 def _checkpointed(states: Callable[..., dict[str, Any]]) -> Tell:
     def tell(
-        acts: Acts, frame: FrameType, told: Any, _given: tuple[Any, ...], more: dict[str, Any]
+        acts: ActNotes, frame: FrameType, told: Any, _given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
         before, after = told[0], states()
         act = CheckpointAct(
@@ -243,7 +245,7 @@ DYNAMO = "torch/_compile.py", "torch/_dynamo/eval_frame.py"
 """What PyTorch's compiler, once it is imported, puts around `torch.manual_seed`."""
 
 
-def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
+def _seeded(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
     around: FrameType | None = frame
     while around is not None and around.f_code.co_filename.endswith(DYNAMO):
         around = around.f_back
@@ -262,7 +264,7 @@ def _whole(seed: Any) -> str:
 
 
 def _seeded_of(whose: str) -> Tell:
-    def tell(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
+    def tell(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
         seed = given[0] if given else next(iter(more.values()), None)
         acts.note(SeedAct(seed=_whole(seed), whose=whose), frame)
 
@@ -270,7 +272,7 @@ def _seeded_of(whose: str) -> Tell:
 
 
 def _generator_seeded(
-    acts: Acts, frame: FrameType, told: Any, given: tuple[Any, ...], more: Any
+    acts: ActNotes, frame: FrameType, told: Any, given: tuple[Any, ...], more: Any
 ) -> None:
     seed, (before, _) = asked(given, more, 1, "seed"), told
     again = before not in (None, NEW_SEED)
@@ -278,7 +280,7 @@ def _generator_seeded(
 
 
 def _kept_by(name: str) -> Tell:
-    def tell(acts: Acts, frame: FrameType, _: Any, _given: Any, _more: Any) -> None:
+    def tell(acts: ActNotes, frame: FrameType, _: Any, _given: Any, _more: Any) -> None:
         acts.note(SeedAct(by=name), frame)
 
     return tell

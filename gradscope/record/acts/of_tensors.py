@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from gradscope.record.acts.notes import Acts
-    from gradscope.record.acts.numbers.not_finite import NotFinite
+    from gradscope.record.acts.notes import ActNotes
+    from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
 
 CUTS = ("detach", "detach_")
 """What comes back of them has no history."""
@@ -69,10 +69,12 @@ FAR = 2000
 """So many nodes are looked at for the leaves that a cut takes from a backward."""
 
 
-class OfTensors:
+class TensorActs:
     """Stands in for what programs call on tensors, and assign to them."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns, not_finite: NotFinite) -> None:
+    def __init__(
+        self, torch: Any, acts: ActNotes, stand_ins: StandIns, not_finite: NotFiniteSteps
+    ) -> None:
         self.not_finite = not_finite
         self._torch = torch
         self._acts = acts
@@ -115,7 +117,7 @@ class OfTensors:
     # -- what asks for gradients ----------------------------------------------------------------
 
     def _requires_grad(
-        self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
+        self, acts: ActNotes, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
         acts.note(RequiresGradAct(to=result.requires_grad), frame, _leaves([result]))
 
@@ -170,7 +172,7 @@ class OfTensors:
 
     def _wrote_by(self, name: str) -> Tell:
         def tell(
-            acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
+            acts: ActNotes, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
         ) -> None:
             leaf = self._leaf_of(given[0])
             if leaf is not None:
@@ -185,7 +187,7 @@ class OfTensors:
         return tell
 
     def _wrote_all(
-        self, acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
+        self, acts: ActNotes, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
         leaves = [leaf for each in given[0] if (leaf := self._leaf_of(each)) is not None]
         if leaves:
@@ -228,7 +230,7 @@ class OfTensors:
 
     def _cut_by(self, name: str) -> Tell:
         def tell(
-            _acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
+            _acts: ActNotes, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
         ) -> None:
             if given and given[0].requires_grad and self._is_grad_enabled():
                 self._cut(frame, name.strip("_"), [given[0]])
@@ -236,7 +238,7 @@ class OfTensors:
         return tell
 
     def _read_out(
-        self, _acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
+        self, _acts: ActNotes, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
         self._a_number(frame, "item", result, given[0])
         if given[0].requires_grad and self._is_grad_enabled():
@@ -247,7 +249,7 @@ class OfTensors:
         self._stand_ins.put((StandIn(self._torch.Tensor, "__float__", self._read_as_float),))
 
     def _read_as_float(
-        self, _acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
+        self, _acts: ActNotes, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
     ) -> None:
         self._a_number(frame, "float", result, given[0])
 
@@ -261,14 +263,18 @@ class OfTensors:
     def _taken_out_by(self, name: str) -> Tell:
         cut = self._cut_by(name)
 
-        def tell(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
+        def tell(
+            acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
+        ) -> None:
             self.not_finite.looked(frame, name, given[0])
             cut(acts, frame, None, given, more)
 
         return tell
 
     def _shown_by(self, name: str) -> Tell:
-        def tell(_acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _m: Any) -> None:
+        def tell(
+            _acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _m: Any
+        ) -> None:
             self.not_finite.looked(frame, name.strip("_"), given[0])
 
         return tell
@@ -278,7 +284,7 @@ class OfTensors:
         looked: dict[int, int] = {}
 
         def tell(
-            acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
+            acts: ActNotes, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
         ) -> None:
             address = id(frame.f_code) + frame.f_lasti
             times = looked.get(address, 0)

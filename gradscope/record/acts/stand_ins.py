@@ -19,10 +19,10 @@ from gradscope.watch.in_place.standing_in import HERE, Replaced, attribute, call
 if TYPE_CHECKING:
     from types import FrameType
 
-    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.notes import ActNotes
 
 
-Tell = Callable[["Acts", "FrameType", Any, tuple[Any, ...], dict[str, Any]], object]
+Tell = Callable[["ActNotes", "FrameType", Any, tuple[Any, ...], dict[str, Any]], object]
 """Notes an act: on which frame it was done, what came back, and what was given."""
 
 
@@ -43,7 +43,7 @@ class StandIn(NamedTuple):
 class StandIns:
     """Those that are there now."""
 
-    def __init__(self, acts: Acts, is_compiling: Callable[[], bool]) -> None:
+    def __init__(self, acts: ActNotes, is_compiling: Callable[[], bool]) -> None:
         self._acts = acts
         self._is_compiling = is_compiling
         self._replaced = Replaced(acts.look.stands_for)

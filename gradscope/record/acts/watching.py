@@ -6,14 +6,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.acts.kept_graphs import KeptGraphs
-from gradscope.record.acts.notes import NOBODY, Acts
-from gradscope.record.acts.numbers.not_finite import NotFinite
-from gradscope.record.acts.of_copies import OfCopies
-from gradscope.record.acts.of_functions import OfFunctions
-from gradscope.record.acts.of_modules import LOOKS, OfModules
-from gradscope.record.acts.of_optimizers import OfOptimizers
-from gradscope.record.acts.of_programs import OfPrograms
-from gradscope.record.acts.of_tensors import OfTensors
+from gradscope.record.acts.notes import NOBODY, ActNotes
+from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
+from gradscope.record.acts.of_copies import CopyActs
+from gradscope.record.acts.of_functions import FunctionActs
+from gradscope.record.acts.of_modules import LOOKS, ModuleActs
+from gradscope.record.acts.of_optimizers import OptimizerActs
+from gradscope.record.acts.of_programs import ProgramActs
+from gradscope.record.acts.of_tensors import TensorActs
 from gradscope.record.acts.stand_ins import StandIns
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ class WatchedActs:
     """Acts of the program, from `start` to `stop`; of level `graph` there are none."""
 
     def __init__(self, session: ActsSession) -> None:
-        self.acts = Acts(session)
+        self.acts = ActNotes(session)
         self._wanted = session.level != "graph"
         self._stand_ins: StandIns | None = None
-        self._modules: OfModules | None = None
-        self._optimizers: OfOptimizers | None = None
-        self._functions: OfFunctions | None = None
-        self._not_finite: NotFinite | None = None
+        self._modules: ModuleActs | None = None
+        self._optimizers: OptimizerActs | None = None
+        self._functions: FunctionActs | None = None
+        self._not_finite: NotFiniteSteps | None = None
         self._backward_ended: Callable[[], None] = _nothing
         self.called: Callable[[Any, int], None] = _nothing
         """Called with each module that is called, and its id."""
@@ -48,18 +48,18 @@ class WatchedActs:
         acts.look = look
         acts.meet_compilers()
         self._stand_ins = stand_ins = StandIns(acts, torch.compiler.is_compiling)
-        self._not_finite = not_finite = NotFinite(acts)
-        tensors = OfTensors(torch, acts, stand_ins, not_finite)
-        programs = OfPrograms(torch, acts, stand_ins, tensors)
-        copies = OfCopies(torch, acts, stand_ins)
+        self._not_finite = not_finite = NotFiniteSteps(acts)
+        tensors = TensorActs(torch, acts, stand_ins, not_finite)
+        programs = ProgramActs(torch, acts, stand_ins, tensors)
+        copies = CopyActs(torch, acts, stand_ins)
         self._backward_ended = tensors.forget
-        self._modules = OfModules(torch, acts, stand_ins, copies.loaded)
+        self._modules = ModuleActs(torch, acts, stand_ins, copies.loaded)
         self.called = self._modules.called
-        self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors, not_finite)
+        self._optimizers = OptimizerActs(torch, acts, stand_ins, tensors, not_finite)
         for each in (tensors, self._modules, self._optimizers, programs, copies):
             acts.guarded(each.start)
         if self.checks_functions:
-            self._functions = OfFunctions(torch, acts, stand_ins)
+            self._functions = FunctionActs(torch, acts, stand_ins)
             acts.guarded(self._functions.start)
         acts.kept = KeptGraphs(torch, acts)
         acts.generator = torch.default_generator if self.says_random else None

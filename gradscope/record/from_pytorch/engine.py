@@ -13,7 +13,7 @@ from gradscope.record.source import InScripts
 
 if TYPE_CHECKING:
     from gradscope.record.session import Session
-    from gradscope.record.source import Source
+    from gradscope.record.source import RecordingSource
 
 
 class PyTorch:
@@ -39,7 +39,7 @@ class PyTorch:
     def facts(self, level: str) -> Mapping[str, Any]:
         return {"producer": "pytorch", "producer_version": installed.version(), **claims(level)}
 
-    def watch(self, session: Session) -> Source:
+    def watch(self, session: Session) -> RecordingSource:
         from gradscope.record.from_pytorch.source import PyTorchSource
 
         return PyTorchSource(session)

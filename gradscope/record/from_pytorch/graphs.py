@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.from_pytorch.called.arguments import NodesArguments
+from gradscope.record.from_pytorch.called.arguments import PyTorchArguments
 from gradscope.record.from_pytorch.called.in_place import MEMORY, InPlace
-from gradscope.record.from_pytorch.called.not_finite import NotFinite
-from gradscope.record.from_pytorch.called.operands import WRITTEN, Operands
+from gradscope.record.from_pytorch.called.not_finite import NotFiniteCalls
+from gradscope.record.from_pytorch.called.operands import WRITTEN, OperandRows
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import PyTorchWrites
@@ -20,7 +20,7 @@ from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import call_of
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 from gradscope.watch.listener import own_result
 
 if TYPE_CHECKING:
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.ops import Ints
     from gradscope.record.from_pytorch.native.walked import Walked
     from gradscope.record.from_pytorch.tasks import PyTorchTask
-    from gradscope.record.from_pytorch.tensors import Tensors
-    from gradscope.record.from_pytorch.values import Values
+    from gradscope.record.from_pytorch.tensors import PyTorchTensors
+    from gradscope.record.from_pytorch.values import PyTorchValues
     from gradscope.record.session import Session
-    from gradscope.watch.listener import Found, Kept, Known, SavedValue
+    from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord, SavedByNode
     from gradscope.watch.watcher import Watcher
 
 SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 
 
-def _output(made: Known, nr: int) -> int:
+def _output(made: NodeRecord, nr: int) -> int:
     """The tensor whose gradient this input of a node takes."""
     return made.rest[nr - 1] if nr else made.first
 
 
-class Graphs:
+class PyTorchGraphs:
     """Rows of what walks have found."""
 
     def __init__(
         self,
         session: Session,
-        tensors: Tensors,
+        tensors: PyTorchTensors,
         calls: PyTorchCalls,
-        values: Values,
+        values: PyTorchValues,
         next_number: Callable[[], int],
     ) -> None:
         self._session = session
@@ -63,10 +63,10 @@ class Graphs:
         self._writes = PyTorchWrites(tensors)
         self.in_place = InPlace(session, calls, self._next, tensors.is_unseen)
         tensors.met = self.in_place.met
-        self.operands = Operands(
+        self.operands = OperandRows(
             tensors, calls, TensorRows(session.writer, session.contexts.now, self._next)
         )
-        self.not_finite = NotFinite(session, calls, self.in_place, values, self._next)
+        self.not_finite = NotFiniteCalls(session, calls, self.in_place, values, self._next)
         self._values = values
         self._kept: list[Ints] = []  # what calls were given that no node made: node, slot, tensor
         self.unnamed = 0  # calls whose names follow from their nodes'
@@ -75,7 +75,7 @@ class Graphs:
         self.next_number = next_number
         self._names: dict[str, tuple[int, int]] = {}
         self.walked: Walked | None = None  # if nodes are found natively
-        self.arguments = NodesArguments()
+        self.arguments = PyTorchArguments()
         self._nodes: list[tuple[Any, ...]] = []
         self._edges: list[tuple[int, int, int, int]] = []
         self._ops: list[tuple[Any, ...]] = []
@@ -84,13 +84,13 @@ class Graphs:
     def _next(self) -> int:
         return self.next_number()
 
-    def found(self, nodes: Sequence[Found]) -> None:
+    def found(self, nodes: Sequence[FoundNode]) -> None:
         """Describe them: first all outputs, since any may be kept by any."""
         for node in nodes:
             self._describe(node)
         self.kept([node.kept() for node in nodes if node.saved], perf_counter_ns())
 
-    def kept(self, nodes: Sequence[Kept], walk: int) -> None:
+    def kept(self, nodes: Sequence[SavedByNode], walk: int) -> None:
         """Describe what nodes have saved that one walk has met, by when that began."""
         self._tensors.walk = walk
         for node in nodes:
@@ -127,7 +127,7 @@ class Graphs:
             self.compiled |= name.startswith("CompiledFunction")
         return named
 
-    def _describe(self, node: Found) -> None:
+    def _describe(self, node: FoundNode) -> None:
         number, contexts = node.made.number, self._session.contexts
         named = self.named(node.name)
         thread, module, task, step, phase = contexts.rows[node.made.context]
@@ -163,7 +163,7 @@ class Graphs:
                 step, phase, NONE, node.sequence_nr, first,
             ))  # fmt: skip
 
-    def _keep(self, node: Kept) -> None:
+    def _keep(self, node: SavedByNode) -> None:
         made = node.made
         for value in node.saved:
             tensor, version, where, address = NONE, 0, (0, 0, 0, NONE, 0), 0
@@ -225,7 +225,7 @@ class Graphs:
             number, task, step = (ops.column(name)[ops.last] for name in ("id", "task", "step"))
             values.made(ops.rows, number, ops.outputs.take(ops.last), task, step)
 
-    def _tensor(self, node: Kept, value: SavedValue) -> int:
+    def _tensor(self, node: SavedByNode, value: FoundSavedValue) -> int:
         """Which tensor it is: by its history, its leaf, or as the node's own result."""
         tensor, made = value.tensor, node.made
         if value.made_by is not None:
@@ -317,7 +317,7 @@ class Graphs:
         self.arguments.write(self._session.writer)
         ops.write(write)
         if saved:
-            write(short.Saved, saved)
+            write(tables.ShortSaved, saved)
         if self.walked is not None and gone is not None:
             self.walked.ends.write(gone)
             self.walked.storages.flush()

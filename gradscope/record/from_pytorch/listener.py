@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.from_pytorch.called.calls import PyTorchCalls
-from gradscope.record.from_pytorch.graphs import Graphs
+from gradscope.record.from_pytorch.graphs import PyTorchGraphs
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
-from gradscope.record.from_pytorch.tensors import Tensors
-from gradscope.record.from_pytorch.threads import Paused, PyTorchThread
-from gradscope.record.from_pytorch.values import Values
+from gradscope.record.from_pytorch.tensors import PyTorchTensors
+from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
+from gradscope.record.from_pytorch.values import PyTorchValues
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.local_names import gradient_of
-from gradscope.record.notes.modules import Modules
+from gradscope.record.notes.modules import ModuleRows
 from gradscope.record.notes.positions.program_notes import ProgramNotes
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.in_place.by_identity import attributes
-from gradscope.watch.listener import Faults, Made
+from gradscope.watch.listener import Faults, PythonNodeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
     from gradscope.record.session import Session
-    from gradscope.watch.listener import Backward, Found, Kept, Stretch
+    from gradscope.watch.listener import BackwardCall, BackwardRuns, FoundNode, SavedByNode
     from gradscope.watch.native.creation import NodeMaker, NodeMaking
     from gradscope.watch.watcher import Watcher
 
@@ -44,16 +44,16 @@ class PyTorchListener(ProgramNotes):
         self.maker: NodeMaker | None = None
         self.local = session.contexts.threads.local
         next_number = self._numbers.__next__
-        self.tensors = Tensors(session.writer, session.contexts.now, next_number)
-        modules = Modules(session.writer, self.tensor, session.sites.is_machinery)
+        self.tensors = PyTorchTensors(session.writer, session.contexts.now, next_number)
+        modules = ModuleRows(session.writer, self.tensor, session.sites.is_machinery)
         super().__init__(session.contexts, session.acts, modules)
         self.calls = PyTorchCalls()
-        self.values = Values(session)
-        self.graphs = Graphs(session, self.tensors, self.calls, self.values, next_number)
+        self.values = PyTorchValues(session)
+        self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values, next_number)
         self.arguments = self.graphs.arguments
         self.tasks = Tasks(session, self.calls, self.values)
         self.watcher: Watcher | None = None
-        self.paused: Paused | None = None
+        self.paused: PyTorchPause | None = None
 
     def listens_to(self, watcher: Watcher) -> None:
         """Each part knows what this watcher can see."""
@@ -73,13 +73,13 @@ class PyTorchListener(ProgramNotes):
         self.modules.met = [watcher.before.module, session.acts.met]
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
 
-    def made(self, frame: FrameType | None) -> Made:
+    def made(self, frame: FrameType | None) -> PythonNodeRecord:
         """A node is made on this frame, or was made while nobody watched."""
         number = self._node_numbers()
         if frame is None:
-            return Made(self.recording, number, 0, NONE, perf_counter_ns())
+            return PythonNodeRecord(self.recording, number, 0, NONE, perf_counter_ns())
         _, context, site = self._place(frame)  # a step may begin with it
-        return Made(self.recording, number, context, site, perf_counter_ns())
+        return PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
 
     def making(self) -> NodeMaking:
         """What native code has to know of threads and lines."""
@@ -116,11 +116,11 @@ class PyTorchListener(ProgramNotes):
             self.watcher.before.leaf(tensor, number)
         return number
 
-    def kept(self, nodes: list[Kept], walk: int) -> None:
+    def kept(self, nodes: list[SavedByNode], walk: int) -> None:
         """What nodes have saved that a native walk has met and Python has to say; when it began."""
         self.graphs.kept(nodes, walk)
 
-    def found(self, nodes: list[Found]) -> None:
+    def found(self, nodes: list[FoundNode]) -> None:
         """Nodes that a backward reaches for the first time."""
         self.graphs.found(nodes)
 
@@ -133,7 +133,9 @@ class PyTorchListener(ProgramNotes):
         if self.paused is not None and self.paused.ended():
             self.session.backward_ended(creates=creates)
 
-    def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> PyTorchTask:
+    def backward_begins(
+        self, asked: BackwardCall, frame: FrameType | None, since: int
+    ) -> PyTorchTask:
         """A graph task starts on this thread."""
         state, sites, contexts = self.local.state, self.session.sites, self.contexts
         if self.tensors.names.nameless:
@@ -149,7 +151,7 @@ class PyTorchListener(ProgramNotes):
         return task
 
     def backward_ends(
-        self, task: PyTorchTask, error: BaseException | None, stretch: Stretch | None
+        self, task: PyTorchTask, error: BaseException | None, stretch: BackwardRuns | None
     ) -> None:
         """It ended, or the exception went through it."""
         began = perf_counter_ns()
@@ -210,7 +212,7 @@ class PyTorchListener(ProgramNotes):
                 number = self.tensors.number_of(leaf)
                 self.values.look(Place.HOOK, gradient_of(leaf), node, 0, number, task)
 
-    def seeded(self, task: PyTorchTask, asked: Backward, grads: Sequence[Any]) -> None:
+    def seeded(self, task: PyTorchTask, asked: BackwardCall, grads: Sequence[Any]) -> None:
         """What a backward begins with."""
         for (node, nr), grad in zip(asked.roots, grads, strict=False):
             self.values.look(Place.SEED, grad, node, nr, task=task.id)

@@ -10,8 +10,8 @@ from gradscope.record.acts.notes import EngineLook, made_at
 from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims, missed, put_claims
 from gradscope.record.from_pytorch.listener import PyTorchListener
-from gradscope.record.from_pytorch.stops import Stops
-from gradscope.record.from_pytorch.threads import Paused, UnderWay
+from gradscope.record.from_pytorch.stops import PyTorchStops
+from gradscope.record.from_pytorch.threads import PyTorchPause, UnderWay
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.own_time import STARTING
 from gradscope.watch.listener import Faults
@@ -31,7 +31,7 @@ class PyTorchSource:
         self.faults = Faults()
         self.listener = PyTorchListener(session, self.faults)
         self.moves = Moves(session.contexts)
-        self.stops = Stops(self)
+        self.stops = PyTorchStops(self)
         self._waiting = WhenImported(self._imported)
         self._was_there = False  # PyTorch, before this recording
         self._not_looked_at: Callable[[], int] = int
@@ -107,9 +107,9 @@ class PyTorchSource:
         if self.listener.maker is not None:
             self.listener.maker.finish()
 
-    def pause(self) -> Paused:
+    def pause(self) -> PyTorchPause:
         """Leave out what comes now."""
-        paused = self.listener.paused = Paused()
+        paused = self.listener.paused = PyTorchPause()
         if self.watcher is not None:
             self.watcher.pause()
         return paused

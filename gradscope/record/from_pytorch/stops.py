@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.source import PyTorchSource
 
 
-class Stops:
+class PyTorchStops:
     """Those of one recording."""
 
     def __init__(self, source: PyTorchSource) -> None:

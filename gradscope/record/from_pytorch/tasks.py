@@ -18,17 +18,17 @@ from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, events
 from gradscope.trace.schema.events import HookKind
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 from gradscope.trace.shorthand.foretold import SINGLE
 from gradscope.trace.shorthand.runs import MODULE
 from gradscope.trace.shorthand.tables import UNDER_WAY
-from gradscope.watch.listener import Stretch, together
+from gradscope.watch.listener import BackwardRuns, together
 
 if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.calls import PyTorchCalls
-    from gradscope.record.from_pytorch.values import Values
+    from gradscope.record.from_pytorch.values import PyTorchValues
     from gradscope.record.session import Session
-    from gradscope.watch.listener import Backward
+    from gradscope.watch.listener import BackwardCall
 
 
 HOOKS = {
@@ -55,7 +55,7 @@ class PyTorchTask:
 
     id: int
     record_nr: int
-    asked: Backward
+    asked: BackwardCall
     root: int  # the node that is pushed first
     parent: PyTorchTask | None
     depth: int
@@ -67,14 +67,14 @@ class PyTorchTask:
     error: int = 0  # the text
     failed: int = 0
     ident: int = 0
-    ran: Stretch | None = None
+    ran: BackwardRuns | None = None
     own: int = 0  # nanoseconds that it took to look at its graph
 
 
 class Tasks:
     """Rows of graph tasks."""
 
-    def __init__(self, session: Session, calls: PyTorchCalls, values: Values) -> None:
+    def __init__(self, session: Session, calls: PyTorchCalls, values: PyTorchValues) -> None:
         self._session = session
         self._calls = calls
         self._values = values
@@ -87,7 +87,7 @@ class Tasks:
         self.unfinished = 0
 
     def begin(
-        self, asked: Backward, root: int, stack: int, parent: PyTorchTask | None, thread: int
+        self, asked: BackwardCall, root: int, stack: int, parent: PyTorchTask | None, thread: int
     ) -> PyTorchTask:
         """One starts; the task that runs on this thread until it ends."""
         session = self._session
@@ -103,7 +103,7 @@ class Tasks:
             self._calls.drain_if_many(self._calls.observer)
         return task
 
-    def end(self, task: PyTorchTask, error: BaseException | None, ran: Stretch | None) -> None:
+    def end(self, task: PyTorchTask, error: BaseException | None, ran: BackwardRuns | None) -> None:
         """It ended, by itself or by an exception."""
         task.ident, task.ran = get_ident(), ran
         self.events += 2 if ran is None else 2 + 4 * ran.many
@@ -175,11 +175,11 @@ class Tasks:
         self._write_begun(begun)
         singles = self._singles.take()
         if singles.size:
-            self._session.writer.block(short.Single, dict(zip(SINGLE, singles, strict=True)))
+            self._session.writer.block(tables.ShortSingle, dict(zip(SINGLE, singles, strict=True)))
         self._runs(ended)
         self._write_ended(ended)
 
-    def so_far(self, task: PyTorchTask | None, stretches: list[Stretch]) -> list[PyTorchTask]:
+    def so_far(self, task: PyTorchTask | None, stretches: list[BackwardRuns]) -> list[PyTorchTask]:
         """Rows of what has run in these backwards under way, the innermost first, for one look."""
         tasks = []
         for stretch in stretches:
@@ -225,7 +225,7 @@ class Tasks:
         own = np.flatnonzero(tasks["depth"] > 0) if nested else np.arange(len(tasks["id"]))
         if len(own):
             nothing = np.zeros(len(own), np.int64)
-            self._session.writer.block(short.Single, {
+            self._session.writer.block(tables.ShortSingle, {
                 "t": tasks[at][own], "code": nothing + kind.CODE, "thread": tasks["thread"][own],
                 "task": tasks["id"][own], "node": nothing + NONE,
                 "a": nothing if a is None else a[own], "b": nothing, "c": nothing, "d": nothing,
@@ -247,19 +247,19 @@ class Tasks:
         self._values.ran(ids, _column(tasks, "step"), many, ran)
         inputs = [task.asked.inputs for task in tasks]
         numbers = np.array([nr for each in inputs for _, nr in each], np.int64)
-        write(short.Asked, {
+        write(tables.ShortAsked, {
             "task": ids, "root": _column(tasks, "root"),
             "failed": _column(tasks, "failed"),
             "inputs": _nodes(inputs, otherwise=NONE),
             "input_nrs": Ragged.of_lengths(np.array([*map(len, inputs)], np.int64), numbers),
         })  # fmt: skip
-        write(short.Ran, {
+        write(tables.ShortRan, {
             "task": np.repeat(ids, many), "begin": ran.begin - start, "ended": ran.end - start,
             "sequence": ran.sequence,
         })  # fmt: skip
         inside = self._calls.inside(ids, _column(tasks, "ident"), many, ran)
         if inside.size:
-            write(short.Inside, dict(zip(("task", "run", "what"), inside, strict=True)))
+            write(tables.ShortInside, dict(zip(("task", "run", "what"), inside, strict=True)))
 
 
 def _column(tasks: list[PyTorchTask], name: str) -> Ints:

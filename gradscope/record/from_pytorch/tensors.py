@@ -40,7 +40,7 @@ class Completed(NamedTuple):
     version: Ints
 
 
-class Tensors:
+class PyTorchTensors:
     """Numbers of tensors and storages, and the rows that describe them."""
 
     def __init__(

@@ -38,7 +38,7 @@ def known() -> list[PyTorchThread]:
         return list(_states)
 
 
-class Paused:
+class PyTorchPause:
     """A stretch that is left out."""
 
     saw_backward = False

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gradscope.record.notes.log import take_all
 from gradscope.trace.ragged import Ragged, within
 from gradscope.trace.schema import NONE, Place
-from gradscope.trace.shorthand.tables import OPERAND, Look
+from gradscope.trace.shorthand.tables import OPERAND, ShortLook
 from gradscope.watch.values import rows as ring_
 from gradscope.watch.values.rows import LOOKED, RESULT, TAKEN
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.session import Session
-    from gradscope.watch.listener import Ran
+    from gradscope.watch.listener import RunColumns
     from gradscope.watch.values.ring import Ring
 
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ MOST_KEPT = 1 << 15
 """So many results may wait for a backward to come to the nodes that their calls made."""
 
 
-class Values:
+class PyTorchValues:
     """Takes what the ring holds, whenever notes are flushed."""
 
     def __init__(self, session: Session) -> None:
@@ -81,7 +81,7 @@ class Values:
         place = np.full(len(of), int(Place.OP_OUTPUT)) if places is None else places[of]
         self._made.append(np.stack([key, ops[of], outputs.values, tasks[of], steps[of], place]))
 
-    def ran(self, tasks: Ints, steps: Ints, many: Ints, ran: Ran) -> None:
+    def ran(self, tasks: Ints, steps: Ints, many: Ints, ran: RunColumns) -> None:
         """These are the runs of tasks, so many of each."""
         if self.on:
             about = (np.repeat(each, many) for each in (tasks, steps))
@@ -206,7 +206,7 @@ class Values:
         if self._bad:
             stamps = rows[:, ring_.STAMP].tolist()
             block["bad"] = Ragged.of([self._bad.get(stamp, ()) for stamp in stamps])
-        self._session.writer.block(Look, block)
+        self._session.writer.block(ShortLook, block)
 
 
 class _Facts:

@@ -32,7 +32,7 @@ class Nobody:
 NOBODY = Nobody()
 
 
-class Paused:
+class PausedProbe:
     """Stands in for the probe while nothing is recorded; only steps are followed."""
 
     look = None
@@ -95,7 +95,7 @@ def _nothing(*args: Any, **more: Any) -> None:
 
 
 class _Retired:
-    probe: Paused | None = None
+    probe: PausedProbe | None = None
     changing = threading.RLock()
     """Held while somebody comes or goes; a signal that ends a recording may come meanwhile."""
 
@@ -114,16 +114,16 @@ def start_watching(watcher: RuntimeProbe) -> None:
         probe.watch(watcher)
 
 
-def pause_watching(watcher: RuntimeProbe) -> Paused:
+def pause_watching(watcher: RuntimeProbe) -> PausedProbe:
     """Leave out what comes now, if this one still watches: a thread may say so that comes late."""
-    paused = Paused(watcher)
+    paused = PausedProbe(watcher)
     with _Retired.changing:
         if probe.here is watcher:
             probe.leave(paused)
     return paused
 
 
-def resume_watching(watcher: RuntimeProbe, paused: Paused | None) -> None:
+def resume_watching(watcher: RuntimeProbe, paused: PausedProbe | None) -> None:
     """Watch again, if nothing else happened since this pause began."""
     with _Retired.changing:
         if paused is None or probe.here is not paused:
@@ -139,7 +139,7 @@ def stop_watching(watcher: RuntimeProbe) -> None:
         if not others():
             probe.leave(None)
             return
-        _Retired.probe = retired = Paused(watcher, ended=True)
+        _Retired.probe = retired = PausedProbe(watcher, ended=True)
         probe.leave(retired)
     time.sleep(SWITCHES)
     timer = threading.Timer(MOMENT, _let_go, (retired,))
@@ -160,7 +160,7 @@ def is_watched() -> bool:
         return probe.here is not None and probe.here is not _Retired.probe
 
 
-def _let_go(retired: Paused) -> None:
+def _let_go(retired: PausedProbe) -> None:
     with _Retired.changing:
         if probe.here is retired:
             probe.leave(None)

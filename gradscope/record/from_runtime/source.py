@@ -11,16 +11,16 @@ import numpy as np
 from gradscope.errors import calls
 from gradscope.record.acts.notes import EngineLook
 from gradscope.record.from_runtime.cold.catalog import Catalog
-from gradscope.record.from_runtime.cold.operators import Operators
+from gradscope.record.from_runtime.cold.operators import OperatorRows
 from gradscope.record.from_runtime.cold.rows import ColdRows
 from gradscope.record.from_runtime.error_lines.added import Answers
 from gradscope.record.from_runtime.error_lines.recent import called, released
 from gradscope.record.from_runtime.hot.compiling import Compiling
-from gradscope.record.from_runtime.hot.frees import FOLLOWS_NODES, SMALLEST, Frees, NodeEnds
+from gradscope.record.from_runtime.hot.frees import FOLLOWS_NODES, SMALLEST, Frees, RuntimeNodeEnds
 from gradscope.record.from_runtime.hot.own_hooks import OwnHook
 from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
 from gradscope.record.from_runtime.paused import (
-    Paused,
+    PausedProbe,
     pause_watching,
     resume_watching,
     start_watching,
@@ -30,7 +30,7 @@ from gradscope.record.from_runtime.replays.replays import Replays
 from gradscope.record.from_runtime.values.memory import address, memory
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import take_all
-from gradscope.record.notes.modules import Modules
+from gradscope.record.notes.modules import ModuleRows
 from gradscope.record.stops.places import Stoppable, StopPlaces
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
@@ -39,7 +39,7 @@ from gradscope.runtime.core.graph.node import LAST, Node
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.overriding import all_disabled
 from gradscope.trace import schema
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,13 +64,13 @@ class RuntimeSource:
         self.session = session
         writer, level = session.writer, session.level
         self.frees = Frees(session.start, SMALLEST[level])
-        self.ends = NodeEnds(session.base, session.start) if level in FOLLOWS_NODES else None
+        self.ends = RuntimeNodeEnds(session.base, session.start) if level in FOLLOWS_NODES else None
         self.catalog = Catalog(
             writer, session.sites, session.contexts, session.base, session.numbers.take, self.frees
         )
-        self.modules = Modules(writer, self.catalog.number_of, session.sites.is_machinery)
+        self.modules = ModuleRows(writer, self.catalog.number_of, session.sites.is_machinery)
         self.layouts = Layouts(writer, self.frees.smallest, dtype_name)
-        self.operators = Operators(writer, saved=level != "graph")
+        self.operators = OperatorRows(writer, saved=level != "graph")
         self.probe = RuntimeProbe(
             session, self.catalog, self.layouts, self.modules, self.frees, self.rest
         )
@@ -85,7 +85,7 @@ class RuntimeSource:
             self.probe.without_events()
         self.rows = ColdRows(session, self.catalog, self.frees, graph_only=self._graph_only)
         self.replays = self.probe.replays = Replays(session, self.catalog, self.frees)
-        self._paused: Paused | None = None
+        self._paused: PausedProbe | None = None
         self._events = 0
         self._unfinished = 0
         self._compiled = level not in COMPILED  # or needs no compiling
@@ -134,7 +134,7 @@ class RuntimeSource:
         if self.ends is not None:
             self.ends.stop()
 
-    def pause(self) -> Paused:
+    def pause(self) -> PausedProbe:
         """Leave out what comes now."""
         if self.probe.look is not None:
             self.probe.look.forget()
@@ -265,7 +265,7 @@ class RuntimeSource:
             columns["first"] = seen[0]
             columns["second"] = seen[1] if inputs == 2 else np.full(table.shape[1], schema.NONE)
             columns["site"], columns["layout"] = table[-2], table[-1]
-            session.put(short.Call, {"number": session.ids(table[0]), **columns})
+            session.put(tables.ShortCall, {"number": session.ids(table[0]), **columns})
 
     def _engine(self) -> None:
         """Runs, gradients handed on, single events, counts."""
@@ -281,19 +281,19 @@ class RuntimeSource:
         self.catalog.recent.released.keep(released(runs, singles))
         if runs.shape[1]:
             begin, ended, task, node, popped, told = runs
-            put(short.Run, {
+            put(tables.ShortRun, {
                 "begin": begin - start, "ended": ended - start, "task": ids(task),
                 "node": ids(node), "popped": popped, "told": told,
             })  # fmt: skip
         if moves.shape[1]:
             begin, target, index, nr, how, left, length = moves
-            put(short.Move, {
+            put(tables.ShortMove, {
                 "begin": begin - start, "target": ids(target), "index": index, "nr": nr,
                 "how": how, "left": left, "length": length,
             })  # fmt: skip
         if singles.shape[1]:
             t, code, thread, task, node, a, b, c, d = singles
-            put(short.Single, {
+            put(tables.ShortSingle, {
                 "t": t - start, "code": code, "thread": thread, "task": ids(task),
                 "node": ids(node), "a": a, "b": b, "c": c, "d": d,
             })  # fmt: skip
@@ -302,7 +302,7 @@ class RuntimeSource:
             times, tasks, nodes, counts = zip(*counted, strict=True)
             many = list(map(len, nodes))
             # What must be written cell by cell (Note [Bounded expansion]) is what comes first.
-            put(short.Counted, {
+            put(tables.ShortCounted, {
                 "count": np.concatenate(counts), "node": ids(np.concatenate(nodes)),
                 "t": np.repeat(np.array(times) - start, many), "task": np.repeat(ids(tasks), many),
             })  # fmt: skip

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.notes.log import take_all
-from gradscope.trace.shorthand.tables import Layout
+from gradscope.trace.shorthand.tables import ShortLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,4 +53,4 @@ class Layouts:
         if new:
             id, shape, dtype, size = map(list, zip(*new, strict=True))
             columns = {"id": id, "shape": shape, "dtype": dtype, "bytes": size}
-            self._writer.block(Layout, columns)
+            self._writer.block(ShortLayout, columns)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from gradscope.machine_code.callables import Callables
-    from gradscope.record.notes.c_functions.parts import Buffer
+    from gradscope.record.notes.c_functions.parts import NumberBuffer
     from gradscope.trace.schema import Row
     from gradscope.trace.writer import Writer
 
@@ -67,7 +67,7 @@ class Log:
         cells: list[int] = []
         self._cells = cells
         self._taken: list[Ints] = []
-        self.buffer: Buffer | None = None
+        self.buffer: NumberBuffer | None = None
 
         def note(*numbers: int) -> None:  # it does not hold the log, which holds it
             cells.extend(numbers)
@@ -75,11 +75,11 @@ class Log:
         self._list: Callable[..., Any] = note
         self.note = self._list
 
-    def compile(self, functions: Callables) -> Buffer:
+    def compile(self, functions: Callables) -> NumberBuffer:
         """From now on, note by a C function. See Note [Numbers without objects]."""
-        from gradscope.record.notes.c_functions.parts import Buffer
+        from gradscope.record.notes.c_functions.parts import NumberBuffer
 
-        self.buffer = Buffer(functions, self.width, self._list)
+        self.buffer = NumberBuffer(functions, self.width, self._list)
         self.note = self.buffer.push
         return self.buffer
 

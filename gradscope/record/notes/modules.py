@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
 
 
-class Modules:
+class ModuleRows:
     """Ids of modules. The first time a root is seen, all below it get theirs."""
 
     def __init__(

@@ -13,7 +13,7 @@ from time import perf_counter_ns, thread_time_ns
 STARTING, GRAPHS, WRITING = "starting", "graphs", "writing"
 
 
-class OwnTime:
+class OwnTimeClock:
     """Nanoseconds by what they went into."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.machine_code.callables import Callables
-    from gradscope.record.notes.c_functions.parts import Table
+    from gradscope.record.notes.c_functions.parts import SiteTable
 
 PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 
@@ -166,11 +166,11 @@ class Sites:
     def _all_known(self) -> dict[int, int]:
         return {**self.known, **dict.fromkeys(self._ours, OURS)}
 
-    def compile(self, functions: Callables) -> Table:
+    def compile(self, functions: Callables) -> SiteTable:
         """`of` as a C function, which asks this one about what it does not know."""
-        from gradscope.record.notes.c_functions.parts import Table
+        from gradscope.record.notes.c_functions.parts import SiteTable
 
-        table = Table(functions, self._all_known(), self.of)
+        table = SiteTable(functions, self._all_known(), self.of)
         self._told = table.add
         return table
 

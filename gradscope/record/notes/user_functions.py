@@ -10,22 +10,22 @@ import re
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from gradscope.watch.in_place.by_identity import Around, is_a
+from gradscope.watch.in_place.by_identity import CallableWrapper, is_a
 
 _NAMED = (FunctionType, MethodType, BuiltinFunctionType, type)
 
 
 def name_of(function: Any) -> str:
     """Its qualified name, or that of its class."""
-    if is_a(function, Around):
+    if is_a(function, CallableWrapper):
         function = function.hook
     return str((function if is_a(function, _NAMED) else type(function)).__qualname__)
 
 
 def written(function: Any) -> FunctionType | None:
     """The function in Python that a call comes to, if there is one."""
-    while is_a(function, (functools.partial, Around)):
-        function = function.hook if is_a(function, Around) else function.func
+    while is_a(function, (functools.partial, CallableWrapper)):
+        function = function.hook if is_a(function, CallableWrapper) else function.func
     if not is_a(function, (FunctionType, MethodType)):
         function = getattr(type(function), "__call__", None)  # noqa: B004  (the class is asked)
     if is_a(function, MethodType):

@@ -20,7 +20,7 @@ NAME = "numpy"
 @contextmanager
 def unimported() -> Iterator[None]:
     """Inside, NumPy is not in `sys.modules`, until somebody imports it."""
-    hidden = Hidden()
+    hidden = LoadedNumPy()
     sys.meta_path.insert(0, hidden)
     try:
         yield
@@ -28,7 +28,7 @@ def unimported() -> Iterator[None]:
         hidden.show()
 
 
-class Hidden:
+class LoadedNumPy:
     """A finder of modules that gives whoever imports NumPy the one that is loaded already."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ class FileWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteProgress:
     """How far the file has come. Replaced as a whole: see Note [Interrupted anywhere]."""
 
     size: int = 0  # of the file
@@ -90,7 +90,7 @@ class FileWriter:
             [FileWindow(1)]
         )  # the last one is open; those before wait to be written
         self._entries: list[IndexEntry] = []
-        self._written = self._before = self._unsealed = Written()
+        self._written = self._before = self._unsealed = WriteProgress()
         self._failure: OSError | None = None
         self._producer_dropped: Mapping[str, int] = {}
         self._ending = self._closed = self._stopping = False
@@ -283,7 +283,7 @@ class FileWriter:
         row = {"key": self.intern("dropped"), "value": self.intern(value)}
         return Block(Meta.TABLE, 1, {name: np.array([id]) for name, id in row.items()})
 
-    def _put_meta(self, blocks: Sequence[Block], then: Written) -> None:
+    def _put_meta(self, blocks: Sequence[Block], then: WriteProgress) -> None:
         if not blocks:
             self._written = then
             return
@@ -292,7 +292,7 @@ class FileWriter:
         then = replace(then, extra=then.extra | set(new))
         self._put([*self._texts.block(new), *blocks], then, free=True)
 
-    def _put(self, blocks: Sequence[Block], then: Written, *, free: bool = False) -> bool:
+    def _put(self, blocks: Sequence[Block], then: WriteProgress, *, free: bool = False) -> bool:
         """Append a window; False when the budget is spent. `free`: whatever it costs."""
         entries, lines = [], []
         offset = then.text
@@ -320,7 +320,7 @@ class FileWriter:
                         said = orjson.loads(self._texts[value])
                         self._producer_dropped = said if isinstance(said, dict) else {}
 
-    def _append(self, text: bytes, packed: bytes, then: Written) -> None:
+    def _append(self, text: bytes, packed: bytes, then: WriteProgress) -> None:
         """Write behind what is written. Done twice, it is as if done once."""
         if self._has_failed():
             return

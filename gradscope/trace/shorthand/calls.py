@@ -23,7 +23,7 @@ class ShortCalls:
 
     def __init__(self, tables: Tables, sizes: tuple[Ints, Ints]) -> None:
         self.layouts = tables["short.layout"]
-        self.operators = Operators(tables["short.operator"], tables["short.slot"])
+        self.operators = OperatorColumns(tables["short.operator"], tables["short.slot"])
         self.origins = tables["short.origin"]
         self.views = tables["short.view"]
         self.explicit = tables["short.explicit"]["number"]
@@ -198,7 +198,7 @@ class ShortCalls:
         return parts
 
 
-class Operators:
+class OperatorColumns:
     """What follows from an operation for each of its calls, as arrays by its number."""
 
     def __init__(self, table: ShortColumns, slots: ShortColumns) -> None:

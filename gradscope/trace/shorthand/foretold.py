@@ -22,7 +22,15 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import GraphTask, Order
 from gradscope.trace.shorthand.looks import AsForetold
 from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward, ReplayGraph, ReplayStep
-from gradscope.trace.shorthand.seen import HOOKS, Seen, Task, column, nodes_of, seen_in, tasks_of
+from gradscope.trace.shorthand.seen import (
+    HOOKS,
+    SeenTask,
+    Task,
+    column,
+    nodes_of,
+    seen_in,
+    tasks_of,
+)
 from gradscope.trace.shorthand.tables import UNDER_WAY
 
 if TYPE_CHECKING:
@@ -36,7 +44,7 @@ MOVE = ("begin", "target", "index", "nr", "how", "left", "length")
 COUNTED = ("t", "task", "node", "count")
 
 
-class Rows:
+class ForetoldRows:
     """Short rows that stand for what was foretold, as other producers write them."""
 
     def __init__(self) -> None:
@@ -51,14 +59,14 @@ class Rows:
         return CELLS_OF_EVENT * rows
 
 
-class Teller:
+class ForetoldTask:
     """Writes what was foretold of one task into short rows."""
 
     def __init__(
         self,
-        rows: Rows,
+        rows: ForetoldRows,
         task: Task,
-        seen: Seen,
+        seen: SeenTask,
         saving: frozenset[int],
         graph: ReplayGraph,
         leaves: Mapping[int, int],
@@ -204,7 +212,7 @@ def written(
     tasks = tasks_of(plain, short)
     graph, leaves = nodes_of(plain)
     saving = frozenset(column(short["short.saved"], "node"))
-    rows, orders = Rows(), {}
+    rows, orders = ForetoldRows(), {}
     needed: dict[int, list[int]] = {}
     captured: dict[int, list[int]] = {}
     lengths: dict[int, list[tuple[int, int]]] = {}
@@ -235,7 +243,7 @@ def written(
             hooks[id_] = found.find_nodes([step.node for step in steps if step.runs])
             needed[id_] = sorted((backward.needed or set()) - {NOBODY})
             captured[id_] = sorted(set(backward.captures) - {NOBODY})
-            teller = Teller(rows, task, found, saving, graph, leaves)
+            teller = ForetoldTask(rows, task, found, saving, graph, leaves)
             teller.tell(backward, steps)
             told[id_] = AsForetold([step for step in steps if step.runs], found, leaves)
             lengths[id_] = teller.lengths
@@ -289,7 +297,7 @@ def _with_nodes(
     return make(block.table, block.rows, {**block.data, "node": node})
 
 
-def _put(rows: Rows, short: dict[str, list[Block]], make: type[Block]) -> None:
+def _put(rows: ForetoldRows, short: dict[str, list[Block]], make: type[Block]) -> None:
     """Add rows to the short tables."""
     for table, names, found_rows in (
         ("short.event", SINGLE, rows.single),
@@ -304,14 +312,14 @@ def _put(rows: Rows, short: dict[str, list[Block]], make: type[Block]) -> None:
             )
 
 
-def _agree(steps: Sequence[ReplayStep], seen: Seen, graph: ReplayGraph, *, failed: int) -> bool:
+def _agree(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph, *, failed: int) -> bool:
     """Whether the nodes that were seen to run are those foretold; a task that failed ran fewer."""
     foretold = [graph.sequence[step.node] for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
     return ran == (foretold[: len(ran)] if failed else foretold)
 
 
-def _first_difference(steps: Sequence[ReplayStep], seen: Seen, graph: ReplayGraph) -> list[int]:
+def _first_difference(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph) -> list[int]:
     """Which node ran where another was foretold; NONE: some leaf, or more, or none."""
     foretold = [step.node for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
@@ -322,7 +330,7 @@ def _first_difference(steps: Sequence[ReplayStep], seen: Seen, graph: ReplayGrap
     return [NONE, foretold[len(ran)] if len(ran) < len(foretold) else NONE]
 
 
-def _adds_up(steps: Sequence[ReplayStep], seen: Seen) -> bool:
+def _adds_up(steps: Sequence[ReplayStep], seen: SeenTask) -> bool:
     """Whether as many additions were seen as foretold: None adds nothing to anything."""
     if not seen.inside:
         return True

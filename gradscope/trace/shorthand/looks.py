@@ -21,7 +21,7 @@ from gradscope.trace.schema.events import Accumulation, HookKind
 from gradscope.trace.schema.tables import Place, Value
 from gradscope.trace.shorthand.replay import ReplayStep, Sent
 from gradscope.trace.shorthand.runs import MODULE
-from gradscope.trace.shorthand.seen import Seen
+from gradscope.trace.shorthand.seen import SeenTask
 from gradscope.trace.shorthand.tables import ARRIVED, OPERAND
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class AsForetold(NamedTuple):
     """A task whose runs came as foretold."""
 
     steps: Sequence[ReplayStep]  # of nodes that ran
-    seen: Seen
+    seen: SeenTask
     leaves: Mapping[int, int]
 
     def runs(self) -> Iterator[tuple[int, ReplayStep, int]]:

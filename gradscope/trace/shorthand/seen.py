@@ -38,7 +38,7 @@ class Task(NamedTuple):
     others_inside: Sequence[int]  # when those began that ran inside its nodes
 
 
-class Seen:
+class SeenTask:
     """The rows of one task, and the hooks that were called in it."""
 
     def __init__(self, rows: list[tuple[int, int, int]]) -> None:
@@ -100,7 +100,7 @@ WITHIN = {HookKind.PACK, HookKind.UNPACK}
 HOOKS = {events.HookBegin.CODE, events.HookEnd.CODE}
 
 
-def seen_in(short: dict[str, list[Block]]) -> dict[int, Seen]:
+def seen_in(short: dict[str, list[Block]]) -> dict[int, SeenTask]:
     """The runs of each task, in order, and when hooks were called in it."""
     runs: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     names = ("task", "begin", "ended", "sequence")
@@ -108,7 +108,7 @@ def seen_in(short: dict[str, list[Block]]) -> dict[int, Seen]:
         runs[task].append(tuple(run))
     for task in column(short["short.asked"], "task"):
         runs.setdefault(task, [])
-    seen = {task: Seen(rows) for task, rows in runs.items()}
+    seen = {task: SeenTask(rows) for task, rows in runs.items()}
     inside = (column(short["short.inside"], n) for n in ("task", "run", "what"))
     for task, run, what in zip(*inside, strict=True):
         if task in seen:

@@ -21,7 +21,7 @@ def short(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 -- a decor
 
 
 @short("operator")
-class Operator(Row):
+class ShortOperator(Row):
     """What the calls of one operation have in common."""
 
     number: int  # from 0
@@ -32,7 +32,7 @@ class Operator(Row):
 
 
 @short("slot")
-class Slot(Row):
+class ShortSlot(Row):
     """A tensor that the node of an operation saves: one row of `saved` for each call."""
 
     operator: int
@@ -42,7 +42,7 @@ class Slot(Row):
 
 
 @short("layout")
-class Layout(Row):
+class ShortLayout(Row):
     """A shape and dtype that results of calls have."""
 
     id: int
@@ -52,7 +52,7 @@ class Layout(Row):
 
 
 @short("context")
-class Context(Row):
+class ShortContext(Row):
     """Where a call was made: five columns of `op`, which many calls share."""
 
     id: int
@@ -64,7 +64,7 @@ class Context(Row):
 
 
 @short("call")
-class Call(Row):
+class ShortCall(Row):
     """A call of an operation with at most two tensors and one result.
 
     It stands for a row of `op`, of `tensor` (the result), of `storage` (unless `short.view` names
@@ -86,7 +86,7 @@ class Call(Row):
 
 
 @short("origin")
-class Origin(Row):
+class ShortOrigin(Row):
     """Where the gradient of a tensor goes, for calls from `since` on.
 
     It is for inputs of calls that are not marked as made by the node of the same id.
@@ -99,14 +99,14 @@ class Origin(Row):
 
 
 @short("explicit")
-class Explicit(Row):
+class ShortExplicit(Row):
     """A call whose edges and saved tensors are rows of `edge` and `short.saved`."""
 
     number: int
 
 
 @short("view")
-class View(Row):
+class ShortView(Row):
     """A call whose result is a view: its tensor has an older storage."""
 
     number: int
@@ -114,7 +114,7 @@ class View(Row):
 
 
 @short("saved")
-class Saved(Row):
+class ShortSaved(Row):
     """A row of `saved`. Saved tensors are numbered by their time, those of calls included."""
 
     node: int
@@ -126,7 +126,7 @@ class Saved(Row):
 
 
 @short("run")
-class Run(Row):
+class ShortRun(Row):
     """The run of a node in a backward: events in the order given here.
 
     `told` 0 or 1: `pop` and `node_begin` at `begin`, `node_end` at `ended`, and for 1
@@ -143,7 +143,7 @@ class Run(Row):
 
 
 @short("ran")
-class Ran(Row):
+class ShortRan(Row):
     """The run of a node of PyTorch's, whose engine is watched from outside. In order of time.
 
     Which node ran, and what the engine counted, pushed and popped around it, follows from a replay
@@ -158,7 +158,7 @@ class Ran(Row):
 
 
 @short("inside")
-class Inside(Row):
+class ShortInside(Row):
     """What PyTorch's engine did with a gradient in or after a run of `short.ran`."""
 
     task: int
@@ -172,7 +172,7 @@ SEEN, ADDED, ADDED_IN_PLACE = -1, 4, 5
 
 
 @short("look")
-class Look(Row):
+class ShortLook(Row):
     """What a tensor of PyTorch's held: a row of `value`, or several.
 
     A sum of gradients is one look, and stands for a value at every place that the replay names.
@@ -208,7 +208,7 @@ UNDER_WAY = 2
 
 
 @short("asked")
-class Asked(Row):
+class ShortAsked(Row):
     """What a backward of PyTorch's was asked for: where the replay of its runs begins."""
 
     task: int
@@ -219,7 +219,7 @@ class Asked(Row):
 
 
 @short("move")
-class Move(Row):
+class ShortMove(Row):
     """A gradient that a run handed on: events at the end of the run.
 
     They are `decrement`, then `buffer_made` or `buffer_added`, then `push` if `left` is 0. Rows of
@@ -236,7 +236,7 @@ class Move(Row):
 
 
 @short("event")
-class Single(Row):
+class ShortSingle(Row):
     """One event. The code says which kind it is and which columns `a` to `d` are."""
 
     t: int  # time
@@ -251,7 +251,7 @@ class Single(Row):
 
 
 @short("dependency")
-class Counted(Row):
+class ShortCounted(Row):
     """An event `dependency`, on the thread of its graph task."""
 
     t: int  # time

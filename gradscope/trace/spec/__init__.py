@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradscope.trace.spec import counts, execution, foretold, memory, order, queue, references
-from gradscope.trace.spec.facts import Facts
+from gradscope.trace.spec.facts import CheckedTrace
 from gradscope.trace.spec.rule import RULES, Violation
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LIMIT = 10
 
 def check(trace: Trace, limit: int = LIMIT) -> list[Violation]:
     """Where a trace breaks a rule: the first few places of each. See Note [What can be judged]."""
-    facts = Facts(trace)
+    facts = CheckedTrace(trace)
     return [
         Violation(name, fault.message, fault.table, fault.id, fault.seq)
         for name, judge in RULES.items()

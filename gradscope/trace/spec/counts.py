@@ -19,25 +19,25 @@ from gradscope.trace.schema.events import (
 )
 from gradscope.trace.schema.tables import Edge
 from gradscope.trace.spec.facts import groups, running, timeline
-from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradscope.trace.ragged import Array
-    from gradscope.trace.spec.facts import Facts, Stretch, Timeline
+    from gradscope.trace.spec.facts import CheckedTrace, JudgedEvents, Timeline
 
 
-def _waiting(facts: Facts) -> Timeline:
+def _waiting(facts: CheckedTrace) -> Timeline:
     """How many gradients each node of each graph task still waits for."""
     counted, arrived = facts.of(Dependency), facts.of(Decrement)
-    parts: list[tuple[Stretch, Array | int]] = [(counted, counted["count"]), (arrived, -1)]
+    parts: list[tuple[JudgedEvents, Array | int]] = [(counted, counted["count"]), (arrived, -1)]
     parts += [(facts.of(Push), 0), (facts.of(NodeBegin), 0)]
     return timeline(parts, by=["task", "node"])
 
 
 @rule
-def counts_go_down_by_one(facts: Facts) -> Iterator[Fault]:
+def counts_go_down_by_one(facts: CheckedTrace) -> Iterator[RuleFault]:
     """Each gradient that arrives for a node makes its count one smaller, and never negative."""
     counted, arrived = facts.of(Dependency), facts.of(Decrement)
     if not len(counted):
@@ -52,25 +52,25 @@ def counts_go_down_by_one(facts: Facts) -> Iterator[Fault]:
             f"{facts.node(arrived['node'][at])} waits for {left[wrong]} more gradients "
             f"and is said to wait for {said[wrong]}"
         )
-        yield Fault(message, arrived.table, seq=int(arrived["seq"][at]))
+        yield RuleFault(message, arrived.table, seq=int(arrived["seq"][at]))
 
 
 @rule
-def nodes_are_counted_once(facts: Facts) -> Iterator[Fault]:
+def nodes_are_counted_once(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A graph task counts what a node waits for once, and before any gradient arrives."""
     counted = facts.of(Dependency)
     for place in _again(counted, "task", "node"):
         message = f"{facts.node(counted['node'][place])} is counted again"
-        yield Fault(message, counted.table, seq=int(counted["seq"][place]))
+        yield RuleFault(message, counted.table, seq=int(counted["seq"][place]))
     for place in np.flatnonzero(counted["count"] < 1):
         message = (
             f"{facts.node(counted['node'][place])} waits for {counted['count'][place]} gradients"
         )
-        yield Fault(message, counted.table, seq=int(counted["seq"][place]))
+        yield RuleFault(message, counted.table, seq=int(counted["seq"][place]))
 
 
 @rule
-def nodes_are_ready_when_pushed_and_run(facts: Facts) -> Iterator[Fault]:
+def nodes_are_ready_when_pushed_and_run(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A node enters a queue, and runs, only when all its gradients have arrived."""
     if not len(facts.of(Dependency)):
         return
@@ -81,11 +81,11 @@ def nodes_are_ready_when_pushed_and_run(facts: Facts) -> Iterator[Fault]:
         ]
         node = events["node"][line.place[place]]
         message = f"{facts.node(node)} {does} while it waits for {line.after[place]} gradients"
-        yield Fault(message, events.table, seq=int(line.seq[place]))
+        yield RuleFault(message, events.table, seq=int(line.seq[place]))
 
 
 @rule
-def nodes_run_after_their_pop(facts: Facts) -> Iterator[Fault]:
+def nodes_run_after_their_pop(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A node runs, or is skipped, after a thread took it from a queue."""
     pops, begins, skips = facts.of(Pop), facts.of(NodeBegin), facts.of(Skipped)
     if not len(pops):
@@ -94,28 +94,28 @@ def nodes_run_after_their_pop(facts: Facts) -> Iterator[Fault]:
     for place in np.flatnonzero(line.after < 0):
         events = (pops, begins, skips)[line.kind[place]]
         message = f"{facts.node(events['node'][line.place[place]])} runs without having been popped"
-        yield Fault(message, events.table, seq=int(line.seq[place]))
+        yield RuleFault(message, events.table, seq=int(line.seq[place]))
 
 
 @rule
-def nodes_run_once_in_a_task(facts: Facts) -> Iterator[Fault]:
+def nodes_run_once_in_a_task(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A graph task runs each node once at most."""
     begins = facts.of(NodeBegin)
     for place in _again(begins, "task", "node"):
         message = (
             f"{facts.node(begins['node'][place])} runs again in graph task {begins['task'][place]}"
         )
-        yield Fault(message, begins.table, seq=int(begins["seq"][place]))
+        yield RuleFault(message, begins.table, seq=int(begins["seq"][place]))
 
 
-def _again(events: Stretch, *columns: str) -> Array:
+def _again(events: JudgedEvents, *columns: str) -> Array:
     """Those events that are not the first of their group."""
     group = groups(events[column] for column in columns)
     return np.flatnonzero(running(group, np.ones(len(events), np.int64)) > 1)
 
 
 @rule
-def gradients_go_along_edges(facts: Facts) -> Iterator[Fault]:
+def gradients_go_along_edges(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A gradient arrives along an edge of the graph, from a node that has run."""
     arrived, edges = facts.of(Decrement), facts.trace.table(Edge)
     sent = arrived["source"] != NONE
@@ -130,19 +130,19 @@ def gradients_go_along_edges(facts: Facts) -> Iterator[Fault]:
             f"there is no edge from output {arrived['index'][place]} of "
             f"{facts.node(arrived['source'][place])} to {facts.node(arrived['node'][place])}"
         )
-        yield Fault(message, arrived.table, seq=int(arrived["seq"][place]))
+        yield RuleFault(message, arrived.table, seq=int(arrived["seq"][place]))
     for place in _again_along(arrived, sent):
         message = f"a second gradient along one edge, for {facts.node(arrived['node'][place])}"
-        yield Fault(message, arrived.table, seq=int(arrived["seq"][place]))
+        yield RuleFault(message, arrived.table, seq=int(arrived["seq"][place]))
 
 
-def _again_along(arrived: Stretch, sent: Array) -> Array:
+def _again_along(arrived: JudgedEvents, sent: Array) -> Array:
     again = _again(arrived, "task", "source", "index")
     return again[sent[again]]
 
 
 @rule
-def gradients_come_from_nodes_that_ran(facts: Facts) -> Iterator[Fault]:
+def gradients_come_from_nodes_that_ran(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A node sends its gradients after it has run."""
     ends, arrived = facts.of(NodeEnd), facts.of(Decrement)
     if not len(ends):
@@ -153,11 +153,11 @@ def gradients_come_from_nodes_that_ran(facts: Facts) -> Iterator[Fault]:
         source = sources["node"][line.place[place]]
         if source != NONE:
             message = f"{facts.node(source)} sends a gradient before it has run"
-            yield Fault(message, arrived.table, seq=int(line.seq[place]))
+            yield RuleFault(message, arrived.table, seq=int(line.seq[place]))
 
 
 @rule
-def whole_backwards_run_every_node(facts: Facts) -> Iterator[Fault]:
+def whole_backwards_run_every_node(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A graph task that ends well, and was asked for all gradients, runs every node it met."""
     begins = facts.of(NodeBegin)
     if not len(begins):
@@ -172,4 +172,4 @@ def whole_backwards_run_every_node(facts: Facts) -> Iterator[Fault]:
         named = (events["node"] != NONE) & np.isin(events["task"], facts.full_tasks)
         for place in np.flatnonzero(named & ~ran):
             message = f"{facts.node(events['node'][place])} is {what} and never runs"
-            yield Fault(message, events.table, seq=int(events["seq"][place]))
+            yield RuleFault(message, events.table, seq=int(events["seq"][place]))

@@ -10,16 +10,16 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import Capture, HookBegin, HookEnd, NodeBegin, NodeEnd, Skipped
 from gradscope.trace.schema.tables import GraphTask
 from gradscope.trace.spec.facts import timeline, unmatched
-from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.spec.facts import Facts
+    from gradscope.trace.spec.facts import CheckedTrace
 
 
 @rule
-def nodes_nest_on_their_thread(facts: Facts) -> Iterator[Fault]:
+def nodes_nest_on_their_thread(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A node ends on the thread it began on, after every node that began inside it."""
     begins, ends = facts.of(NodeBegin), facts.of(NodeEnd)
     line = timeline([(begins, 1), (ends, -1)], by=["thread"])
@@ -41,35 +41,35 @@ def nodes_nest_on_their_thread(facts: Facts) -> Iterator[Fault]:
             open_nodes.pop()  # it raised
         if not open_nodes or open_nodes[-1] != (task, node):
             message = f"{facts.node(node)} ends where another node runs, or none"
-            yield Fault(message, ends.table, seq=seq)
+            yield RuleFault(message, ends.table, seq=seq)
         else:
             open_nodes.pop()
     if facts.complete:
         left = [pair for open_nodes in running.values() for pair in open_nodes]
         for task, node in left:
             if task not in failed:
-                yield Fault(f"{facts.node(node)} begins and never ends", begins.table, id=node)
+                yield RuleFault(f"{facts.node(node)} begins and never ends", begins.table, id=node)
 
 
 @rule
-def hooks_begin_and_end(facts: Facts) -> Iterator[Fault]:
+def hooks_begin_and_end(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A hook that ends had begun; unless its graph task failed, a hook that began ends."""
     begins, ends = facts.of(HookBegin), facts.of(HookEnd)
     by = ["thread", "task", "node", "hook", "index"]
     line = timeline([(begins, 1), (ends, -1)], by=by)
     for place in np.flatnonzero(line.after < 0):
         message = f"a hook of {facts.node(ends['node'][line.place[place]])} ends and did not begin"
-        yield Fault(message, ends.table, seq=int(line.seq[place]))
+        yield RuleFault(message, ends.table, seq=int(line.seq[place]))
     if facts.complete:
         # A hook of the forward pass has no graph task, and nothing says that its call failed.
         good = ~np.isin(begins["task"], [NONE, *facts.failed_tasks])
         for place in np.flatnonzero(good & unmatched(begins, ends, by)):
             message = f"a hook of {facts.node(begins['node'][place])} begins and never ends"
-            yield Fault(message, begins.table, seq=int(begins["seq"][place]))
+            yield RuleFault(message, begins.table, seq=int(begins["seq"][place]))
 
 
 @rule
-def captures_are_asked_for(facts: Facts) -> Iterator[Fault]:
+def captures_are_asked_for(facts: CheckedTrace) -> Iterator[RuleFault]:
     """Only a graph task asked for certain inputs captures, where it planned to, and skips."""
     tasks = facts.trace.table(GraphTask)
     asked = (tasks.ragged("inputs").lengths > 0) | (tasks.ragged("captured").lengths > 0)
@@ -80,7 +80,7 @@ def captures_are_asked_for(facts: Facts) -> Iterator[Fault]:
         stray = ~np.isin(events["task"], tasks.array("id")[allowed])
         for place in np.flatnonzero(stray):
             message = f"graph task {events['task'][place]} was not asked for certain inputs"
-            yield Fault(message, events.table, seq=int(events["seq"][place]))
+            yield RuleFault(message, events.table, seq=int(events["seq"][place]))
     captures = facts.of(Capture)
     listed = {task for task, _ in wanted}
     for seq, task, node in zip(
@@ -88,11 +88,11 @@ def captures_are_asked_for(facts: Facts) -> Iterator[Fault]:
     ):
         if task in listed and (task, node) not in wanted:
             message = f"{facts.node(node)} is captured, which graph task {task} did not plan"
-            yield Fault(message, captures.table, seq=seq)
+            yield RuleFault(message, captures.table, seq=seq)
 
 
 @rule
-def skipped_nodes_do_not_run(facts: Facts) -> Iterator[Fault]:
+def skipped_nodes_do_not_run(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A node that a graph task skips does not run in it, and one that runs was needed."""
     skips, begins = facts.of(Skipped), facts.of(NodeBegin)
     skipped = set(zip(skips["task"].tolist(), skips["node"].tolist(), strict=True))
@@ -105,13 +105,13 @@ def skipped_nodes_do_not_run(facts: Facts) -> Iterator[Fault]:
     ):
         if (task, node) in skipped:
             message = f"{facts.node(node)} runs in graph task {task}, which skips it"
-            yield Fault(message, begins.table, seq=seq)
+            yield RuleFault(message, begins.table, seq=seq)
         elif task in limited and (task, node) not in needed:
             message = f"{facts.node(node)} runs in graph task {task}, which does not need it"
-            yield Fault(message, begins.table, seq=seq)
+            yield RuleFault(message, begins.table, seq=seq)
 
 
-def _pairs(facts: Facts, column: str) -> set[tuple[int, int]]:
+def _pairs(facts: CheckedTrace, column: str) -> set[tuple[int, int]]:
     """The graph tasks, each with each of the nodes in one of its columns."""
     tasks = facts.trace.table(GraphTask)
     lists = tasks.ragged(column)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class JudgedEvents:
     """The events of one kind that can be judged, by rising `seq`."""
 
     table: str
@@ -43,28 +43,28 @@ class Stretch:
     def __getitem__(self, column: str) -> Array:
         return self.data[column]
 
-    def where(self, chosen: Array) -> Stretch:
+    def where(self, chosen: Array) -> JudgedEvents:
         """Some of them."""
-        return Stretch(self.table, {name: data[chosen] for name, data in self.data.items()})
+        return JudgedEvents(self.table, {name: data[chosen] for name, data in self.data.items()})
 
 
-class Facts:
+class CheckedTrace:
     """A trace, prepared for its rules."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.dropped = has_holes(trace)
         self.complete = not (trace.truncated or self.dropped or unfinished(trace))
-        self._stretches: dict[type[Event], Stretch] = {}
+        self._stretches: dict[type[Event], JudgedEvents] = {}
         self._found: dict[object, Any] = {}
 
-    def once(self, find: Callable[[Facts], T]) -> T:
+    def once(self, find: Callable[[CheckedTrace], T]) -> T:
         """What a function finds out, found out once for all rules that need it."""
         if find not in self._found:
             self._found[find] = find(self)
         return self._found[find]  # type: ignore[no-any-return]
 
-    def of(self, kind: type[Event]) -> Stretch:
+    def of(self, kind: type[Event]) -> JudgedEvents:
         """The events of a kind. See Note [What can be judged]."""
         if kind not in self._stretches:
             table = self.trace.table(kind)
@@ -74,7 +74,7 @@ class Facts:
                 name: data for name, data in table.data.items() if not isinstance(data, Ragged)
             }
             cells = {name: data[keep] for name, data in arrays.items()}
-            self._stretches[kind] = Stretch(table.name, cells)
+            self._stretches[kind] = JudgedEvents(table.name, cells)
         return self._stretches[kind]
 
     def judges(self, task: Integers) -> Array:
@@ -155,7 +155,7 @@ class Timeline:
     after: Integers  # the sum in its group, this event included
 
 
-def timeline(parts: Sequence[tuple[Stretch, Integers | int]], by: Sequence[str]) -> Timeline:
+def timeline(parts: Sequence[tuple[JudgedEvents, Integers | int]], by: Sequence[str]) -> Timeline:
     """Merge stretches by `seq`; each changes the sum of its group (rows alike in `by`)."""
     stretches = [stretch for stretch, _ in parts]
     lengths = [len(stretch) for stretch in stretches]
@@ -193,7 +193,7 @@ def lookup(keys: Integers, values: Integers, wanted: Integers, missing: int = NO
     return np.where(hit, values[order][found], missing)
 
 
-def unmatched(begins: Stretch, ends: Stretch, by: Sequence[str]) -> Array:
+def unmatched(begins: JudgedEvents, ends: JudgedEvents, by: Sequence[str]) -> Array:
     """Of each beginning, whether its group has more beginnings than ends."""
     every = groups(np.concatenate([begins[name], ends[name]]) for name in by)
     _, group = np.unique(every, return_inverse=True)

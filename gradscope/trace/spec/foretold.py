@@ -31,10 +31,10 @@ from gradscope.trace.schema.events import (
 )
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
 from gradscope.trace.shorthand.replay import Popped, Ready, ReplayBackward, ReplayGraph, graph_of
-from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
-    from gradscope.trace.spec.facts import Facts, Stretch
+    from gradscope.trace.spec.facts import CheckedTrace, JudgedEvents
 
 OWN = "gradscope.runtime"
 """The producer whose engine this is."""
@@ -56,7 +56,7 @@ Said: TypeAlias = tuple[type[Event], int, tuple[int, ...]]
 
 
 @rule
-def what_follows_from_the_graph_is_what_happened(facts: Facts) -> Iterator[Fault]:
+def what_follows_from_the_graph_is_what_happened(facts: CheckedTrace) -> Iterator[RuleFault]:
     """Our engine counts, queues, hands on, skips and captures as its graph and `inputs=` say."""
     tasks = facts.once(_Tasks)
     queues: defaultdict[int, list[Ready]] = defaultdict(list)
@@ -68,18 +68,18 @@ def what_follows_from_the_graph_is_what_happened(facts: Facts) -> Iterator[Fault
         foretold = None if walk is None else next(walk, None)
         if walk is not None and foretold != said:
             walks[task] = None
-            yield Fault(_otherwise(facts, task, said, foretold), said[0].TABLE, seq=seq)
+            yield RuleFault(_otherwise(facts, task, said, foretold), said[0].TABLE, seq=seq)
             # What this one left in the queue is not what the replay left there.
             for other in tasks.beside(task):
                 walks[other] = None
 
 
-def compared(facts: Facts) -> set[int]:
+def compared(facts: CheckedTrace) -> set[int]:
     """The graph tasks that are. See Note [What is compared]."""
     return facts.once(_Tasks).compared
 
 
-def _otherwise(facts: Facts, task: int, said: Said, foretold: Said | None) -> str:
+def _otherwise(facts: CheckedTrace, task: int, said: Said, foretold: Said | None) -> str:
     def words(what: Said) -> str:
         kind, node, values = what
         columns = ", ".join(f"{c} {v}" for c, v in zip(SAYS[kind], values, strict=True))
@@ -89,7 +89,7 @@ def _otherwise(facts: Facts, task: int, said: Said, foretold: Said | None) -> st
     return f"in graph task {task} there is {words(said)}; the graph says {rules}"
 
 
-def _events(facts: Facts, compared: set[int]) -> Iterator[tuple[int, int, int, Said]]:
+def _events(facts: CheckedTrace, compared: set[int]) -> Iterator[tuple[int, int, int, Said]]:
     """The events of these tasks, by rising `seq`: with their task and the thread's number."""
     rows: list[tuple[int, int, int, Said]] = []
     wanted = np.array(sorted(compared), np.int64)
@@ -109,7 +109,7 @@ def _events(facts: Facts, compared: set[int]) -> Iterator[tuple[int, int, int, S
 class _Tasks:
     """The graph tasks of a trace that are compared, and what a replay needs to know of each."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: CheckedTrace) -> None:
         self._graph = _graph(facts)
         table = facts.trace.table(GraphTask)
         self._row = {id: place for place, id in enumerate(table["id"].tolist())}
@@ -139,7 +139,7 @@ class _Tasks:
         """The tasks that were in each other's queue, this one included."""
         return self._family[self._eldest[task]]
 
-    def _strange(self, facts: Facts) -> set[int]:
+    def _strange(self, facts: CheckedTrace) -> set[int]:
         """Tasks that are not compared. See Note [What is compared]."""
         pushes = facts.of(Push)
         pairs = {*zip(pushes["task"].tolist(), pushes["queue"].tolist(), strict=True)}
@@ -197,7 +197,7 @@ def _said(backward: ReplayBackward, root: int) -> Iterator[Said]:
                 yield Push, each.node, (each.length,)
 
 
-def _graph(facts: Facts) -> ReplayGraph:
+def _graph(facts: CheckedTrace) -> ReplayGraph:
     nodes, links = facts.trace.table(Node), facts.trace.table(Edge)
     rows = [
         zip(*(table[name].tolist() for name in names), strict=True)
@@ -209,7 +209,7 @@ def _graph(facts: Facts) -> ReplayGraph:
     return graph_of(*rows)[0]  # what those lead to that are left out is not known
 
 
-def _first(stretch: Stretch, column: str) -> dict[int, int]:
+def _first(stretch: JudgedEvents, column: str) -> dict[int, int]:
     """The value of each task's first event."""
     pairs = zip(stretch["task"].tolist(), stretch[column].tolist(), strict=True)
     return dict(reversed([*pairs]))
@@ -222,7 +222,7 @@ def _counts(values: Iterator[int]) -> Mapping[int, int]:
     return found
 
 
-def _captured(captures: Stretch) -> dict[int, dict[int, list[int]]]:
+def _captured(captures: JudgedEvents) -> dict[int, dict[int, list[int]]]:
     """Of each task and node, the inputs that were captured, in order."""
     found: dict[int, dict[int, list[int]]] = {}
     columns = (captures[name].tolist() for name in ("task", "node", "input_nr"))
@@ -231,7 +231,7 @@ def _captured(captures: Stretch) -> dict[int, dict[int, list[int]]]:
     return found
 
 
-def _undefined(facts: Facts) -> dict[int, set[tuple[int, int]]]:
+def _undefined(facts: CheckedTrace) -> dict[int, set[tuple[int, int]]]:
     """Of each task, the gradients that were None: their node, and which of its outputs it is."""
     sent, kept = facts.of(Decrement), [facts.of(BufferMade), facts.of(BufferAdded)]
     found: dict[int, set[tuple[int, int]]] = {}

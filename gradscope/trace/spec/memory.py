@@ -18,16 +18,16 @@ from gradscope.trace.schema.events import (
 )
 from gradscope.trace.schema.tables import GraphTask, Node, Saved, Value, Version
 from gradscope.trace.spec.facts import groups, running, timeline
-from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.spec.facts import Facts
+    from gradscope.trace.spec.facts import CheckedTrace
 
 
 @rule
-def buffers_are_made_once_and_then_added_to(facts: Facts) -> Iterator[Fault]:
+def buffers_are_made_once_and_then_added_to(facts: CheckedTrace) -> Iterator[RuleFault]:
     """For each input of a node one gradient comes first, and further ones are added to it.
 
     An undefined gradient is told of, but there is nothing to keep or to add.
@@ -41,11 +41,11 @@ def buffers_are_made_once_and_then_added_to(facts: Facts) -> Iterator[Fault]:
         events = (made, added)[line.kind[place]]
         node = facts.node(events["node"][line.place[place]])
         what = "is made again" if line.after[place] else "is added to before it is made"
-        yield Fault(f"an input buffer of {node} {what}", events.table, seq=int(line.seq[place]))
+        yield RuleFault(f"an input buffer of {node} {what}", events.table, seq=int(line.seq[place]))
 
 
 @rule
-def buffers_are_complete_when_their_node_runs(facts: Facts) -> Iterator[Fault]:
+def buffers_are_complete_when_their_node_runs(facts: CheckedTrace) -> Iterator[RuleFault]:
     """No gradient arrives for a node that runs already."""
     begins = facts.of(NodeBegin)
     for kind in (BufferMade, BufferAdded):
@@ -54,18 +54,18 @@ def buffers_are_complete_when_their_node_runs(facts: Facts) -> Iterator[Fault]:
         for place in np.flatnonzero((line.kind == 1) & (line.after > 0)):
             node = facts.node(arriving["node"][line.place[place]])
             message = f"a gradient arrives for {node}, which has run"
-            yield Fault(message, arriving.table, seq=int(line.seq[place]))
+            yield RuleFault(message, arriving.table, seq=int(line.seq[place]))
 
 
 @rule
-def saved_values_are_released_once(facts: Facts) -> Iterator[Fault]:
+def saved_values_are_released_once(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A node releases what it saved once, in an event, and does not read it afterwards."""
     saved, released = facts.trace.table(Saved), facts.of(SavedReleased)
     saving = np.isin(released["node"], saved.array("node"))
     again = running(released["node"], np.ones(len(released), np.int64)) > 1
     for place in np.flatnonzero(saving & again):
         message = f"{facts.node(released['node'][place])} lets go of what it saved again"
-        yield Fault(message, released.table, seq=int(released["seq"][place]))
+        yield RuleFault(message, released.table, seq=int(released["seq"][place]))
     task, node = saved.array("task"), saved.array("node")
     if len(released) and not facts.trace.truncated:
         every = groups(
@@ -76,16 +76,16 @@ def saved_values_are_released_once(facts: Facts) -> Iterator[Fault]:
         for place in np.flatnonzero(judged & ~told):
             id = int(saved["id"][place])
             message = f"saved value {id} is released by graph task {task[place]} without an event"
-            yield Fault(message, saved.name, id=id)
+            yield RuleFault(message, saved.name, id=id)
     read = facts.of(SavedUnpacked)
     line = timeline([(released, 1), (read, 0)], by=["node"])
     for place in np.flatnonzero((line.kind == 1) & (line.after > 0)):
         message = f"{facts.node(read['node'][line.place[place]])} reads a value it has released"
-        yield Fault(message, read.table, seq=int(line.seq[place]))
+        yield RuleFault(message, read.table, seq=int(line.seq[place]))
 
 
 @rule
-def versions_rise_by_one(facts: Facts) -> Iterator[Fault]:
+def versions_rise_by_one(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A write makes a storage's version one higher; `.data` starts a counter at zero.
 
     Between two writes there may be others, by other counters, too, where not all are seen.
@@ -101,15 +101,15 @@ def versions_rise_by_one(facts: Facts) -> Iterator[Fault]:
         known = counters.get(storage)
         if new != old + 1:
             message = f"a write takes storage {storage} from version {old} to {new}"
-            yield Fault(message, writes.name, id=storage)
+            yield RuleFault(message, writes.name, id=storage)
         elif all_seen and known and old not in known and old != 0:
             message = f"storage {storage} is written at version {old} and was at {max(known)}"
-            yield Fault(message, writes.name, id=storage)
+            yield RuleFault(message, writes.name, id=storage)
         counters[storage] = {*(known or ()), new} - {old}
 
 
 @rule
-def gradients_accumulate_in_leaves(facts: Facts) -> Iterator[Fault]:
+def gradients_accumulate_in_leaves(facts: CheckedTrace) -> Iterator[RuleFault]:
     """AccumulateGrad accumulates, or what `inputs=` names; a first gradient comes but once.
 
     Under create_graph nothing is taken over or written in place.
@@ -131,18 +131,18 @@ def gradients_accumulate_in_leaves(facts: Facts) -> Iterator[Fault]:
     ):
         name = name_of.get(node, "AccumulateGrad")
         if not name.endswith("AccumulateGrad") and node not in asked:
-            yield Fault(f"{facts.node(node)} accumulates a gradient", events.table, seq=seq)
+            yield RuleFault(f"{facts.node(node)} accumulates a gradient", events.table, seq=seq)
         if how in first and (task, tensor) in begun and tensor != NONE:
             message = f"tensor {tensor} had a gradient in graph task {task}, which is lost"
-            yield Fault(message, events.table, seq=seq)
+            yield RuleFault(message, events.table, seq=seq)
         if task in graphs and how in {Accumulation.STOLEN, Accumulation.IN_PLACE}:
             message = f"tensor {tensor} takes a gradient without a clone under create_graph"
-            yield Fault(message, events.table, seq=seq)
+            yield RuleFault(message, events.table, seq=seq)
         begun.add((task, tensor))
 
 
 @rule
-def statistics_add_up(facts: Facts) -> Iterator[Fault]:
+def statistics_add_up(facts: CheckedTrace) -> Iterator[RuleFault]:
     """The parts of a tensor's statistics are not more than the whole, nor min above max."""
     values = facts.trace.table(Value)
     parts = np.stack([values.array(name) for name in ("nan", "posinf", "neginf", "zero")])
@@ -150,4 +150,4 @@ def statistics_add_up(facts: Facts) -> Iterator[Fault]:
     wrong |= values.array("min") > values.array("max")
     for place in np.flatnonzero(wrong):
         id = int(values["id"][place])
-        yield Fault(f"the statistics of value {id} contradict each other", values.name, id=id)
+        yield RuleFault(f"the statistics of value {id} contradict each other", values.name, id=id)

@@ -17,31 +17,31 @@ from gradscope.trace.schema.events import (
     Wake,
 )
 from gradscope.trace.spec.facts import lookup, running, timeline
-from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.spec.facts import Facts
+    from gradscope.trace.spec.facts import CheckedTrace
 
 
 @rule
-def events_are_numbered_without_holes(facts: Facts) -> Iterator[Fault]:
+def events_are_numbered_without_holes(facts: CheckedTrace) -> Iterator[RuleFault]:
     """No two events have the same `seq`, and none is left out unless the trace says so."""
     seqs = facts.seqs
     if facts.trace.truncated and facts.trace.horizon is not None:
         seqs = seqs[seqs <= facts.trace.horizon]
     steps = np.diff(seqs)
     for place in np.flatnonzero(steps == 0):
-        yield Fault(f"two events are number {seqs[place]}", "event", seq=int(seqs[place]))
+        yield RuleFault(f"two events are number {seqs[place]}", "event", seq=int(seqs[place]))
     if not facts.dropped:
         for place in np.flatnonzero(steps > 1):
             before, after = int(seqs[place]), int(seqs[place + 1])
-            yield Fault(f"no events between {before} and {after}", "event", seq=after)
+            yield RuleFault(f"no events between {before} and {after}", "event", seq=after)
 
 
 @rule
-def times_rise_on_each_thread(facts: Facts) -> Iterator[Fault]:
+def times_rise_on_each_thread(facts: CheckedTrace) -> Iterator[RuleFault]:
     """Of two events of one thread, the one with the greater `seq` did not happen earlier."""
     order = facts.trace.order()
     thread, t = facts.trace.event_column("thread"), facts.trace.event_column("t")
@@ -50,11 +50,11 @@ def times_rise_on_each_thread(facts: Facts) -> Iterator[Fault]:
     for place in by_thread[1:][back]:
         name = facts.trace.event_kinds[order.kind[place]].TABLE
         message = f"on thread {thread[place]} time goes back to {t[place]} ns"
-        yield Fault(message, name, seq=int(order.seq[place]))
+        yield RuleFault(message, name, seq=int(order.seq[place]))
 
 
 @rule
-def tasks_begin_and_end_once(facts: Facts) -> Iterator[Fault]:
+def tasks_begin_and_end_once(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A graph task begins once, and ends once and later; in a complete trace each one ends."""
     begins, ends = facts.of(TaskBegin), facts.of(TaskEnd)
     line = timeline([(begins, 1), (ends, -1)], by=["task"])
@@ -63,19 +63,19 @@ def tasks_begin_and_end_once(facts: Facts) -> Iterator[Fault]:
         stretch = begins if begun else ends
         task = stretch["task"][line.place[place]]
         message = f"graph task {task} {'begins twice' if begun else 'ends without having begun'}"
-        yield Fault(message, stretch.table, seq=int(line.seq[place]))
+        yield RuleFault(message, stretch.table, seq=int(line.seq[place]))
     for table, stretch in (("begins", begins), ("ends", ends)):
         again = running(stretch["task"], np.ones(len(stretch), np.int64)) > 1
         for place in np.flatnonzero(again):
             message = f"graph task {stretch['task'][place]} {table} again"
-            yield Fault(message, stretch.table, seq=int(stretch["seq"][place]))
+            yield RuleFault(message, stretch.table, seq=int(stretch["seq"][place]))
     if facts.complete:
         for task in without(begins["task"], ends["task"]):
-            yield Fault(f"graph task {task} never ends", begins.table, id=int(task))
+            yield RuleFault(f"graph task {task} never ends", begins.table, id=int(task))
 
 
 @rule
-def events_lie_within_their_task(facts: Facts) -> Iterator[Fault]:
+def events_lie_within_their_task(facts: CheckedTrace) -> Iterator[RuleFault]:
     """Events of a graph task come after its begin and, unless it failed, before its end."""
     begins, ends = facts.of(TaskBegin), facts.of(TaskEnd)
     if not len(begins):
@@ -92,24 +92,26 @@ def events_lie_within_their_task(facts: Facts) -> Iterator[Fault]:
         for place in np.flatnonzero((task != NONE) & ((seq < begun) | (seq > ended))):
             when = "before it begins" if seq[place] < begun[place] else "after it ended"
             message = f"an event of graph task {task[place]} {when}"
-            yield Fault(message, events.table, seq=int(seq[place]))
+            yield RuleFault(message, events.table, seq=int(seq[place]))
 
 
 @rule
-def reentrant_backwards_are_left(facts: Facts) -> Iterator[Fault]:
+def reentrant_backwards_are_left(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A reentrant backward that is left was entered; in a complete trace each one is left."""
     entered, left = facts.of(ReentrantEnter), facts.of(ReentrantLeave)
     line = timeline([(entered, 1), (left, -1)], by=["task"])
     for place in np.flatnonzero(line.after < 0):
         message = f"graph task {left['task'][line.place[place]]} is left without being entered"
-        yield Fault(message, left.table, seq=int(line.seq[place]))
+        yield RuleFault(message, left.table, seq=int(line.seq[place]))
     if facts.complete:
         for task in without(entered["task"], left["task"]):
-            yield Fault(f"graph task {task} is entered and never left", entered.table, id=int(task))
+            yield RuleFault(
+                f"graph task {task} is entered and never left", entered.table, id=int(task)
+            )
 
 
 @rule
-def a_thread_that_wakes_had_waited(facts: Facts) -> Iterator[Fault]:
+def a_thread_that_wakes_had_waited(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A thread waits before it wakes, and does not wait while it waits."""
     waits, wakes = facts.of(Wait), facts.of(Wake)
     line = timeline([(waits, 1), (wakes, -1)], by=["thread"])
@@ -117,4 +119,4 @@ def a_thread_that_wakes_had_waited(facts: Facts) -> Iterator[Fault]:
         stretch = (waits, wakes)[line.kind[place]]
         thread = stretch["thread"][line.place[place]]
         message = f"thread {thread} {'waits twice' if stretch is waits else 'wakes without a wait'}"
-        yield Fault(message, stretch.table, seq=int(line.seq[place]))
+        yield RuleFault(message, stretch.table, seq=int(line.seq[place]))

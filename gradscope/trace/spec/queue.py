@@ -11,12 +11,12 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import Error, Pop, Push, TaskEnd
 from gradscope.trace.schema.tables import Node
 from gradscope.trace.spec.facts import lookup
-from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.spec.facts import Facts, Stretch
+    from gradscope.trace.spec.facts import CheckedTrace, JudgedEvents
 
 FOREMOST: Final = 2**63
 """Stands for the sequence_nr of AccumulateGrad: it runs as soon as it is ready."""
@@ -77,17 +77,17 @@ class Queue:
 
 
 @dataclass(slots=True)
-class Replay:
+class QueueReplay:
     """The faults that playing the queues once more brings to light, by rule."""
 
-    pushed: list[Fault] = field(default_factory=list)
-    lengths: list[Fault] = field(default_factory=list)
-    order: list[Fault] = field(default_factory=list)
+    pushed: list[RuleFault] = field(default_factory=list)
+    lengths: list[RuleFault] = field(default_factory=list)
+    order: list[RuleFault] = field(default_factory=list)
 
 
-def replay(facts: Facts) -> Replay:
+def replay(facts: CheckedTrace) -> QueueReplay:
     """Play all pushes and pops. With rows dropped nothing can be said about a queue."""
-    found = Replay()
+    found = QueueReplay()
     if facts.dropped:
         return found
     queues: defaultdict[int, Queue] = defaultdict(Queue)
@@ -105,23 +105,23 @@ def replay(facts: Facts) -> Replay:
             message = (
                 f"queue {move.queue} has {len(queue.keys)} nodes and is said to have {move.length}"
             )
-            found.lengths.append(Fault(message, TABLES[move.kind], seq=move.seq))
+            found.lengths.append(RuleFault(message, TABLES[move.kind], seq=move.seq))
     if facts.complete:
         for number, queue in queues.items():
             for item in queue.keys:
                 message = f"{facts.node(item.node)} stays in queue {number} for good"
-                found.pushed.append(Fault(message, Push.TABLE, id=item.node))
+                found.pushed.append(RuleFault(message, Push.TABLE, id=item.node))
     return found
 
 
-def _push(facts: Facts, queue: Queue, move: Move, found: Replay) -> None:
+def _push(facts: CheckedTrace, queue: Queue, move: QueueMove, found: QueueReplay) -> None:
     if move.item in queue.keys:
         message = f"{facts.node(move.item.node)} is pushed again before it was popped"
-        found.pushed.append(Fault(message, Push.TABLE, seq=move.seq))
+        found.pushed.append(RuleFault(message, Push.TABLE, seq=move.seq))
     queue.push(move.item, move.key)
 
 
-def _pop(facts: Facts, queue: Queue, move: Move, found: Replay) -> None:
+def _pop(facts: CheckedTrace, queue: Queue, move: QueueMove, found: QueueReplay) -> None:
     key = queue.keys.get(move.item)
     if key is None and move.item in queue.abandoned:
         queue.abandoned.remove(move.item)  # thrown away in so many words
@@ -133,12 +133,12 @@ def _pop(facts: Facts, queue: Queue, move: Move, found: Replay) -> None:
         return
     if key is None:
         message = f"{facts.node(move.item.node)} is popped from queue {move.queue} and is not in it"
-        found.pushed.append(Fault(message, Pop.TABLE, seq=move.seq))
+        found.pushed.append(RuleFault(message, Pop.TABLE, seq=move.seq))
         return
     foremost = queue.foremost()
     if foremost is not None and queue.keys[foremost] < key:
         message = f"{facts.node(move.item.node)} is popped before {facts.node(foremost.node)}"
-        found.order.append(Fault(message, Pop.TABLE, seq=move.seq))
+        found.order.append(RuleFault(message, Pop.TABLE, seq=move.seq))
     del queue.keys[move.item]
 
 
@@ -146,7 +146,7 @@ PUSH, POP, FAIL = range(3)
 TABLES: Final = (Push.TABLE, Pop.TABLE, TaskEnd.TABLE)
 
 
-class Move(NamedTuple):
+class QueueMove(NamedTuple):
     """Something that changes a queue."""
 
     seq: int
@@ -157,12 +157,12 @@ class Move(NamedTuple):
     key: Key
 
 
-def _moves(facts: Facts) -> list[Move]:
+def _moves(facts: CheckedTrace) -> list[QueueMove]:
     pushes, pops = facts.of(Push), facts.of(Pop)
     nodes = facts.trace.table(Node)
     rank = lookup(nodes.array("id"), nodes.array("sequence_nr"), pushes["node"], missing=0)
     moves = [
-        Move(seq, PUSH, Item(task, node), queue, length, _key(node, depth, number))
+        QueueMove(seq, PUSH, Item(task, node), queue, length, _key(node, depth, number))
         for seq, task, node, queue, length, depth, number in zip(
             *_lists(pushes, "seq", "task", "node", "queue", "length", "depth"),
             rank.tolist(),
@@ -170,7 +170,7 @@ def _moves(facts: Facts) -> list[Move]:
         )
     ]
     moves += [
-        Move(seq, POP, Item(task, node), queue, length, EMPTY)
+        QueueMove(seq, POP, Item(task, node), queue, length, EMPTY)
         for seq, task, node, queue, length in zip(
             *_lists(pops, "seq", "task", "node", "queue", "length"), strict=True
         )
@@ -182,7 +182,7 @@ def _moves(facts: Facts) -> list[Move]:
         for seq, task, bad in zip(*_lists(ends, "seq", "task", "failed"), strict=True)
         if bad
     }
-    moves += [Move(seq, FAIL, Item(task, NONE), NONE, 0, EMPTY) for seq, task in failures]
+    moves += [QueueMove(seq, FAIL, Item(task, NONE), NONE, 0, EMPTY) for seq, task in failures]
     return sorted(moves)
 
 
@@ -192,23 +192,23 @@ def _key(node: int, depth: int, sequence_nr: int) -> Key:
     return -depth, -(FOREMOST if sequence_nr == NONE else sequence_nr)
 
 
-def _lists(stretch: Stretch, *columns: str) -> list[list[int]]:
+def _lists(stretch: JudgedEvents, *columns: str) -> list[list[int]]:
     return [stretch[column].tolist() for column in columns]
 
 
 @rule
-def pops_were_pushed(facts: Facts) -> Iterator[Fault]:
+def pops_were_pushed(facts: CheckedTrace) -> Iterator[RuleFault]:
     """What is popped from a queue was pushed there; in a complete trace nothing stays."""
     yield from facts.once(replay).pushed
 
 
 @rule
-def queue_lengths_add_up(facts: Facts) -> Iterator[Fault]:
+def queue_lengths_add_up(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A push makes its queue one longer, a pop one shorter."""
     yield from facts.once(replay).lengths
 
 
 @rule
-def pops_take_the_foremost(facts: Facts) -> Iterator[Fault]:
+def pops_take_the_foremost(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A pop takes the deepest reentrant level first, then AccumulateGrad, then the newest node."""
     yield from facts.once(replay).order

@@ -21,19 +21,19 @@ from gradscope.trace.schema.tables import (
 )
 from gradscope.trace.shortcomings import dropped_rows
 from gradscope.trace.spec.facts import groups, lookup, running
-from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradscope.trace.ragged import Array, Data
     from gradscope.trace.schema.declare import Row
-    from gradscope.trace.spec.facts import Facts
+    from gradscope.trace.spec.facts import CheckedTrace
     from gradscope.trace.table import Table
 
 
 @rule
-def ids_differ(facts: Facts) -> Iterator[Fault]:
+def ids_differ(facts: CheckedTrace) -> Iterator[RuleFault]:
     """No two rows of a table have the same id, and none is negative."""
     for table in facts.trace.tables.values():
         if table.row_type is None or "id" not in table.data:
@@ -41,13 +41,13 @@ def ids_differ(facts: Facts) -> Iterator[Fault]:
         ids = table.array("id")
         values, counts = np.unique(ids, return_counts=True)
         for id in values[(counts > 1) | (values < 0)].tolist():
-            yield Fault(
+            yield RuleFault(
                 f"{table.name} {id} {'is negative' if id < 0 else 'is there twice'}", table.name, id
             )
 
 
 @rule
-def references_name_rows(facts: Facts) -> Iterator[Fault]:
+def references_name_rows(facts: CheckedTrace) -> Iterator[RuleFault]:
     """An id names a row that is there, or none; what was cut off or dropped may be missing."""
     dropped = dropped_rows(facts.trace)
     for table in facts.trace.tables.values():
@@ -62,7 +62,7 @@ def references_name_rows(facts: Facts) -> Iterator[Fault]:
                 yield _fault(table, row, message)
 
 
-def _missing(facts: Facts, table: Table[Row], ids: Array) -> Array:
+def _missing(facts: CheckedTrace, table: Table[Row], ids: Array) -> Array:
     missing: Array = (ids != NONE) & (table.positions(ids) == NONE)
     if facts.trace.truncated:  # rows that were still to come
         known = table.array("id")
@@ -70,16 +70,16 @@ def _missing(facts: Facts, table: Table[Row], ids: Array) -> Array:
     return missing
 
 
-def _fault(table: Table[Row], row: int, message: str) -> Fault:
+def _fault(table: Table[Row], row: int, message: str) -> RuleFault:
     id, seq = (int(table[n][row]) if n in table.data else NONE for n in ("id", "seq"))
-    return Fault(f"row {row} of {table.name}: {message}", table.name, id, seq)
+    return RuleFault(f"row {row} of {table.name}: {message}", table.name, id, seq)
 
 
 PARENTS = (Stack, Module, Span, GraphTask)
 
 
 @rule
-def parents_make_no_circle(facts: Facts) -> Iterator[Fault]:
+def parents_make_no_circle(facts: CheckedTrace) -> Iterator[RuleFault]:
     """Stacks, modules, spans and graph tasks lie in others, and none lies in itself."""
     for kind in PARENTS:
         table = facts.trace.table(kind)
@@ -88,7 +88,9 @@ def parents_make_no_circle(facts: Facts) -> Iterator[Fault]:
         for _ in range(len(ids).bit_length()):  # a way of so many doublings leaves every tree
             above = np.where(above == NONE, NONE, above[above])
         for place in np.flatnonzero(above != NONE):
-            yield Fault(f"{table.name} {ids[place]} lies in itself", table.name, int(ids[place]))
+            yield RuleFault(
+                f"{table.name} {ids[place]} lies in itself", table.name, int(ids[place])
+            )
 
 
 LIVES = (
@@ -101,7 +103,7 @@ LIVES = (
 
 
 @rule
-def ends_follow_beginnings(facts: Facts) -> Iterator[Fault]:
+def ends_follow_beginnings(facts: CheckedTrace) -> Iterator[RuleFault]:
     """Whatever ends, is freed or released was there before."""
     for kind, begin, end in (*LIVES, (TABLES["saved"], "t", "released")):
         table = facts.trace.table(kind)
@@ -111,7 +113,7 @@ def ends_follow_beginnings(facts: Facts) -> Iterator[Fault]:
 
 
 @rule
-def nodes_exist_before_they_are_used(facts: Facts) -> Iterator[Fault]:
+def nodes_exist_before_they_are_used(facts: CheckedTrace) -> Iterator[RuleFault]:
     """A node was made before anything happened to it."""
     nodes = facts.trace.table(Node)
     for kind in EVENTS.values():
@@ -121,11 +123,11 @@ def nodes_exist_before_they_are_used(facts: Facts) -> Iterator[Fault]:
         made = lookup(nodes.array("id"), nodes.array("t"), events["node"], missing=-(2**62))
         for place in np.flatnonzero(events["t"] < made):
             message = f"{facts.node(events['node'][place])} is used before it was made"
-            yield Fault(message, events.table, seq=int(events["seq"][place]))
+            yield RuleFault(message, events.table, seq=int(events["seq"][place]))
 
 
 @rule
-def edges_fit_their_nodes(facts: Facts) -> Iterator[Fault]:
+def edges_fit_their_nodes(facts: CheckedTrace) -> Iterator[RuleFault]:
     """An output has one edge, to an input that is there, of a node that stands lower."""
     edges, nodes = facts.trace.table(Edge), facts.trace.table(Node)
     count = np.ones(len(edges), np.int64)
@@ -134,17 +136,17 @@ def edges_fit_their_nodes(facts: Facts) -> Iterator[Fault]:
         message = (
             f"output {edges['index'][place]} of {facts.node(edges['node'][place])} has two edges"
         )
-        yield Fault(message, edges.name, id=int(edges["node"][place]))
+        yield RuleFault(message, edges.name, id=int(edges["node"][place]))
     inputs = _of_nodes(nodes, nodes.ragged("inputs").lengths, edges.array("next"))
     for place in np.flatnonzero((inputs > 0) & (edges.array("input_nr") >= inputs)):
         message = f"{facts.node(edges['next'][place])} has no input {edges['input_nr'][place]}"
-        yield Fault(message, edges.name, id=int(edges["node"][place]))
+        yield RuleFault(message, edges.name, id=int(edges["node"][place]))
     height = nodes.array("topological_nr")
     above = _of_nodes(nodes, height, edges.array("node"))
     below = _of_nodes(nodes, height, edges.array("next"))
     for place in np.flatnonzero((above > 0) & (below != NONE) & (above <= below)):
         message = f"{facts.node(edges['node'][place])} stands no higher than the node it leads to"
-        yield Fault(message, edges.name, id=int(edges["node"][place]))
+        yield RuleFault(message, edges.name, id=int(edges["node"][place]))
 
 
 def _of_nodes(nodes: Table[Node], values: Array, ids: Data) -> Array:
@@ -152,7 +154,7 @@ def _of_nodes(nodes: Table[Node], values: Array, ids: Data) -> Array:
 
 
 @rule
-def sequence_numbers_differ(facts: Facts) -> Iterator[Fault]:
+def sequence_numbers_differ(facts: CheckedTrace) -> Iterator[RuleFault]:
     """Two nodes made by one thread have different sequence numbers, unless they have none."""
     nodes = facts.trace.table(Node)
     number, thread = nodes.array("sequence_nr"), nodes.array("thread")
@@ -164,7 +166,7 @@ def sequence_numbers_differ(facts: Facts) -> Iterator[Fault]:
 
 
 @rule
-def ops_and_nodes_name_each_other(facts: Facts) -> Iterator[Fault]:
+def ops_and_nodes_name_each_other(facts: CheckedTrace) -> Iterator[RuleFault]:
     """The node a call made names that call."""
     ops, nodes = facts.trace.table(Op), facts.trace.table(Node)
     back = lookup(nodes.array("id"), nodes.array("op"), ops.array("node"))

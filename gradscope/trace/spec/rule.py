@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from gradscope.trace.schema.declare import NONE
 
 if TYPE_CHECKING:
-    from gradscope.trace.spec.facts import Facts
+    from gradscope.trace.spec.facts import CheckedTrace
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RuleFault:
     """One place where a trace breaks a rule."""
 
     message: str
@@ -33,7 +33,7 @@ class Violation:
     seq: int
 
 
-Rule: TypeAlias = "Callable[[Facts], Iterator[Fault]]"
+Rule: TypeAlias = "Callable[[CheckedTrace], Iterator[RuleFault]]"
 
 RULES: dict[str, Rule] = {}
 """Every rule by name. Its docstring says what holds in every trace."""

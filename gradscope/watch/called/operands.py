@@ -106,7 +106,7 @@ def made_by(tensor: int) -> int:
     return LEAF if (load(history + load(NEEDS)) >> load(NEEDS_SHIFT)) & 255 else 0
 
 
-class Operands:
+class OperandObserver:
     """The rows, for one recording; `read` gives what is new.
 
     `number`: where a tensor says that it stands for a number: these are left out.

@@ -150,7 +150,7 @@ def now(here: int) -> int:
     return load(SCRATCH + 2 * here) * BILLION + load(SCRATCH + 2 * here + 8)
 
 
-class Memory(NamedTuple):
+class TensorMemory(NamedTuple):
     """What counts writes to a tensor, its storage, and where its numbers are; 0: nothing does."""
 
     counter: int
@@ -196,11 +196,11 @@ class WatchedWrites:
         """This place is the program's: who calls it need not be known."""
         places.is_users(code, offset)
 
-    def memory_of(self, tensor: Any) -> Memory:
+    def memory_of(self, tensor: Any) -> TensorMemory:
         """Where a tensor lies."""
         at = tensor._cdata
         counter, storage = (_word(at + int(_state[place])) for place in (10, 8))
-        return Memory(counter, storage, _word(storage + int(_state[9])) if storage else 0)
+        return TensorMemory(counter, storage, _word(storage + int(_state[9])) if storage else 0)
 
     def leave_out(self, *, over: bool = False) -> None:
         """An optimizer makes a step on this thread: it is told as a whole; until that is over."""

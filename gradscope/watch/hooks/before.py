@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.modules import module as modules
 from torch.optim import optimizer as optimizers
 
-from gradscope.watch.hooks.watched import HookedCalls, Watched, is_watched
+from gradscope.watch.hooks.watched import HookedCalls, WatchedHook, is_watched
 from gradscope.watch.in_place.by_identity import ByIdentity, attributes, is_a
 from gradscope.watch.unseen import unseen
 
@@ -28,7 +28,7 @@ FORMER = "hooks that were there before the recording began, or came with a copy"
 OF_CPP = "hooks written in C++, by which DistributedDataParallel averages gradients"
 
 
-class Before:
+class EarlierHooks:
     """Counts them, for one recording."""
 
     def __init__(self, calls: HookedCalls) -> None:
@@ -84,4 +84,4 @@ class Before:
 
     def _is_seen(self, hook: Any) -> bool:
         ours = is_watched(hook)
-        return ours and (not issubclass(type(hook), Watched) or hook._calls is self._calls)
+        return ours and (not issubclass(type(hook), WatchedHook) or hook._calls is self._calls)

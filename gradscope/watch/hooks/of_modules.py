@@ -13,7 +13,7 @@ from torch.optim import optimizer as optimizers
 from torch.optim.optimizer import Optimizer
 
 from gradscope.errors import leave_no_frame
-from gradscope.watch.hooks.watched import HookedCalls, Watched, is_watched
+from gradscope.watch.hooks.watched import HookedCalls, WatchedHook, is_watched
 from gradscope.watch.in_place.by_identity import attributes
 from gradscope.watch.in_place.standing_in import Replaced, passed_over
 from gradscope.watch.unseen import stands_for
@@ -58,7 +58,7 @@ def _all(kind: str, owner: Any) -> Iterable[Any]:
     return chain(*(reversed(both) if kind == AFTER_STEP else both))
 
 
-class OfModule(Watched):
+class WatchedModuleHook(WatchedHook):
     """A hook of a module, or of an optimizer: these are what it is called with first."""
 
     __slots__ = ()
@@ -76,11 +76,11 @@ class OfModule(Watched):
 
 def _is_ours(hook: Any) -> bool:
     return str(getattr(hook, "__module__", "")).startswith("gradscope.watch") and not (
-        isinstance(hook, OfModule)
+        isinstance(hook, WatchedModuleHook)
     )
 
 
-class OfModules:
+class ModuleHooks:
     """Stands in for the methods and functions by which programs register such hooks."""
 
     def __init__(self, calls: HookedCalls) -> None:
@@ -119,7 +119,9 @@ class OfModules:
 
         return register
 
-    def _watched(self, hook: Any, kind: str) -> Watched | None:
+    def _watched(self, hook: Any, kind: str) -> WatchedHook | None:
         if torch.compiler.is_compiling() or is_watched(hook):
             return None
-        return OfModule(hook, kind, self._calls, self._calls.listener.site(sys._getframe(3)))
+        return WatchedModuleHook(
+            hook, kind, self._calls, self._calls.listener.site(sys._getframe(3))
+        )

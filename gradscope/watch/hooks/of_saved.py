@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._C._autograd import SavedTensor
 
-from gradscope.watch.hooks.watched import HookedCalls, Watched, is_watched
+from gradscope.watch.hooks.watched import HookedCalls, WatchedHook, is_watched
 from gradscope.watch.in_place.standing_in import Replaced
 from gradscope.watch.unseen import stands_for
 
@@ -16,14 +16,14 @@ PACK, UNPACK = "pack_hook", "unpack_hook"
 PUSH, REGISTER = "_push_saved_tensors_default_hooks", "register_hooks"
 
 
-class OfSaved(Watched):
+class WatchedSavedHook(WatchedHook):
     """One of the two. What it returns takes no gradient's place."""
 
     __slots__ = ()
     _replaces = False
 
 
-class OfSavedValues:
+class SavedHooks:
     """Stands in for what `saved_tensors_hooks` calls, and for a saved value's `register_hooks`."""
 
     def __init__(self, calls: HookedCalls) -> None:
@@ -57,7 +57,9 @@ class OfSavedValues:
             return None
         site = self._calls.listener.site(sys._getframe(4))
         calls = self._calls
-        return OfSaved(pack, PACK, calls, site), OfSaved(unpack, UNPACK, calls, site)
+        return WatchedSavedHook(pack, PACK, calls, site), WatchedSavedHook(
+            unpack, UNPACK, calls, site
+        )
 
 
 _HOMES: dict[str, Any] = {PUSH: torch._C._autograd, REGISTER: SavedTensor}

@@ -10,7 +10,7 @@ import torch
 from torch.autograd import Function
 
 from gradscope.errors import leave_no_frame
-from gradscope.watch.hooks.watched import HookedCalls, Watched, is_watched, unknown
+from gradscope.watch.hooks.watched import HookedCalls, WatchedHook, is_watched, unknown
 from gradscope.watch.in_place.standing_in import Replaced, passed_over
 from gradscope.watch.unseen import stands_for, unseen
 
@@ -25,7 +25,7 @@ NODE = "_register_hook"  # by which nodes of every kind register theirs, before 
 _LISTS = {TENSOR: "_backward_hooks", POST_ACCUMULATE: "_post_accumulate_grad_hooks"}
 
 
-class OfTensor(Watched):
+class WatchedTensorHook(WatchedHook):
     """A hook on a tensor, or on a node."""
 
     __slots__ = ("_at", "_node", "_nr")
@@ -68,7 +68,7 @@ class OfTensor(Watched):
         return result
 
 
-class OfTensors:
+class TensorHooks:
     """Stands in for the methods by which programs register hooks on tensors and nodes."""
 
     def __init__(self, calls: HookedCalls, graph: WalkGraph) -> None:
@@ -114,13 +114,13 @@ class OfTensors:
 
         return _register_hook
 
-    def _watched_on_node(self, there: Any, hook: Any) -> Watched | None:
+    def _watched_on_node(self, there: Any, hook: Any) -> WatchedHook | None:
         if is_watched(hook):
             return None
         site = self._calls.listener.site(sys._getframe(3))
-        return OfTensor(hook, NODE, self._calls, site, unknown, len(there or ()))
+        return WatchedTensorHook(hook, NODE, self._calls, site, unknown, len(there or ()))
 
-    def _watched(self, tensor: Any, hook: Any, kind: str) -> Watched | None:
+    def _watched(self, tensor: Any, hook: Any, kind: str) -> WatchedHook | None:
         if torch.compiler.is_compiling() or is_watched(hook):
             return None
         site = self._calls.listener.site(sys._getframe(3))
@@ -131,7 +131,7 @@ class OfTensors:
                 node = self._node_of(tensor)
             except RuntimeError:  # asking for the history of such a view is refused
                 return None
-            return OfTensor(hook, kind, self._calls, site, node, index, nr)
+            return WatchedTensorHook(hook, kind, self._calls, site, node, index, nr)
 
     def _node_of(self, tensor: Any) -> Callable[[], int]:
         """How to find, later, the node on which the hook is: a leaf's may not be there yet."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradscope.errors import leave_no_frame
-from gradscope.watch.in_place.by_identity import Around, is_a
+from gradscope.watch.in_place.by_identity import CallableWrapper, is_a
 from gradscope.watch.in_place.compilers import aside, uncompiled
 from gradscope.watch.in_place.standing_in import passed_over
 
@@ -93,7 +93,7 @@ class HookedCalls:
             )
 
 
-class Watched(Around):
+class WatchedHook(CallableWrapper):
     """A hook of the program's. See Note [A hook in place of another]."""
 
     __slots__ = ("__weakref__", "_calls", "_kind", "_site", "hook")
@@ -160,7 +160,7 @@ class Watched(Around):
         return deepcopy(self.hook, memo)
 
 
-_OF_OURS: set[type] = {Watched}
+_OF_OURS: set[type] = {WatchedHook}
 
 
 def is_watched(hook: Any) -> bool:

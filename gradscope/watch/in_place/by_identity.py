@@ -61,7 +61,7 @@ def is_a(thing: Any, kinds: Any) -> bool:
     return issubclass(type(thing), kinds)
 
 
-class Around:
+class CallableWrapper:
     """Something of ours around a callable of the program's, which is its `hook`."""
 
     __slots__ = ()

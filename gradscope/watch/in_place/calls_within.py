@@ -21,7 +21,7 @@ WATCH = "gradscope's watch"
 """A constant in our statements, which is replaced by the object whose methods they call."""
 
 
-class Change(Protocol):
+class CodeChange(Protocol):
     """Puts statements with calls of ours into the source of a function."""
 
     changed: int  # how many times: it has to be once
@@ -32,7 +32,7 @@ class Change(Protocol):
 class CallsWithin:
     """One such function, with calls of `watch` in it from `start` to `stop`."""
 
-    def __init__(self, function: Any, change: Callable[[], Change], watch: Any) -> None:
+    def __init__(self, function: Any, change: Callable[[], CodeChange], watch: Any) -> None:
         self._function = function
         self._change = change
         self._watch = watch
@@ -55,7 +55,7 @@ class CallsWithin:
         self._ours = None
 
 
-def with_calls(own: CodeType, change: Change, watch: Any) -> CodeType | None:
+def with_calls(own: CodeType, change: CodeChange, watch: Any) -> CodeType | None:
     """This code with calls of `watch` in it; None: there is no source, or it looks otherwise."""
     try:
         source = inspect.getsource(own)

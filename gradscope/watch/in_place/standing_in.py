@@ -53,14 +53,14 @@ HIDDEN = "<frozen importlib._bootstrap>"
 CALLED = "called_in_its_place"
 
 
-class Here(local):
+class ThreadMark(local):
     """The calling thread."""
 
     ours = False
     """Whether it runs code of gradscope's, or what that has called."""
 
 
-HERE = Here()
+HERE = ThreadMark()
 
 
 def called(home: Any, name: str) -> Any:
@@ -198,7 +198,7 @@ def _homes(home: Any, name: str, original: Any) -> list[tuple[Any, str]]:
     return places
 
 
-class StandIn(NamedTuple):
+class ReplacedAttribute(NamedTuple):
     """One thing of ours, and what was there."""
 
     home: Any
@@ -212,7 +212,7 @@ class Replaced:
 
     def __init__(self, told: Callable[[Any, Any], object] | None = None) -> None:
         self._told = told  # of each: what was there, and ours; and of ours when it is gone
-        self.there: list[StandIn] = []
+        self.there: list[ReplacedAttribute] = []
 
     def put(self, home: Any, name: str, function: Any) -> None:
         """Have this function called instead, until `take_back`."""
@@ -228,7 +228,7 @@ class Replaced:
         if self._told is not None:
             self._told(before, ours)
         _put(home, name, ours)
-        self.there.append(StandIn(home, name, before, ours))
+        self.there.append(ReplacedAttribute(home, name, before, ours))
 
     def take_back(self) -> None:
         """All is as it was, but what others have replaced since."""
@@ -241,7 +241,7 @@ class Replaced:
             self.there = [other for other in self.there if other is not each]
             self._take_back(each)
 
-    def _take_back(self, each: StandIn) -> None:
+    def _take_back(self, each: ReplacedAttribute) -> None:
         if self._told is not None:
             self._told(None, each.ours)
         if vars(each.home).get(each.name) is not each.ours:

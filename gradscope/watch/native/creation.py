@@ -40,7 +40,7 @@ from gradscope.machine_code.language import (
     store,
 )
 from gradscope.watch.in_place.compilers import aside
-from gradscope.watch.native.ends import Ends
+from gradscope.watch.native.ends import GoneNodes
 from gradscope.watch.native.frames import frame_layout
 from gradscope.watch.native.records import (
     CONTEXT,
@@ -50,7 +50,7 @@ from gradscope.watch.native.records import (
     SITE,
     TIME,
     TOPOLOGICAL,
-    Records,
+    NativeNodeRecords,
     answered,
     destroyed,
     failed,
@@ -236,7 +236,7 @@ class NodeMaker:
         )  # of nodes, and of what is none
         self._asks = self._asked  # the words have its address
         self.recording = next(NodeMaker._recordings)
-        self.ends, self._all = Ends(), ready.all
+        self.ends, self._all = GoneNodes(), ready.all
         self.words = np.zeros(THREADS // 8 + 2 * MOST_THREADS, np.int64)
         self.words[: THREADS // 8] = (
             self._keys.ctypes.data, self._lines.ctypes.data, ROOM - 1, making.ours,
@@ -304,7 +304,7 @@ class _Ready(NamedTuple):
     engine: ctypes.c_int64  # the word that names its table
     watched: int  # that table while we watch
     records: int  # the table of records
-    all: Records
+    all: NativeNodeRecords
     frees: int  # what else nodes may have kept
 
 
@@ -333,7 +333,7 @@ def _ready() -> _Ready:
     of_engine[HEADER + MAKES] = code.address(makes)
     both: Ints = stays(np.array([*of_records, *of_engine], np.int64))
     table = both.ctypes.data + 8 * HEADER
-    records = stays(Records(table, code.address(raise_again)))
+    records = stays(NativeNodeRecords(table, code.address(raise_again)))
     return _Ready(
         Callables({here: ONE, number: NONE, numbers: ONE}), found.place,
         table + 8 * len(of_records), table, records, found.metadata[HEADER + FREES],

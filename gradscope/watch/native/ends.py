@@ -47,7 +47,7 @@ def ended(record: int, number: int) -> int:
     return row
 
 
-class Ends:
+class GoneNodes:
     """Reads of the nodes of one recording which have gone."""
 
     def __init__(self) -> None:

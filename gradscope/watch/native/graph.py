@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.language import External
-from gradscope.watch.listener import Kept, own_result
+from gradscope.watch.listener import SavedByNode, own_result
 from gradscope.watch.native import known, walk, words as places
 from gradscope.watch.native.creation import NodeMaker, own_function
 from gradscope.watch.native.forms import Forms, more_forms
 from gradscope.watch.native.layout import IN_WRAPPER, NativeLayout, NotFound, in_custom, layout
-from gradscope.watch.native.records import RECORDING, TABLE, Record
+from gradscope.watch.native.records import RECORDING, TABLE, NativeNodeRecord
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
 from gradscope.watch.walk import DEEPEST, LEAF, WalkGraph, described
 
@@ -200,12 +200,12 @@ class NativeGraph(WalkGraph):
             self._read_arguments()
         return met
 
-    def made_of(self, node: Any) -> Record | None:
+    def made_of(self, node: Any) -> NativeNodeRecord | None:
         address = _word(_address(node) + self._layout.metadata)
         if not address or _word(address + TABLE) != self.maker.records:
             return None
         is_ours = _word(address + RECORDING) == self.maker.recording
-        return Record(address) if is_ours else None
+        return NativeNodeRecord(address) if is_ours else None
 
     def made_inside(self, handed: Iterable[Any]) -> None:
         """Nodes keep none in whose run they were made."""
@@ -228,7 +228,7 @@ class NativeGraph(WalkGraph):
         for node in nodes:
             made, saved = self.made_of(node), self._kept(node)
             if made is not None and saved:
-                kept.append(Kept(made, saved, partial(_shape, node)))
+                kept.append(SavedByNode(made, saved, partial(_shape, node)))
         if kept:
             self._listener.kept(kept, self._view[places.WALK // 8])
 

@@ -176,7 +176,7 @@ def failed() -> int:
     return int(_state[8])
 
 
-class Records:
+class NativeNodeRecords:
     """Makes records, when there are no more. One in a process, which stays."""
 
     def __init__(self, table: int, raises: int) -> None:
@@ -208,7 +208,7 @@ class Records:
         return np.concatenate(found)
 
 
-class Record:
+class NativeNodeRecord:
     """What is known of a node whose record this was when it was asked for."""
 
     __slots__ = ("_words", "number")

@@ -240,7 +240,7 @@ def put_first(value: int, row: int, here: int) -> int:
     return load(ROW_OF + here)
 
 
-class Around(NamedTuple):
+class CallbackAddresses(NamedTuple):
     """Addresses of callbacks: those around runs of nodes, and those around calls."""
 
     runs: tuple[int, int]
@@ -248,7 +248,7 @@ class Around(NamedTuple):
 
 
 @cache
-def around() -> Around:
+def around() -> CallbackAddresses:
     """The callbacks, for this build of PyTorch. They raise NotObservable if it is not as known."""
     global thread, put, put_same, is_good, is_bad, window_of, is_whole  # noqa: PLW0603 -- compiled code names them
     library, _ = calls._ready()
@@ -263,7 +263,7 @@ def around() -> Around:
     _state[3:5] = lists(int(_state[1]))
     code = Compiled([run_begins, looking_run_ends, looking_begins, looking_ends])
     _kept.append(code)
-    found = Around(
+    found = CallbackAddresses(
         (code.address(run_begins), code.address(looking_run_ends)),
         (code.address(looking_begins), code.address(looking_ends)),
     )
@@ -308,7 +308,7 @@ def _inputs_at() -> int:
     return 8 * places[0]
 
 
-def _check(found: Around) -> None:
+def _check(found: CallbackAddresses) -> None:
     """Whether what a known program's nodes take and its calls return is read as it is."""
     library, _ = calls._ready()
     own = ring.Ring()

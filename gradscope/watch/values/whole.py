@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradscope.machine_code.language import Compiled, load
 from gradscope.watch.called.observer import SCHEMA
-from gradscope.watch.called.operands import Operands, put_operand
+from gradscope.watch.called.operands import OperandObserver, put_operand
 from gradscope.watch.called.rows import EVALUATE
 from gradscope.watch.values.callbacks import (
     IN_LIST,
@@ -14,7 +14,7 @@ from gradscope.watch.values.callbacks import (
     NO_SCHEMA,
     RESULTS,
     VARIANT,
-    Around,
+    CallbackAddresses,
     _kept,
     _state,
     looking_begins,
@@ -62,12 +62,12 @@ def put_all(call: int, at: int, step: int, value: int, end: int) -> int:
     return at
 
 
-def operands() -> Operands:
+def operands() -> OperandObserver:
     """Who reads what they put down."""
-    return Operands(number_bit(int(_state[0])))
+    return OperandObserver(number_bit(int(_state[0])))
 
 
-def whole(around: Around) -> Around:
+def whole(around: CallbackAddresses) -> CallbackAddresses:
     """The same callbacks, of which those around calls do this, too."""
     code = Compiled([whole_begins, whole_ends])
     _kept.append(code)

@@ -260,11 +260,14 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     assert isinstance(NativeRuns(Observer())._observer, Observer)
     hooked = HookedRuns()
     hooked.start()
-    from gradscope.watch.listener import Made
+    from gradscope.watch.listener import PythonNodeRecord
 
     numbers = iter(range(1, 100))
     listener: Any = SimpleNamespace(
-        made=lambda _: Made(None, next(numbers), 0, 0, 0), recording=None, arguments=None, tensor=id
+        made=lambda _: PythonNodeRecord(None, next(numbers), 0, 0, 0),
+        recording=None,
+        arguments=None,
+        tensor=id,
     )
     graph = WalkGraph(listener, hooked.attend, saved=False)
     x = torch.ones(3, requires_grad=True)
@@ -463,7 +466,7 @@ def test_notes_that_cannot_be_handed_on_are_a_fault_that_is_said_and_the_rest_is
     def breaks(*_: Any) -> None:
         raise ValueError("on purpose")
 
-    monkeypatch.setattr(tensors.Tensors, "flush", breaks)
+    monkeypatch.setattr(tensors.PyTorchTensors, "flush", breaks)
     with gradscope.record(level="engine", on="torch") as recording:
         torch.ones(2, requires_grad=True).exp().sum().backward()
     trace = recording.trace()

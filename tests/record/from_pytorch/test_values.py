@@ -494,7 +494,7 @@ def test_a_backward_that_begins_while_notes_are_written_keeps_what_it_held(
     """Notes are written from a thread, and the program does not wait for it."""
     import torch
 
-    from gradscope.record.from_pytorch.graphs import Graphs
+    from gradscope.record.from_pytorch.graphs import PyTorchGraphs
 
     arrived, go_on = Event(), Event()
 
@@ -508,15 +508,15 @@ def test_a_backward_that_begins_while_notes_are_written_keeps_what_it_held(
         doubled.register_hook(halfway)
         loss = doubled.sin().sum()
         runs = Thread(target=loss.backward)
-        written = Graphs.flush
+        written = PyTorchGraphs.flush
 
-        def begins_meanwhile(graphs: Graphs) -> None:
+        def begins_meanwhile(graphs: PyTorchGraphs) -> None:
             runs.start()
             assert arrived.wait(20)
             written(graphs)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Graphs, "flush", begins_meanwhile)
+            patched.setattr(PyTorchGraphs, "flush", begins_meanwhile)
             flush()
         go_on.set()
         runs.join()

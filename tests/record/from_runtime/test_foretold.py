@@ -9,7 +9,7 @@ import gradscope.runtime as torch
 from gradscope.record.recorder import record
 from gradscope.trace import schema
 from gradscope.trace.spec import check
-from gradscope.trace.spec.facts import Facts
+from gradscope.trace.spec.facts import CheckedTrace
 from gradscope.trace.spec.foretold import compared
 from gradscope.trace.trace import Trace
 
@@ -111,7 +111,7 @@ def test_every_event_of_a_backward_follows_from_its_graph() -> None:
         trace = recorded(program)
 
         assert check(trace) == [], program.__name__
-        assert compared(Facts(trace)) == set(trace.table(schema.GraphTask)["id"].tolist())
+        assert compared(CheckedTrace(trace)) == set(trace.table(schema.GraphTask)["id"].tolist())
 
 
 def test_backwards_that_failed_or_ran_on_several_devices_are_not_compared() -> None:
@@ -130,5 +130,5 @@ def test_backwards_that_failed_or_ran_on_several_devices_are_not_compared() -> N
     trace = recorded(fails)
     assert check(trace) == []
     assert len(trace.table(schema.GraphTask)) == 2
-    assert len(compared(Facts(trace))) == 1
-    assert compared(Facts(recorded(on_devices))) == set()
+    assert len(compared(CheckedTrace(trace))) == 1
+    assert compared(CheckedTrace(recorded(on_devices))) == set()

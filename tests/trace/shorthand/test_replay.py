@@ -13,7 +13,7 @@ import gradscope.runtime as ours
 from gradscope.record.recorder import record
 from gradscope.trace.schema import GraphTask
 from gradscope.trace.shorthand.replay import NOBODY, Popped, Ready, ReplayBackward, ReplayGraph
-from gradscope.trace.spec.facts import Facts
+from gradscope.trace.spec.facts import CheckedTrace
 from gradscope.trace.spec.foretold import compared, what_follows_from_the_graph_is_what_happened
 from tests.programs import Program, outcome, programs
 from tests.shared.searching import searching
@@ -292,7 +292,7 @@ def test_our_engine_gives_out_leaves_as_is_foretold(
 ) -> None:
     with record() as recording:
         many_leaves(ours, pairs, inside)
-    facts = Facts(recording.trace())
+    facts = CheckedTrace(recording.trace())
 
     assert len(compared(facts)) == len(recording.trace().table(GraphTask))
     assert [*what_follows_from_the_graph_is_what_happened(facts)] == []

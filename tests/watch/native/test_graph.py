@@ -37,7 +37,7 @@ def not_found() -> Any:
 
 def recorded(program: Callable[[], Any], *, native: bool, level: str = "graph") -> Trace:
     """On a thread of its own, where numbers of nodes begin with 0."""
-    from gradscope.record.from_pytorch.native.ends import NodeEnds
+    from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds
     from gradscope.watch.native import graph
 
     def run() -> Trace:
@@ -47,7 +47,7 @@ def recorded(program: Callable[[], Any], *, native: bool, level: str = "graph") 
                 patch.setattr(graph, "_ready", not_found)
             # What no backward came to is looked at natively only, when the program is over: a hook
             # of a node that leads to the node, say, which Python's collector cannot free.
-            patch.setattr(NodeEnds, "look", lambda *_: None)
+            patch.setattr(PyTorchNodeEnds, "look", lambda *_: None)
             recording.start()
             try:
                 program()

@@ -21,7 +21,7 @@ from gradscope.record.notes.local_names import gradient_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.notes import ActNotes
 
 ELEMENTS, FEWER = 1 << 23, 1 << 21
 """So many are kept from before a step at most; where few steps are looked at, so many."""
@@ -36,7 +36,7 @@ DIGITS = 4
 
 
 @dataclass(eq=False)
-class Before:
+class ParametersBefore:
     """What was there before a step."""
 
     arrays: list[NDArray[Any] | None]
@@ -44,14 +44,14 @@ class Before:
     alike: list[tuple[int, float]]  # matrices that hold one number: which, and that
 
 
-class Moved:
+class ParameterMoves:
     """Looks at parameters around steps; at those of `each` step, if that is wanted."""
 
-    def __init__(self, acts: Acts, *, each: bool) -> None:
+    def __init__(self, acts: ActNotes, *, each: bool) -> None:
         self._acts = acts
         self._each = each
         self._steps: dict[int, int] = {}  # of each optimizer
-        self._before: dict[int, Before] = {}
+        self._before: dict[int, ParametersBefore] = {}
         self._looks = 0
         self._spent = 0
         self._began = perf_counter_ns()
@@ -67,7 +67,7 @@ class Moved:
     def stepping(self, optimizer: Any) -> None:
         """It is about to."""
         began, memory = perf_counter_ns(), self._acts.look.memory
-        left, kept = ELEMENTS if self._each else FEWER, Before([], [], [])
+        left, kept = ELEMENTS if self._each else FEWER, ParametersBefore([], [], [])
         for place, leaf in enumerate(leaves_of(optimizer)):
             gradient = gradient_of(leaf)
             array = None if gradient is None or leaf.numel() > left else seen(leaf, memory)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.notes import ActNotes
 
 FIRST = 4
 """So many numbers are kept that a line has read, and the last."""
@@ -63,7 +63,7 @@ class Sample:
 
 
 @dataclass(eq=False, slots=True)
-class Read:
+class LineRead:
     """What one line read."""
 
     by: str
@@ -74,17 +74,17 @@ class Read:
     times: int = 0
 
 
-class NotFinite:
+class NotFiniteSteps:
     """Tells of the first of each line and optimizer."""
 
-    def __init__(self, acts: Acts) -> None:
+    def __init__(self, acts: ActNotes) -> None:
         self._acts = acts
         self._samples: dict[
             int, tuple[Sample, Sample]
         ] = {}  # of the first and last parameter, by the act that made the optimizer
         self._told: set[int] = set()  # likewise
         self._lines: set[int] = set()
-        self._reads: dict[int, Read] = {}
+        self._reads: dict[int, LineRead] = {}
 
     def reads(self, frame: FrameType, by: str, number: float) -> None:
         """The program reads a number that has a history, as a loss has."""
@@ -92,7 +92,7 @@ class NotFinite:
         read = self._reads.get(place)
         if read is None:
             stack = self._acts.session.sites.of_several(frame, FRAMES)
-            read = self._reads[place] = Read(by, stack, frame.f_code)
+            read = self._reads[place] = LineRead(by, stack, frame.f_code)
         if read.times < FIRST:
             read.first.append(number)
         read.times += 1

@@ -26,7 +26,7 @@ NUMBERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class NodesArguments(NotedArguments):
+class PyTorchArguments(NotedArguments):
     """Reads nodes."""
 
     def __init__(self) -> None:

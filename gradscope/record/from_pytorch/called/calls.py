@@ -20,7 +20,7 @@ from gradscope.trace.schema import NONE
 from gradscope.trace.schema.events import Accumulation
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 from gradscope.watch.called import rows as observed
-from gradscope.watch.listener import Ran
+from gradscope.watch.listener import RunColumns
 
 if TYPE_CHECKING:
     from gradscope.watch.called.observer import CallObserver
@@ -233,7 +233,7 @@ class PyTorchCalls:
 
     # -- inside backwards -----------------------------------------------------------------------
 
-    def inside(self, tasks: Ints, threads: Ints, many: Ints, ran: Ran) -> Ints:
+    def inside(self, tasks: Ints, threads: Ints, many: Ints, ran: RunColumns) -> Ints:
         """What was done with gradients in these tasks, each with so many of the runs; in columns.
 
         Task, the how-manieth of its runs, and what.
@@ -247,11 +247,11 @@ class PyTorchCalls:
             for thread in np.unique(threads[seen]).tolist():
                 own = seen & (threads == thread)
                 calls = self._kept.where(self._kept.thread == thread)
-                runs = Ran(*(columns if own.all() else columns[:, np.repeat(own, many)]))
+                runs = RunColumns(*(columns if own.all() else columns[:, np.repeat(own, many)]))
                 made += self._on_thread(calls, tasks[own], many[own], runs)
         return np.concatenate(made, axis=1)
 
-    def _on_thread(self, calls: _Table, ids: Ints, many: Ints, ran: Ran) -> list[Ints]:
+    def _on_thread(self, calls: _Table, ids: Ints, many: Ints, ran: RunColumns) -> list[Ints]:
         assert self.observer is not None
         task, begin, end = np.repeat(ids, many), ran.begin, ran.end
         place = within(many)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.in_place import InPlace
     from gradscope.record.session import Session
-    from gradscope.watch.called.writes import Memory
+    from gradscope.watch.called.writes import TensorMemory
 
 VIEWS = frozenset((
     "view", "select", "slice", "t", "transpose", "permute", "expand", "expand_as", "squeeze",
@@ -48,7 +48,7 @@ class CameIn:
         self._leaves: list[tuple[int, int, int, int, int]] = []
         self._asked: list[Ints] = []
 
-    def leaf(self, tensor: Any, number: int, memory: Memory, t: int) -> None:
+    def leaf(self, tensor: Any, number: int, memory: TensorMemory, t: int) -> None:
         """A leaf has been given this number."""
         self._leaves.append((number, tensor._cdata, memory.data, memory.counter, t))
 

@@ -27,7 +27,7 @@ MOST_KEPT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenOperands:
     """Operands in the order in which they were seen, and who they were: numbers from 0 up."""
 
     rows: Ints
@@ -43,13 +43,13 @@ class Identities:
         self._tensors = _Addresses(row.TENSOR, LOOKS, may_sink=row.VERSION)
         self._storages = _Addresses(row.STORAGE, [row.DATA])
 
-    def of(self, rows: Ints) -> Seen:
+    def of(self, rows: Ints) -> SeenOperands:
         """Who these are, which came after all former ones."""
         tensor, begins = self._tensors.of(rows)
         storage = np.full(len(rows), NONE)
         lies = np.flatnonzero(rows[:, row.STORAGE])
         storage[lies], _ = self._storages.of(rows[lies])
-        return Seen(rows, tensor, storage, begins)
+        return SeenOperands(rows, tensor, storage, begins)
 
     def last(self) -> tuple[Ints, Ints]:
         """What was last seen at each address, and which tensor that was."""

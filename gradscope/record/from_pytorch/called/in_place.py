@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.ops import Ops
     from gradscope.record.session import Session
-    from gradscope.watch.called.writes import Memory, WatchedWrites
+    from gradscope.watch.called.writes import TensorMemory, WatchedWrites
 
 MOST_KEPT = 1 << 12
 """So many writes may wait for a backward to come to who keeps what they wrote to."""
@@ -53,7 +53,7 @@ class InPlaceLeaf:
 
     __slots__ = ("about", "died", "tensor")
 
-    def __init__(self, tensor: Any, number: int, storage_id: int, memory: Memory) -> None:
+    def __init__(self, tensor: Any, number: int, storage_id: int, memory: TensorMemory) -> None:
         now = perf_counter_ns()
         self.about = (number, storage_id, memory.counter, memory.storage, tensor._version, now)
         self.died = ALIVE

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.in_place import InPlace
-    from gradscope.record.from_pytorch.values import Values
+    from gradscope.record.from_pytorch.values import PyTorchValues
     from gradscope.record.session import Session
     from gradscope.watch.values.without_node import WithoutNode
 
@@ -33,7 +33,7 @@ TAKES_NUMBERS_IN = "lift_fresh"
 BRING_IN = FROM_NUMBERS | {TAKES_NUMBERS_IN}
 
 
-class NotFinite:
+class NotFiniteCalls:
     """Takes what was put down of them, whenever notes are flushed."""
 
     def __init__(
@@ -41,7 +41,7 @@ class NotFinite:
         session: Session,
         calls: PyTorchCalls,
         in_place: InPlace,
-        values: Values,
+        values: PyTorchValues,
         next_number: Callable[[], int],
     ) -> None:
         self._session = session
@@ -52,7 +52,7 @@ class NotFinite:
         self.seen: WithoutNode | None = None
 
     def write(self) -> None:
-        """Rows of the calls; of what they returned, `Values` writes them."""
+        """Rows of the calls; of what they returned, `PyTorchValues` writes them."""
         if self.seen is None or self._calls.whole:  # all calls are told at level `full`
             return
         seen = self.seen.read()

@@ -19,8 +19,8 @@ from gradscope.watch.called import operand_rows as row
 if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.ops import Ops
-    from gradscope.record.from_pytorch.tensors import Tensors
-    from gradscope.watch.called.operands import Operands as Observer
+    from gradscope.record.from_pytorch.tensors import PyTorchTensors
+    from gradscope.watch.called.operands import OperandObserver
 
 MANY = 1 << 14
 """So many rows are worth reading, even though nobody asks for them yet."""
@@ -29,7 +29,7 @@ WRITTEN = ("place", "tensor", "storage", "old", "new")
 """Of a write in place: the place of its call among others, and what Version says of it."""
 
 
-class Told(NamedTuple):
+class CallOperands(NamedTuple):
     """What calls were given and returned, and what they wrote to in place."""
 
     inputs: Ragged
@@ -37,11 +37,11 @@ class Told(NamedTuple):
     writes: dict[str, Ints]
 
 
-class Operands:
+class OperandRows:
     """Takes what the observer has put down, and says who it was."""
 
-    def __init__(self, tensors: Tensors, calls: PyTorchCalls, rows: TensorRows) -> None:
-        self.observer: Observer | None = None
+    def __init__(self, tensors: PyTorchTensors, calls: PyTorchCalls, rows: TensorRows) -> None:
+        self.observer: OperandObserver | None = None
         self.rows = rows
         self._tensors, self._calls = tensors, calls
         self._identities = Identities()
@@ -49,7 +49,7 @@ class Operands:
         self._told_at: dict[int, tuple[int, int, int, int]] = {}
         self.lost = 0
 
-    def watch(self, observer: Observer | None) -> bool:
+    def watch(self, observer: OperandObserver | None) -> bool:
         """From now on; whether anybody sees operands."""
         self.observer = observer
         if observer is not None:
@@ -185,11 +185,11 @@ class Operands:
 
     # -- calls that made none -------------------------------------------------------------------
 
-    def of_calls(self, stamps: Ints, ids: Ints) -> Told:
+    def of_calls(self, stamps: Ints, ids: Ints) -> CallOperands:
         """What these calls were given and returned, and what they wrote."""
         if self.observer is None or not len(stamps):
             none = Ragged.of([()] * len(stamps))
-            return Told(none, none, {})
+            return CallOperands(none, none, {})
         self._read()
         self._know_leaves()
         self.rows.told(stamps, ids)
@@ -201,7 +201,7 @@ class Operands:
             Ragged.of_lengths(np.bincount(call[own], minlength=len(stamps)), numbers[own])
             for own in (given, ~given)
         )
-        return Told(inputs, outputs, self._written(call, seen, numbers, given))
+        return CallOperands(inputs, outputs, self._written(call, seen, numbers, given))
 
     def _written(self, call: Ints, seen: Ints, numbers: Ints, given: Any) -> dict[str, Ints]:
         """What calls returned as they were given it, and was written to more often by then."""

@@ -20,7 +20,7 @@ from gradscope.trace.schema import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gradscope.record.from_pytorch.tensors import Tensors
+    from gradscope.record.from_pytorch.tensors import PyTorchTensors
     from gradscope.trace.ragged import Ragged
 
 
@@ -52,7 +52,7 @@ class PyTorchWrites:
     something that is there.
     """
 
-    def __init__(self, tensors: Tensors) -> None:
+    def __init__(self, tensors: PyTorchTensors) -> None:
         self._tensors = tensors
         self._same: dict[int, int] = {}
         self._of: defaultdict[int, list[PyTorchWrite]] = defaultdict(list)

@@ -29,7 +29,7 @@ NAMES = (
 )  # fmt: skip
 
 
-class NodeEnds:
+class PyTorchNodeEnds:
     """Reads what records tell of ends, whenever notes are flushed."""
 
     def __init__(self, session: Session, maker: NodeMaker) -> None:
@@ -64,7 +64,7 @@ class NodeEnds:
             made_of = watcher.graph.made_of
             for tensor in _newest_with_history(sys.modules["torch"].Tensor):
                 made = made_of(node_of(tensor))
-                if isinstance(made, records.Record) and made.topological < 0:
+                if isinstance(made, records.NativeNodeRecord) and made.topological < 0:
                     watcher.reach([tensor])
         alive = self._maker.unmet()
         if len(alive):

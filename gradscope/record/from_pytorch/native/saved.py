@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradscope.machine_code.statistics import KINDS
-from gradscope.record.from_pytorch.tensors import Completed, Tensors
+from gradscope.record.from_pytorch.tensors import Completed, PyTorchTensors
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
@@ -31,7 +31,7 @@ Bools = NDArray[np.bool_]
 class NativeSaved:
     """Knows tensors by their history, as the node's own result, or by their memory."""
 
-    def __init__(self, session: Session, graph: NativeGraph, tensors: Tensors) -> None:
+    def __init__(self, session: Session, graph: NativeGraph, tensors: PyTorchTensors) -> None:
         self._session = session
         self._graph = graph
         self._tensors = tensors

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gradscope.record.from_pytorch.called.ops import COLUMNS
 from gradscope.record.from_pytorch.claims import LARGE
-from gradscope.record.from_pytorch.native.ends import NodeEnds
+from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds
 from gradscope.record.from_pytorch.native.saved import NativeSaved
 from gradscope.record.from_pytorch.native.storages import Storages
 from gradscope.record.notes.log import take_all
@@ -25,7 +25,7 @@ from gradscope.watch.native.words import EDGE_COLUMNS, LARGE_FROM, NODE_COLUMNS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.from_pytorch.tensors import Tensors
+    from gradscope.record.from_pytorch.tensors import PyTorchTensors
     from gradscope.record.session import Session
     from gradscope.watch.native.graph import NativeGraph
 
@@ -39,7 +39,7 @@ class Walked:
         self,
         session: Session,
         graph: NativeGraph,
-        tensors: Tensors,
+        tensors: PyTorchTensors,
         named: Callable[[str], tuple[int, int]],
         *,
         saved: bool,
@@ -47,7 +47,7 @@ class Walked:
         self._session = session
         self._graph = graph
         self._tensors = tensors
-        self.ends = NodeEnds(session, graph.maker)
+        self.ends = PyTorchNodeEnds(session, graph.maker)
         self.storages = Storages(session, tensors.next_number)
         if saved:
             self._follow(graph, tensors)
@@ -64,7 +64,7 @@ class Walked:
         self.saved: list[dict[str, Ints]] = []
         """Columns of what nodes keep, until somebody takes them."""
 
-    def _follow(self, graph: NativeGraph, tensors: Tensors) -> None:
+    def _follow(self, graph: NativeGraph, tensors: PyTorchTensors) -> None:
         """See the ends of large memory, of whichever walk or look has met it."""
         storages, cpu = self.storages, tensors.device(sys.modules["torch"].device("cpu"))
 

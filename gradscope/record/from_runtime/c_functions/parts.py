@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.callables import Callables, offset
 from gradscope.record.from_runtime.c_functions import functions as made_of
-from gradscope.record.notes.c_functions.parts import Buffer, Counter, Table
+from gradscope.record.notes.c_functions.parts import Counter, NumberBuffer, SiteTable
 
 if TYPE_CHECKING:
     from gradscope.machine_code.seldom import Seldom
@@ -30,14 +30,14 @@ class ReadsArguments(Protocol):
     def read(self, node: Any) -> None: ...
 
 
-class Teller:
+class CallTeller:
     """`noted`, with all it needs. `ask` takes what is not ordinary."""
 
     def __init__(
         self,
         functions: Callables,
-        logs: Iterable[Buffer],
-        table: Table,
+        logs: Iterable[NumberBuffer],
+        table: SiteTable,
         counter: Counter,
         base: int,
         layouts: dict[Any, int],
@@ -75,7 +75,7 @@ class Follower:
     def __init__(
         self,
         functions: Callables,
-        logs: Iterable[Buffer],
+        logs: Iterable[NumberBuffer],
         slots: Iterable[tuple[type, str]],
         asked: Iterable[Callable[..., Any]],
         rest: Callable[[], Any],

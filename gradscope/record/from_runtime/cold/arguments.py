@@ -22,7 +22,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 CONVOLUTION = "ConvolutionBackward0"
 
 
-class NodesArguments(NotedArguments):
+class RuntimeArguments(NotedArguments):
     """Reads nodes. Reading what they keep by the names that programs use would be told of."""
 
     def read(self, node: Any) -> None:

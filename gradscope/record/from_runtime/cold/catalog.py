@@ -7,7 +7,7 @@ from threading import RLock
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.from_runtime.cold.arguments import NodesArguments
+from gradscope.record.from_runtime.cold.arguments import RuntimeArguments
 from gradscope.record.from_runtime.cold.fused import FusedWrites
 from gradscope.record.from_runtime.cold.history import hooked, odd, present_edge, version_of
 from gradscope.record.from_runtime.cold.interned import ColdTexts, Shapes
@@ -57,7 +57,7 @@ class Catalog(TaskRows):
         self.explicit: list[int] = []
         self.views: list[tuple[int, int]] = []  # the number of a result, and of its storage
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
-        self.arguments = NodesArguments()
+        self.arguments = RuntimeArguments()
         self.on_tensor: Any = None  # told of tensors that no noted call made
         self._nameless: set[int] = set()
         self.named: list[tuple[int, int]] = []  # later than they were described

@@ -14,7 +14,7 @@ from gradscope.trace.schema import CameInAct
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.notes import ActNotes
 
 
 class _Made(NamedTuple):
@@ -32,7 +32,7 @@ class Leaves:
     """Takes notes of them, of level `graph` none; and knows which get gradients."""
 
     def __init__(self) -> None:
-        self.acts: Acts | None = None
+        self.acts: ActNotes | None = None
         self._made: dict[int, _Made] = {}  # by id()
         self._gathering: dict[int, ref[Any]] = {}
 

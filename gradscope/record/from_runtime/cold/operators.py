@@ -10,14 +10,14 @@ from gradscope.runtime.core.rows.operation import REGISTRY, Operation
 from gradscope.runtime.core.state.thread import local
 from gradscope.trace.schema import Why
 from gradscope.trace.shorthand.calls import ABSENT, RESULT
-from gradscope.trace.shorthand.tables import Operator, Slot
+from gradscope.trace.shorthand.tables import ShortOperator, ShortSlot
 
 if TYPE_CHECKING:
     from gradscope.record.notes.log import Ints
     from gradscope.trace.writer import Writer
 
 
-class Operators:
+class OperatorRows:
     """Writes an operation the first time a call of it is written."""
 
     def __init__(self, writer: Writer, *, saved: bool) -> None:
@@ -33,7 +33,7 @@ class Operators:
         self._written |= new
         ops = sorted((o for o in REGISTRY.values() if o.number in new), key=lambda o: o.number)
         intern = self._writer.intern
-        self._writer.block(Operator, {
+        self._writer.block(ShortOperator, {
             "number": [op.number for op in ops], "name": [intern(op.name) for op in ops],
             "node_name": [intern(op.node_name) for op in ops],
             "reason": [_reason(op) for op in ops], "sources": [_sources(op) for op in ops],
@@ -42,7 +42,7 @@ class Operators:
         if slots:
             names = ("operator", "name", "source", "wanted")
             columns = map(list, zip(*slots, strict=True))
-            self._writer.block(Slot, dict(zip(names, columns, strict=True)))
+            self._writer.block(ShortSlot, dict(zip(names, columns, strict=True)))
 
 
 def _places(op: Operation) -> dict[str, int]:

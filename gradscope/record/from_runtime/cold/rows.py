@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,16 +46,16 @@ class ColdRows:
         origins = take_all(catalog.origins)
         if origins:
             tensor, since, node, output = zip(*origins, strict=True)
-            self._block(short.Origin, {
+            self._block(tables.ShortOrigin, {
                 "tensor": ids(tensor), "since": ids(since), "node": ids(node), "output": output,
             })  # fmt: skip
         explicit = take_all(catalog.explicit)
         if explicit:
-            self._block(short.Explicit, {"number": ids(explicit)})
+            self._block(tables.ShortExplicit, {"number": ids(explicit)})
         views = take_all(catalog.views)
         if views:
             number, storage = zip(*views, strict=True)
-            self._block(short.View, {"number": ids(number), "storage": ids(storage)})
+            self._block(tables.ShortView, {"number": ids(number), "storage": ids(storage)})
 
     def described(self) -> None:
         """Tensors and storages written out in full."""
@@ -153,7 +153,7 @@ class ColdRows:
         saved = take_all(catalog.saved)
         if saved and not self._graph_only:
             node, slot, tensor, version, t, hooked = map(np.array, zip(*saved, strict=True))
-            block(short.Saved, {
+            block(tables.ShortSaved, {
                 "node": ids(node), "slot": slot, "tensor": ids(tensor), "version": version,
                 "t": t, "hooked": hooked,
             })  # fmt: skip

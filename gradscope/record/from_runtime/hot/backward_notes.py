@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.from_runtime.error_lines.added import Answers
     from gradscope.record.notes.log import Ints
-    from gradscope.record.notes.modules import Modules
+    from gradscope.record.notes.modules import ModuleRows
     from gradscope.record.session import Session
     from gradscope.runtime.core.graph.node import Node
     from gradscope.trace.schema import Event
@@ -34,7 +34,7 @@ TAKEN, BEGUN, ENDED = "taken", "begun", "ended"
 class BackwardNotes(ThreadNotes):
     """Notes the run of a node and the gradients it hands on in short, and other events singly."""
 
-    modules: Modules
+    modules: ModuleRows
 
     def __init__(self, session: Session, catalog: Catalog) -> None:
         self.base = session.base

@@ -71,7 +71,7 @@ class Frees:
         self._alive.clear()
 
 
-class NodeEnds:
+class RuntimeNodeEnds:
     """Keeps the numbers of nodes that are gone, with the time: nodes say so as they go."""
 
     def __init__(self, base: int, start: int) -> None:

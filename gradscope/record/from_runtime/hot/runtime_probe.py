@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.from_runtime.hot.frees import Frees
     from gradscope.record.notes.layouts import Layouts
-    from gradscope.record.notes.modules import Modules
+    from gradscope.record.notes.modules import ModuleRows
     from gradscope.record.session import Session
 
 PACE = 8_000_000
@@ -46,8 +46,8 @@ class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
     """The notes of one recording, and when C functions take them. `on_rest` clears them away."""
 
     def __init__(
-        self, session: Session, catalog: Catalog, layouts: Layouts, modules: Modules, frees: Frees,
-        on_rest: Callable[[], None],
+        self, session: Session, catalog: Catalog, layouts: Layouts, modules: ModuleRows,
+        frees: Frees, on_rest: Callable[[], None],
     ) -> None:  # fmt: skip
         CallNotes.__init__(self, session, catalog, layouts, frees)
         BackwardNotes.__init__(self, session, catalog)
@@ -66,13 +66,13 @@ class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
 
     def compile(self, functions: Functions, *, unused: bool) -> None:
         """From now on, note by C functions. See Note [Numbers without objects]."""
-        from gradscope.record.from_runtime.c_functions.parts import Follower, Teller
+        from gradscope.record.from_runtime.c_functions.parts import CallTeller, Follower
 
         one, two, runs, moves, _ = (log.compile(functions) for log in self.logs)
         self.event = self.events.note
         table = self.code_sites.compile(functions)
         self._site = table.site
-        teller = Teller(
+        teller = CallTeller(
             functions, (one, two), table,
             self.numbers.compile(functions, unused=unused), self.base, self.layouts.known, SLOTS,
             self.arguments, self.call,

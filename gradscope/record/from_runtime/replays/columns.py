@@ -20,7 +20,7 @@ from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, events
 from gradscope.trace.schema.declare import columns
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ OF_TABLE = {"step": Filled.STEP, "span": Filled.SPAN, "act": Filled.ACT}
 WRITTEN_ONCE = (
     schema.String, schema.Meta, schema.Frame, schema.Stack, schema.Thread, schema.Device,
     schema.Step, schema.CapturedStep, schema.Missed, schema.Plan, schema.PlanCall, schema.Buffer,
-    schema.Replay, short.Operator, short.Slot, short.Layout, short.Context,
+    schema.Replay, tables.ShortOperator, tables.ShortSlot, tables.ShortLayout, tables.ShortContext,
 )  # fmt: skip
 """Tables of which a replay has no rows of its own; steps are begun as they come."""
 
@@ -58,25 +58,25 @@ STEPPED = ("id", "lr", "none", "many")
 """Columns of an optimizer's step that hold for its replays; others say what was seen of it."""
 
 IN_SHORT: dict[type[Row], dict[str, Filled]] = {
-    short.Call: {
+    tables.ShortCall: {
         "number": Filled.NUMBER, "begin": Filled.TIME, "end": Filled.TIME,
         "context": Filled.CONTEXT,
         "sequence": Filled.SEQUENCE, "first": Filled.SEEN, "second": Filled.SEEN,
     },
-    short.Origin: {"tensor": Filled.NUMBER, "since": Filled.NUMBER, "node": Filled.NUMBER},
-    short.Explicit: {"number": Filled.NUMBER},
-    short.View: {"number": Filled.NUMBER, "storage": Filled.NUMBER},
-    short.Saved: {
+    tables.ShortOrigin: {"tensor": Filled.NUMBER, "since": Filled.NUMBER, "node": Filled.NUMBER},
+    tables.ShortExplicit: {"number": Filled.NUMBER},
+    tables.ShortView: {"number": Filled.NUMBER, "storage": Filled.NUMBER},
+    tables.ShortSaved: {
         "node": Filled.NUMBER, "tensor": Filled.NUMBER, "version": Filled.VERSION, "t": Filled.TIME,
     },
-    short.Run: {
+    tables.ShortRun: {
         "begin": Filled.TIME, "ended": Filled.TIME, "task": Filled.NUMBER, "node": Filled.NUMBER,
     },
-    short.Move: {"begin": Filled.TIME, "target": Filled.NUMBER},
-    short.Single: {
+    tables.ShortMove: {"begin": Filled.TIME, "target": Filled.NUMBER},
+    tables.ShortSingle: {
         "t": Filled.TIME, "task": Filled.NUMBER, "node": Filled.NUMBER, "a": Filled.NUMBER,
     },
-    short.Counted: {"t": Filled.TIME, "task": Filled.NUMBER, "node": Filled.NUMBER},
+    tables.ShortCounted: {"t": Filled.TIME, "task": Filled.NUMBER, "node": Filled.NUMBER},
 }  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def kind_of(row: type[Row], column: Column) -> Filled:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedColumn:
     """A column, and what of it moves."""
 
     name: str
@@ -115,12 +115,12 @@ class ColumnPart:
     """One block of a template."""
 
     row: type[Row]
-    columns: tuple[Moved, ...]
+    columns: tuple[MovedColumn, ...]
     amend: bool
     count: int
     described: Ints  # of each row: which tensor that is looked up it describes
 
-    def column(self, name: str) -> Moved:
+    def column(self, name: str) -> MovedColumn:
         return next(each for each in self.columns if each.name == name)
 
 
@@ -157,7 +157,7 @@ def part_of(row: type[Row], block: Block, basis: Basis, memory: Mapping[int, int
 
 def _moved(
     row: type[Row], column: Column, data: Any, block: Block, basis: Basis, of_tensor: Any
-) -> Moved:
+) -> MovedColumn:
     kind, lengths, values = kind_of(row, column), None, data
     if isinstance(data, Ragged):
         lengths, values = data.lengths, data.values
@@ -166,7 +166,7 @@ def _moved(
         Filled.SPAN: basis.span, Filled.ACT: basis.act, Filled.STEP: basis.step,
     }.get(kind, 0)  # fmt: skip
     inside, found = values >= first if kind is not Filled.AS_IT_IS else None, NOWHERE
-    if row is short.Single and column.name == "a":
+    if row is tables.ShortSingle and column.name == "a":
         inside = inside & (np.asarray(block.data["code"]) == events.Accumulate.CODE)
         known = np.where(np.asarray(block.data["code"]) == events.Accumulate.CODE, values, NONE)
         found = places(basis.known, known)
@@ -176,7 +176,7 @@ def _moved(
         found = np.where(values < 0, NONE, places(basis.known, values >> 1))
     elif kind is Filled.TIME:
         found = np.where(values < 0, NONE, np.searchsorted(basis.moments, values))
-    return Moved(column.name, kind, values, lengths, inside, found, of_tensor)
+    return MovedColumn(column.name, kind, values, lengths, inside, found, of_tensor)
 
 
 NOWHERE = np.zeros(0, np.int64)

@@ -12,7 +12,7 @@ from gradscope.trace import schema
 from gradscope.trace.ragged import take
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.declare import columns
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 from gradscope.trace.table import Block
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def gathers_in(told: Sequence[tuple[type[Row], Block]], leaves: Sequence[int]) -
     found: dict[int, int] = {}
     of = {leaf: place for place, leaf in enumerate(leaves) if leaf != NOBODYS}
     for row, block in told:
-        if row is short.Origin:
+        if row is tables.ShortOrigin:
             columns = (np.asarray(block.data[name]).tolist() for name in ("tensor", "node"))
             for tensor, node in zip(*columns, strict=True):
                 if tensor in of:
@@ -87,7 +87,7 @@ def memory_of(told: Sequence[tuple[type[Row], Block]]) -> dict[int, int]:
     """The storages of tensors that look at one with another id."""
     found: dict[int, int] = {}
     for row, block in told:
-        names = {short.View: ("number", "storage"), schema.Tensor: ("id", "storage")}.get(row)
+        names = {tables.ShortView: ("number", "storage"), schema.Tensor: ("id", "storage")}.get(row)
         if names is not None and not block.amend:
             both = (np.asarray(block.data[name]).tolist() for name in names)
             found.update(pair for pair in zip(*both, strict=True) if pair[0] != pair[1])
@@ -129,5 +129,5 @@ def contexts_in(parts: Sequence[ColumnPart]) -> set[int]:
 
 def events_in(told: Sequence[tuple[type[Row], Block]]) -> int:
     """About how many events these rows stand for, as the source counts them."""
-    many = {short.Run: 4, short.Move: 3, short.Single: 1}
+    many = {tables.ShortRun: 4, tables.ShortMove: 3, tables.ShortSingle: 1}
     return sum(many.get(row, 0) * block.rows for row, block in told)

@@ -14,7 +14,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.fast.capture.plan.sight import sight_of
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Lack, Phase
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -181,9 +181,10 @@ class Where:
 
     def __init__(self, template: Template) -> None:
         self._ops = _runs(
-            template, {schema.Op: ("id", "begin", "end"), short.Call: ("number", "begin", "end")}
+            template,
+            {schema.Op: ("id", "begin", "end"), tables.ShortCall: ("number", "begin", "end")},
         )
-        self._nodes = _runs(template, {short.Run: ("node", "begin", "ended")})
+        self._nodes = _runs(template, {tables.ShortRun: ("node", "begin", "ended")})
 
     def op(self, begin: int, end: int) -> int:
         return _around(self._ops, begin, end)
@@ -192,13 +193,11 @@ class Where:
         return _around(self._nodes, begin, end)
 
 
-def _runs(
-    template: Template, tables: dict[Any, tuple[str, str, str]]
-) -> list[tuple[int, int, int]]:
+def _runs(template: Template, times: dict[Any, tuple[str, str, str]]) -> list[tuple[int, int, int]]:
     """When each began and ended, and its id."""
     found: list[tuple[int, int, int]] = []
     for part in template.parts:
-        names = tables.get(part.row)
+        names = times.get(part.row)
         if names is not None and not part.amend:
             by = {column.name: column.values for column in part.columns}
             ids, begins, ends = (np.asarray(by[name]).tolist() for name in names)

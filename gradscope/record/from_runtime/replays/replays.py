@@ -42,7 +42,7 @@ from gradscope.record.from_runtime.replays.looks import (
 )
 from gradscope.record.from_runtime.replays.plans import Plans
 from gradscope.record.from_runtime.replays.template import (
-    Stepped,
+    OptimizerRates,
     Template,
     TemplateReplay,
     TemplateRows,
@@ -55,7 +55,7 @@ from gradscope.runtime.core.tensors.memory.storage import Storage
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, events
-from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand import tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,9 +75,9 @@ ONCE = (
 
 TOLD = (
     schema.Op, schema.Node, schema.Edge, schema.Tensor, schema.Storage, schema.Version,
-    schema.GraphTask, schema.Span, schema.Act, short.Call, short.Origin, short.Explicit,
-    short.View, short.Saved, short.Run, short.Move, short.Single, short.Counted,
-    *schema.ACTS.values(),
+    schema.GraphTask, schema.Span, schema.Act, *schema.ACTS.values(), tables.ShortCall,
+    tables.ShortOrigin, tables.ShortExplicit, tables.ShortView, tables.ShortSaved, tables.ShortRun,
+    tables.ShortMove, tables.ShortSingle, tables.ShortCounted,
 )  # fmt: skip
 """The tables that replays have rows in."""
 
@@ -167,12 +167,12 @@ class Replays:
             tuple(places(found, steps).tolist()), events_in(told),
         )  # fmt: skip
 
-    def _stepped(self, parts: Sequence[ColumnPart]) -> tuple[Stepped, ...]:
+    def _stepped(self, parts: Sequence[ColumnPart]) -> tuple[OptimizerRates, ...]:
         """Where it says of an optimizer how far it stepped."""
         acts = self._session.acts.acts
         optimizers = {acts.of(each): ref(each) for each in acts.optimizers()}
         by: dict[int, int] = {}  # the optimizers of acts
-        found: list[Stepped] = []
+        found: list[OptimizerRates] = []
         for part in parts:
             if part.row is schema.Act:
                 by.update(zip(*(part.column(name).values.tolist() for name in ("id", "of")),
@@ -183,7 +183,7 @@ class Replays:
                 assert rates.lengths is not None
                 cells = Ragged.of_lengths(rates.lengths, rates.values)
                 found += [
-                    Stepped(nr, first, optimizers[by[id]], rate)
+                    OptimizerRates(nr, first, optimizers[by[id]], rate)
                     for id, first, rate in zip(
                         ids, cells.offsets.tolist(), cells.tuples(), strict=False
                     )
@@ -210,7 +210,7 @@ class Replays:
         for row, block in told:
             if row is schema.Act and not once.isdisjoint(np.asarray(block.data["kind"]).tolist()):
                 return True
-            if row is short.Single:
+            if row is tables.ShortSingle:
                 if not HOOKS.isdisjoint(np.asarray(block.data["code"]).tolist()):
                     return True
                 if (np.asarray(block.data["thread"]) != window.thread).any():
@@ -220,7 +220,7 @@ class Replays:
             for part in parts
             for column in part.columns
             if column.kind in (Filled.NUMBER, Filled.SEEN)
-            and not (part.row is short.Single and column.name == "a")
+            and not (part.row is tables.ShortSingle and column.name == "a")
         )
 
     # -- a replay -------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gradscope.record.notes.log import Ints
 
 
-class Stepped(NamedTuple):
+class OptimizerRates(NamedTuple):
     """A row that says by which rates an optimizer stepped."""
 
     part: int
@@ -46,7 +46,7 @@ class Template:
     grads: tuple[KnownLook, ...]  # each tensor's gradient in the end, where the step has made it
     results: tuple[KnownLook, ...]
     calls: Sequence[tuple[int, int]]  # when each call of the plan began and ended
-    stepped: tuple[Stepped, ...]
+    stepped: tuple[OptimizerRates, ...]
     spent: list[int]  # how long each took in the fastest replay in which it was a piece of its own
     many: int  # numbers that were given out
     steps: tuple[int, ...]  # places of the moments at which a step began
@@ -70,7 +70,9 @@ class TemplateReplay:
     begun: int
     tensors: Sequence[Any]  # until it is over
     moments: Any = None  # the template's, on the replay's clock
-    rates: list[tuple[Stepped, tuple[float, ...]]] = field(default_factory=list)  # other ones
+    rates: list[tuple[OptimizerRates, tuple[float, ...]]] = field(
+        default_factory=list
+    )  # other ones
 
 
 def moments(

@@ -16,7 +16,7 @@ from gradscope.machine_code.callables import Callables
 from gradscope.record.notes.c_functions import functions as made_of
 
 
-class Buffer:
+class NumberBuffer:
     """64 bits of every number pushed, until they are taken: a row of the array for each column.
 
     There are two arrays, one to push into while the other is emptied: memory in use a moment ago
@@ -47,7 +47,7 @@ class Buffer:
         return cells[:, : swap(self._cells.ctypes.data)].copy()
 
 
-class Table:
+class SiteTable:
     """Sites by address, and `site`, which finds those of a frame or of its callers."""
 
     def __init__(

@@ -11,7 +11,7 @@ from gradscope.record.notes.positions.spans import Spans
 from gradscope.record.notes.positions.thread_places import ThreadPlace, ThreadPlaces
 from gradscope.record.notes.positions.training_steps import Steps
 from gradscope.trace.schema import NONE, Phase
-from gradscope.trace.shorthand.tables import Context
+from gradscope.trace.shorthand.tables import ShortContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,7 +164,7 @@ class Contexts:
             first, self._rows_written = self._rows_written, self._rows_written + len(rows)
             columns = columns_of(("thread", "module", "task", "step", "phase"), rows)
             numbers = list(range(first, first + len(rows)))
-            self._writer.block(Context, {"id": numbers, **columns})
+            self._writer.block(ShortContext, {"id": numbers, **columns})
         self.threads.flush()
         self.steps.flush()
         self.spans.flush()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.acts.watching import WatchedActs
-    from gradscope.record.notes.modules import Modules
+    from gradscope.record.notes.modules import ModuleRows
     from gradscope.record.notes.positions.contexts import Contexts
 
 PHASES = {
@@ -23,7 +23,7 @@ PHASES = {
 class ProgramNotes:
     """What a `ProgramListener` hears, as notes of one recording."""
 
-    def __init__(self, contexts: Contexts, acts: WatchedActs, modules: Modules) -> None:
+    def __init__(self, contexts: Contexts, acts: WatchedActs, modules: ModuleRows) -> None:
         self.contexts, self.acts, self.modules = contexts, acts, modules
         self._known_modules = modules.by_id
         self.module_ends = contexts.leave_module

@@ -277,10 +277,10 @@ def test_a_leaf_may_die_after_python_has_emptied_the_modules(
     """At exit, where a library holds the model longer than Python keeps the names of modules."""
     import torch
 
-    from gradscope.watch.called.writes import Memory
+    from gradscope.watch.called.writes import TensorMemory
 
     tensor = torch.ones(3, requires_grad=True)
-    leaf = in_place.InPlaceLeaf(tensor, 1, 1, Memory(counter=1, storage=1, data=1))
+    leaf = in_place.InPlaceLeaf(tensor, 1, 1, TensorMemory(counter=1, storage=1, data=1))
     monkeypatch.setattr(in_place, "perf_counter_ns", None)
 
     del tensor

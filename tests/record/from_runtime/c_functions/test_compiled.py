@@ -20,7 +20,7 @@ from gradscope.record.from_runtime import paused
 from gradscope.record.from_runtime.c_functions.functions import Functions
 from gradscope.record.from_runtime.hot.compiling import Compiling
 from gradscope.record.notes.c_functions import OURS
-from gradscope.record.notes.c_functions.parts import Buffer, Counter, Table
+from gradscope.record.notes.c_functions.parts import Counter, NumberBuffer, SiteTable
 from gradscope.record.notes.log import Log
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe
@@ -63,9 +63,9 @@ FUNCTIONS = Functions()
 def test_a_full_buffer_gives_what_is_left_to_somebody_else(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Buffer, "RECORDS", 4)
+    monkeypatch.setattr(NumberBuffer, "RECORDS", 4)
     over: list[tuple[int, ...]] = []
-    buffer = Buffer(functions, 2, lambda *numbers: over.append(numbers))
+    buffer = NumberBuffer(functions, 2, lambda *numbers: over.append(numbers))
 
     for i in range(6):
         buffer.push(i, -i)
@@ -119,7 +119,7 @@ def test_a_table_knows_places_and_asks_about_others(functions: Functions) -> Non
         asked.append(frame.f_code.co_name)
         return 5
 
-    table = Table(functions, {}, ask)
+    table = SiteTable(functions, {}, ask)
 
     def inner() -> int:
         return int(table.site(sys._getframe(0)))
@@ -143,7 +143,7 @@ def test_what_asking_raises_is_raised(functions: Functions) -> None:
         raise ValueError("nobody knows")
 
     with pytest.raises(ValueError, match="nobody knows"):
-        Table(functions, {}, ask).site(sys._getframe(0))
+        SiteTable(functions, {}, ask).site(sys._getframe(0))
 
 
 def test_where_a_slot_lies() -> None:

@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.record.from_runtime.paused import Paused
+from gradscope.record.from_runtime.paused import PausedProbe
 from gradscope.runtime.core import probe
 from gradscope.runtime.fast.capture.captured import Captured
 from gradscope.runtime.optim import quick
@@ -197,7 +197,7 @@ def test_a_step_is_captured_again_when_its_optimizer_is_replaced(is_told: bool) 
     scope: dict[str, Any] = {"torch": torch, "__name__": "program"}
     exec(compile(HEAD + STEP.format(body="pass", returned="None"), "program", "exec"), scope)
     run = Captured(scope["step"])
-    probe.leave(Paused(MagicMock(), ended=True) if is_told else None)
+    probe.leave(PausedProbe(MagicMock(), ended=True) if is_told else None)
     try:
         for call in range(12):
             if call == 5:
