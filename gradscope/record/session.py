@@ -19,6 +19,7 @@ from gradscope.record.notes.sites import Sites
 from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
 from gradscope.trace.writer import Overheard
+from gradscope.watch.in_place.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,7 @@ class Session:
         self.sites = Sites(writer, whole=level == "full", machinery=engine.machinery)
         self.contexts = Contexts(writer, start, self.base, engine, rank=this_process().number)
         self.alone = Alone()
+        self.faults = Faults()
         self.own_time = OwnTimeClock()
         self.acts = WatchedActs(self)
         self.steps = StepsByBackward(self.contexts, self.sites.is_machinery)
@@ -143,7 +145,7 @@ class Session:
 
     def unseen(self) -> dict[str, int]:
         """What could not be seen, in words, and how many times."""
-        return {**self.source.unseen(), **self.acts.acts.unseen}
+        return {**self.source.unseen(), **self.faults.in_words()}
 
     def ids(self, numbers: Any) -> Ints:
         """Numbers as the trace has them: halved, from 0; NONE for `base`."""

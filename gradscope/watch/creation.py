@@ -26,7 +26,8 @@ from gradscope.watch.listener import PythonNodeRecord, TracebackWithRecord
 from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
-    from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.in_place.faults import Faults
+    from gradscope.watch.listener import Listener
     from gradscope.watch.native.creation import NodeMaker
 
 KEY, PARENT = "traceback_", "parent_"

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradscope.watch.creation import Creation
-    from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.in_place.faults import Faults
+    from gradscope.watch.listener import Listener
     from gradscope.watch.runs import NodeRuns
     from gradscope.watch.walk import WalkGraph
 

@@ -1,25 +1,16 @@
-"""Who is told what PyTorch does.
-
-# Note [A fault of ours]
-Whatever a listener raises must not reach the program that is watched. Everything here is called
-through `Faults.guarded`, which notes the first fault of each kind, says so at the recording's end,
-and lets the program go on.
-"""
+"""What a watcher of PyTorch tells, and whom. See Note [A fault of ours]."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.errors import GradscopeError, is_the_programs
 from gradscope.program_listener import ProgramListener
-from gradscope.watch.in_place.compilers import compiler_aside, uncompiled
-from gradscope.watch.in_place.standing_in import HERE
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -28,7 +19,6 @@ if TYPE_CHECKING:
     from gradscope.watch.native.creation import NodeMaker, NodeMaking
 
 Ints = NDArray[np.int64]
-Result = TypeVar("Result")
 
 
 class PythonNodeRecord(list[str]):
@@ -297,52 +287,3 @@ class Listener(ProgramListener, Protocol):
     def handed_over(self, task: Any, grads: Sequence[Any]) -> None:
         """The gradients that a backward has returned to who asked for them."""
         ...
-
-
-class Faults:
-    """Faults of the watcher's own: each said once, none raised into the program."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-        self._aside = compiler_aside()
-        self.without_room = 0  # notes that were not made near the program's limit on recursion
-
-    def noted(self, where: str, error: BaseException) -> None:
-        if type(error) is RecursionError:
-            self.without_room += 1
-            return
-        text = f"{where}: {type(error).__name__}: {error}"
-        self.texts[text] = self.texts.get(text, 0) + 1
-
-    def meet_compilers(self) -> None:
-        """PyTorch is imported: its compiler of frames is to leave ours alone."""
-        self._aside = compiler_aside()
-        uncompiled(Faults.guarded)
-
-    def handing_on(self, function: Callable[..., object], *given: Any) -> None:
-        """The same of what hands notes to the writer; that it cannot write is no fault of ours."""
-        try:
-            function(*given)
-        except GradscopeError:
-            raise
-        except Exception as error:
-            if is_the_programs(error):
-                raise
-            self.noted("notes were handed on", error)
-
-    def guarded(
-        self, where: str, function: Callable[..., Result], *given: Any, **more: Any
-    ) -> Result | None:
-        """What the function returns; None, and a fault noted, if it raises."""
-        before, HERE.ours = HERE.ours, True
-        compiler = self._aside(None)
-        try:
-            return function(*given, **more)
-        except Exception as error:
-            if is_the_programs(error):
-                raise
-            self.noted(where, error)
-            return None
-        finally:
-            self._aside(compiler)
-            HERE.ours = before

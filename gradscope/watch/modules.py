@@ -24,7 +24,8 @@ from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
     from gradscope.watch.called.writes import WatchedWrites
-    from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.in_place.faults import Faults
+    from gradscope.watch.listener import Listener
 
 
 SPANS = (

@@ -64,7 +64,6 @@ SHOWS_SAVED = hasattr(SavedTensor, "unpack_hook") and hasattr(SavedTensor, "data
 SAVED_UNSHOWN = f"what nodes save: PyTorch {torch.__version__} does not show it unpacked"
 
 CALLS_UNSEEN = f"calls of modules: PyTorch {torch.__version__} calls them in a way of its own"
-NO_ROOM = "what was called so deep that the limit on recursion left no room for a note"
 
 SHOWS_INPUTS = hasattr(torch._C._FunctionBase, "_input_metadata")
 """Whether nodes say what they take, which is what their calls have returned."""

@@ -15,7 +15,7 @@ from gradscope.watch.hooks.of_tensors import TensorHooks
 from gradscope.watch.hooks.watched import HookedCalls
 from gradscope.watch.modules import ModuleCalls
 from gradscope.watch.runs import NodeRuns, calls, runs
-from gradscope.watch.unseen import CALLS_UNSEEN, NO_ROOM, in_words, unseen, why_not
+from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
 from gradscope.watch.walk import NotDifferentiable, TooDeep, WalkGraph
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.called.operands import OperandObserver
-    from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.in_place.faults import Faults
+    from gradscope.watch.listener import Listener
     from gradscope.watch.native.creation import NodeMaker
     from gradscope.watch.values.callbacks import CallbackAddresses
     from gradscope.watch.values.ring import Ring
@@ -137,8 +138,6 @@ class Watcher:
         left_out = {text: many for part in parts for text, many in part.left_out.items()}
         if self.writes is not None and self.writes.lost:
             left_out[OVERRUN] = self.writes.lost
-        if self.faults.without_room:
-            left_out[NO_ROOM] = self.faults.without_room
         return {**left_out, **dict.fromkeys(texts, 1)}
 
     def reach(self, tensors: Sequence[Any]) -> None:

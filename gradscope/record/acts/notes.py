@@ -15,7 +15,6 @@ from zlib import crc32
 
 import numpy as np
 
-from gradscope.errors import is_the_programs
 from gradscope.record.notes.local_names import node_of
 from gradscope.record.notes.log import Log
 from gradscope.record.notes.sites import Sites, is_ours
@@ -23,8 +22,7 @@ from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, Act, ActFacts, Column, columns
 from gradscope.watch.in_place.by_identity import ByIdentity
-from gradscope.watch.in_place.compilers import compiler_aside, uncompiled
-from gradscope.watch.in_place.standing_in import HERE
+from gradscope.watch.in_place.compilers import uncompiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from gradscope.record.acts.kept_graphs import KeptGraphs
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
+    from gradscope.watch.in_place.faults import Faults
 
 WATCHERS = str(Path(__file__).parents[2] / "watch")
 """Where functions of ours are that call what they stand for."""
@@ -99,6 +98,9 @@ NOBODY = EngineLook(
     lambda _: 0,
 )  # fmt: skip
 
+NOTED = "an act was noted"
+"""What fails, as a fault says it."""
+
 NAMES = (
     "id", "kind", "of", "tensors", "module", "inside", "stack", "thread", "task", "step", "t",
 )  # fmt: skip
@@ -122,6 +124,7 @@ class ActsSession(Protocol):
     level: str
     sites: Sites
     contexts: Contexts
+    faults: Faults
 
     @property
     def writer(self) -> Writer: ...
@@ -133,13 +136,13 @@ class ActsSession(Protocol):
 
 
 class ActNotes:
-    """Takes notes of acts. A fault of ours is counted, and does not reach the program."""
+    """Takes notes of acts."""
 
     def __init__(self, session: ActsSession) -> None:
         self.session = session
         self.on = False
         self.look = NOBODY
-        self._aside = compiler_aside()
+        self.faults = session.faults
         self.next_id = count().__next__
         self._lock = Lock()
         self._log = Log(len(NAMES))
@@ -152,7 +155,6 @@ class ActNotes:
         self._ids_of_met: list[int] = []
         self._waiting = np.zeros((len(NAMES), 0), np.int64)
         self._alike: dict[tuple[type[ActFacts], int], int] = {}
-        self.unseen: dict[str, int] = {}
         self.kept: KeptGraphs | None = None
         self.generator: Any = None  # the engine's, where it is looked at
 
@@ -304,51 +306,24 @@ class ActNotes:
 
     def meet_compilers(self) -> None:
         """PyTorch is imported: its compiler of frames is to leave ours alone."""
-        self._aside = compiler_aside()
+        self.faults.meet_compilers()
         for each in (
-            ActNotes.guarded, ActNotes.tried, ActNotes.looked, ActNotes.caller,
-            Sites.is_machinery, is_ours, ByIdentity.get,
+            ActNotes.guarded, ActNotes.looked, ActNotes.caller, Sites.is_machinery, is_ours,
+            ByIdentity.get,
         ):  # fmt: skip
             uncompiled(each)
 
     def guarded(self, what: Callable[..., object], *given: Any) -> None:
-        """Do it, and count it if it cannot be done."""
-        before, HERE.ours = HERE.ours, True
-        compiler = self._aside(None)
-        try:
-            with self.look.unseen():
-                what(*given)
-        except Exception as error:
-            if is_the_programs(error):
-                raise
-            self._fault(error)
-        finally:
-            self._aside(compiler)
-            HERE.ours = before
+        """Do what looks at tensors; a fault is noted: Note [A fault of ours]."""
+        self.faults.guarded(NOTED, self._unseen, what, *given)
 
-    def tried(self, what: Callable[..., object], *given: Any) -> None:
-        """The same of what looks at no tensor."""
-        before, HERE.ours = HERE.ours, True
-        compiler = self._aside(None)
-        try:
+    def _unseen(self, what: Callable[..., object], *given: Any) -> None:
+        with self.look.unseen():
             what(*given)
-        except Exception as error:
-            if is_the_programs(error):
-                raise
-            self._fault(error)
-        finally:
-            self._aside(compiler)
-            HERE.ours = before
 
     def looked(self, what: Callable[..., Any], *given: Any) -> Any:
-        """What it finds; None, and it is counted, if it cannot be done."""
-        found: list[Any] = [None]
-        self.tried(lambda: found.append(what(*given)))
-        return found[-1]
-
-    def _fault(self, error: Exception) -> None:
-        text = f"a fault of gradscope's, an act was noted: {type(error).__name__}: {error}"
-        self.unseen[text] = self.unseen.get(text, 0) + 1
+        """What this finds, which looks at no tensor; None, and a fault noted, if it cannot."""
+        return self.faults.guarded(NOTED, what, *given)
 
     def flush(self, *, last: bool = False) -> None:
         """Hand new acts to the writer.

@@ -108,7 +108,7 @@ class ProgramActs:
                 if acts.on:
                     acts.guarded(_warned, acts, _below_warnings(sys._getframe(1)), message)
                     if str(message.message).startswith(OF_A_SCALAR):
-                        acts.tried(tensors.warned_of_a_scalar)
+                        acts.looked(tensors.warned_of_a_scalar)
                 return own(message)
             except BaseException as error:
                 leave_no_frame(error)

@@ -71,7 +71,7 @@ class StandIns:
         acts, is_compiling, getframe = self._acts, self._is_compiling, sys._getframe
         tell, inside, before = stand_in.tell, stand_in.inside, stand_in.before
         never, look = stand_in.never, stand_in.look
-        guarded = acts.guarded if stand_in.looks else acts.tried
+        guarded = acts.guarded if stand_in.looks else acts.looked
 
         def call(*given: Any, **more: Any) -> Any:
             if is_compiling():

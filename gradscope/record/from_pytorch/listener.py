@@ -21,7 +21,7 @@ from gradscope.record.notes.positions.program_notes import ProgramNotes
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.in_place.by_identity import attributes
-from gradscope.watch.listener import Faults, PythonNodeRecord
+from gradscope.watch.listener import PythonNodeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class PyTorchListener(ProgramNotes):
     """Notes what the watcher tells, for one session. Numbers are the ids that rows have."""
 
-    def __init__(self, session: Session, faults: Faults) -> None:
-        self.session, self.faults = session, faults
+    def __init__(self, session: Session) -> None:
+        self.session, self.faults = session, session.faults
         self.recording = object()  # what nodes name that were made for this one
         self._numbers = count(2, 2)  # of what is no node
         self._node_numbers: Callable[[], int] = count(1, 2).__next__

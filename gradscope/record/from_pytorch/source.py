@@ -14,7 +14,6 @@ from gradscope.record.from_pytorch.stops import PyTorchStops
 from gradscope.record.from_pytorch.threads import PyTorchPause, UnderWay
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.own_time import STARTING
-from gradscope.watch.listener import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +27,8 @@ class PyTorchSource:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.faults = Faults()
-        self.listener = PyTorchListener(session, self.faults)
+        self.faults = session.faults
+        self.listener = PyTorchListener(session)
         self.moves = Moves(session.contexts)
         self.stops = PyTorchStops(self)
         self._waiting = WhenImported(self._imported)
@@ -168,8 +167,7 @@ class PyTorchSource:
             former=listener.graphs.made_before
             * self._was_there,  # hooks are watched in pauses, too
         )
-        faults = {f"a fault of gradscope's, {t}": n for t, n in self.faults.texts.items()}
-        return {**left_out, **unnamed, **faults}
+        return {**left_out, **unnamed}
 
     def unfinished(self) -> int:
         """Graph tasks that had begun and not ended when notes were last flushed."""

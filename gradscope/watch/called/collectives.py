@@ -16,7 +16,8 @@ from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
-    from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.in_place.faults import Faults
+    from gradscope.watch.listener import Listener
 
 NAMES = (
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.watch.called.writes import WatchedWrites
-    from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.in_place.faults import Faults
+    from gradscope.watch.listener import Listener
 
 
 class Own(partial[Any]):

@@ -19,7 +19,7 @@ from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.script import signals
 from gradscope.record.script.handlers import Handlers, Instead, Waits, own_get, own_set
 from gradscope.record.source import InScripts
-from gradscope.watch.listener import Faults
+from gradscope.watch.in_place.faults import Faults
 from tests.record.running import House
 
 
