@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,19 +13,24 @@ from gradscope.runtime.fast.windows import fast_depthwise
 
 COST: Final = 0.15
 """Nanoseconds for one product where every output channel sees one channel."""
+WAYS: Final = {
+    "to_output": fast_depthwise.TO_OUTPUT,
+    "to_input": fast_depthwise.TO_INPUT,
+    "to_weight": fast_depthwise.TO_WEIGHT,
+}
 
 
-def each_channel(way: str, arrays: Sequence[Array], sizes: Any, many: int, w: Windows) -> None:
-    """Let a kernel fill the last of three arrays; each channel has `many` of the output's."""
-    flat = [np.ascontiguousarray(each).reshape(-1) for each in arrays]
-    framed = w.step_by_one
-    kernel = getattr(fast_depthwise, f"{'framed' if framed else 'each_channel'}{way}")
-    rest = (w.padding, w.dilation) if framed else (w.stride, w.padding, w.dilation)
-    count, together = sizes[0] * sizes[1], 1
-    if way == "_to_weight":  # which is a sum over all images
-        count, together = sizes[1], sizes[0]
+def each_channel(way: str, out: Array, x: Array, weight: Array, w: Windows) -> None:
+    """Fill the array that the way names (`to_output`, …): what windows see, or a gradient."""
+    flat = [np.ascontiguousarray(each).reshape(-1) for each in (out, x, weight)]
+    kernel = fast_depthwise.framed if w.step_by_one else fast_depthwise.each_channel
+    args = (WAYS[way], *flat, x.shape, out.shape[1] // x.shape[1])
+    over = (w.kernel, w.out, w.stride, w.padding, w.dilation)
+    count, together = len(x) * x.shape[1], 1
+    if way == "to_weight":  # which is a sum over all images
+        count, together = x.shape[1], len(x)
     spread(
-        lambda first, last: kernel(*flat, sizes, many, w.kernel, w.out, *rest, (first, last)),
+        lambda first, last: kernel(*args, over, (first, last)),
         count,
-        together * many * w.taps * w.count * COST,
+        together * (out.shape[1] // x.shape[1]) * w.taps * w.count * COST,
     )

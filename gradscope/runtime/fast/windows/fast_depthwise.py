@@ -5,8 +5,10 @@ thought as long as the lines of the frame. What a tap adds is then one long run 
 a run that is shifted for the next tap; what stands between two lines of windows is left out when
 the run is copied back.
 
-`some` are the first and the last of the channels that a call does, counted over all images unless
-it makes the gradient of the weight.
+Kernels add to one of three arrays: TO_OUTPUT, TO_INPUT (the gradient of the images) or TO_WEIGHT.
+`many` is how many output channels see one input channel; `w` are the windows: kernel, out, stride,
+padding, dilation. `some` are the first and the last of the channels that a call does, counted over
+all images except TO_WEIGHT.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from gradscope.runtime.fast.compiling.compiled import compiled, inner
 from gradscope.runtime.fast.windows.fast_convolution import inside
 
 uint = np.uintp
+TO_OUTPUT, TO_INPUT, TO_WEIGHT = range(3)
 
 
 @inner
@@ -58,146 +61,56 @@ def _dot(out: Array, at: int, x: Array, seen: int, low: int, high: int, step: in
     return total
 
 
+@inner
+def _one_tap(
+    way: int, out: Array, start: int, x: Array, plane: int, by: Any, tap: Any, sizes: Any, w: Any
+) -> float:
+    """Add to what windows see with a tap, or to what they saw; TO_WEIGHT: return the products."""
+    _, _, depth, height, width = sizes
+    _, (deep, tall, wide), stride, padding, dilation = w
+    step, shift = stride[2], tap[2] * dilation[2] - padding[2]
+    low, high = inside(shift, step, width, wide)
+    total = 0.0
+    for line in range(deep):
+        z = line * stride[0] + tap[0] * dilation[0] - padding[0]
+        if z < 0 or z >= depth:
+            start += tall * wide
+            continue
+        y = tap[1] * dilation[1] - padding[1]
+        for _ in range(tall):
+            if y >= 0 and y < height:
+                seen = ((plane + z) * height + y) * width + shift
+                if way == TO_OUTPUT:
+                    _scaled(out, start, x, seen, low, high, step, by)
+                elif way == TO_INPUT:
+                    _scaled_back(x, seen, out, start, low, high, step, by)
+                else:
+                    total += _dot(out, start, x, seen, low, high, step)
+            y += stride[1]
+            start += wide
+    return total
+
+
 @compiled
 def each_channel(
-    x: Array,
-    weight: Array,
-    made_of: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    some: Any,
+    way: int, out: Array, x: Array, weight: Array, sizes: Any, many: int, w: Any, some: Any
 ) -> None:
-    """Add to each output channel what its windows see of one input channel, times a weight."""
-    _, channels, depth, height, width = sizes
-    deep, tall, wide = out
-    step, count = stride[2], deep * tall * wide
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for nr in range(some[0] * many, some[1] * many):
-        image, made = nr // (channels * many), nr % (channels * many)
-        plane = (image * channels + made // many) * depth
-        tap = made * taps
-        for a in range(kernel[0]):
-            for b in range(kernel[1]):
-                for c in range(kernel[2]):
-                    shift = c * dilation[2] - padding[2]
-                    low, high = inside(shift, step, width, wide)
-                    start = (image * channels * many + made) * count
-                    by = weight[uint(tap)]
-                    for line in range(deep):
-                        z = line * stride[0] + a * dilation[0] - padding[0]
-                        if z < 0 or z >= depth:
-                            start += tall * wide
-                            continue
-                        y = b * dilation[1] - padding[1]
-                        for _ in range(tall):
-                            if y >= 0 and y < height:
-                                seen = ((plane + z) * height + y) * width + shift
-                                _scaled(made_of, start, x, seen, low, high, step, by)
-                            y += stride[1]
-                            start += wide
-                    tap += 1
-
-
-@compiled
-def each_channel_to_input(
-    grad: Array,
-    weight: Array,
-    x: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    some: Any,
-) -> None:
-    """Add to the gradient of each channel what its windows pass on."""
-    _, channels, depth, height, width = sizes
-    deep, tall, wide = out
-    step, count = stride[2], deep * tall * wide
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for nr in range(some[0] * many, some[1] * many):
-        image, made = nr // (channels * many), nr % (channels * many)
-        plane = (image * channels + made // many) * depth
-        tap = made * taps
-        for a in range(kernel[0]):
-            for b in range(kernel[1]):
-                for c in range(kernel[2]):
-                    shift = c * dilation[2] - padding[2]
-                    low, high = inside(shift, step, width, wide)
-                    start = (image * channels * many + made) * count
-                    by = weight[uint(tap)]
-                    for line in range(deep):
-                        z = line * stride[0] + a * dilation[0] - padding[0]
-                        if z < 0 or z >= depth:
-                            start += tall * wide
-                            continue
-                        y = b * dilation[1] - padding[1]
-                        for _ in range(tall):
-                            if y >= 0 and y < height:
-                                seen = ((plane + z) * height + y) * width + shift
-                                _scaled_back(x, seen, grad, start, low, high, step, by)
-                            y += stride[1]
-                            start += wide
-                    tap += 1
-
-
-@compiled
-def each_channel_to_weight(
-    grad: Array,
-    x: Array,
-    weight: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    some: Any,
-) -> None:
-    """Add to the gradient of each weight the products that it stood in."""
-    images, channels, depth, height, width = sizes
-    deep, tall, wide = out
-    step, count = stride[2], deep * tall * wide
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for image in range(images):
-        for made in range(some[0] * many, some[1] * many):
-            plane = (image * channels + made // many) * depth
-            tap = made * taps
+    """Add up what the windows see of each channel, or pass gradients on from there."""
+    channels, kernel = sizes[1], w[0]
+    for first in range(sizes[0] if way == TO_WEIGHT else 1):
+        for nr in range(some[0] * many, some[1] * many):
+            image, made = first + nr // (channels * many), nr % (channels * many)
+            plane = (image * channels + made // many) * sizes[2]
+            start = (image * channels * many + made) * w[1][0] * w[1][1] * w[1][2]
+            at = made * kernel[0] * kernel[1] * kernel[2]
             for a in range(kernel[0]):
                 for b in range(kernel[1]):
                     for c in range(kernel[2]):
-                        shift = c * dilation[2] - padding[2]
-                        low, high = inside(shift, step, width, wide)
-                        start = (image * channels * many + made) * count
-                        total = 0.0
-                        for line in range(deep):
-                            z = line * stride[0] + a * dilation[0] - padding[0]
-                            if z < 0 or z >= depth:
-                                start += tall * wide
-                                continue
-                            y = b * dilation[1] - padding[1]
-                            for _ in range(tall):
-                                if y >= 0 and y < height:
-                                    seen = ((plane + z) * height + y) * width + shift
-                                    total += _dot(grad, start, x, seen, low, high, step)
-                                y += stride[1]
-                                start += wide
-                        weight[uint(tap)] += total
-                        tap += 1
-
-
-@inner
-def _run(out: Any, frame: Any) -> int:
-    """How long the run over all windows is, with what stands between their lines."""
-    return ((out[0] - 1) * frame[1] + out[1] - 1) * frame[2] + out[2]
+                        by = weight[uint(at)]
+                        total = _one_tap(way, out, start, x, plane, by, (a, b, c), sizes, w)
+                        if way == TO_WEIGHT:
+                            weight[uint(at)] += total
+                        at += 1
 
 
 @inner
@@ -228,136 +141,61 @@ def _dot_run(first: Array, second: Array, start: int, count: int) -> Any:
 
 
 @inner
-def _frame(sizes: Any, padding: Any) -> Any:
-    return (
-        sizes[2] + 2 * padding[0],
-        sizes[3] + 2 * padding[1],
-        sizes[4] + 2 * padding[2],
-    )
+def _all_taps(
+    way: int, run: Array, padded: Array, weight: Array, tap: int, frame: Any, w: Any
+) -> None:
+    """Do for each tap what the way says with the run over all windows, and a channel's frame."""
+    kernel, dilation, count = w[0], w[4], len(run)
+    for a in range(kernel[0]):
+        for b in range(kernel[1]):
+            shift = (a * dilation[0] * frame[1] + b * dilation[1]) * frame[2]
+            for c in range(kernel[2]):
+                at = shift + c * dilation[2]
+                if way == TO_OUTPUT:
+                    _add_run(run, 0, padded, at, count, weight[uint(tap)])
+                elif way == TO_INPUT:
+                    _add_run(padded, at, run, 0, count, weight[uint(tap)])
+                else:
+                    weight[uint(tap)] += _dot_run(run, padded, at, count)
+                tap += 1
 
 
 @compiled
 def framed(
-    x: Array,
-    weight: Array,
-    images: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    padding: Any,
-    dilation: Any,
-    some: Any,
+    way: int, out: Array, x: Array, weight: Array, sizes: Any, many: int, w: Any, some: Any
 ) -> None:
-    """Write what the windows see of each channel, times its weight."""
-    frame = _frame(sizes, padding)
-    count, lines = _run(out, frame), (sizes[2], sizes[3])
-    image, line = sizes[3] * sizes[4], sizes[4]
-    into = (line, image, frame[2], frame[1] * frame[2])
-    corner = (padding[0] * frame[1] + padding[1]) * frame[2] + padding[2]
-    apart = (out[2], out[1] * out[2], frame[2], frame[1] * frame[2])
+    """The same where windows step by one; what is TO_OUTPUT or TO_INPUT is written."""
+    (deep, tall, wide), padding = w[1], w[3]
+    depth, height, width = sizes[2:]
+    frame = (depth + 2 * padding[0], height + 2 * padding[1], width + 2 * padding[2])
+    # How far lines and images are in x, in a frame, among the windows; with what is between them.
+    into = (width, height * width, frame[2], frame[1] * frame[2])
+    back = (into[2], into[3], into[0], into[1])
+    apart = (wide, tall * wide, frame[2], frame[1] * frame[2])
     together = (apart[2], apart[3], apart[0], apart[1])
+    corner = (padding[0] * frame[1] + padding[1]) * frame[2] + padding[2]
     padded = np.zeros(frame[0] * frame[1] * frame[2], x.dtype)
-    run = np.zeros(count, x.dtype)
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for plane in range(some[0], some[1]):
-        channel = plane % sizes[1]
-        start = plane * sizes[2] * image
-        _copy(x, start, padded, corner, lines, line, into)
-        for one in range(many):
-            run[:] = 0
-            tap = (channel * many + one) * taps
-            for a in range(kernel[0]):
-                for b in range(kernel[1]):
-                    shift = (a * dilation[0] * frame[1] + b * dilation[1]) * frame[2]
-                    for c in range(kernel[2]):
-                        at = shift + c * dilation[2]
-                        _add_run(run, 0, padded, at, count, weight[uint(tap)])
-                        tap += 1
-            made = (plane * many + one) * out[0] * apart[1]
-            _copy(run, 0, images, made, (out[0], out[1]), out[2], together)
-
-
-@compiled
-def framed_to_input(
-    grad: Array,
-    weight: Array,
-    x: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    padding: Any,
-    dilation: Any,
-    some: Any,
-) -> None:
-    """Write the gradient of each channel."""
-    frame = _frame(sizes, padding)
-    count, lines = _run(out, frame), (sizes[2], sizes[3])
-    image, line = sizes[3] * sizes[4], sizes[4]
-    into = (line, image, frame[2], frame[1] * frame[2])
-    corner = (padding[0] * frame[1] + padding[1]) * frame[2] + padding[2]
-    apart = (out[2], out[1] * out[2], frame[2], frame[1] * frame[2])
-    padded = np.zeros(frame[0] * frame[1] * frame[2], grad.dtype)
-    run = np.zeros(count, grad.dtype)
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for plane in range(some[0], some[1]):
-        channel = plane % sizes[1]
-        padded[:] = 0
-        for one in range(many):
-            made = (plane * many + one) * out[0] * apart[1]
-            _copy(grad, made, run, 0, (out[0], out[1]), out[2], apart)
-            tap = (channel * many + one) * taps
-            for a in range(kernel[0]):
-                for b in range(kernel[1]):
-                    shift = (a * dilation[0] * frame[1] + b * dilation[1]) * frame[2]
-                    for c in range(kernel[2]):
-                        at = shift + c * dilation[2]
-                        _add_run(padded, at, run, 0, count, weight[uint(tap)])
-                        tap += 1
-        start = plane * sizes[2] * image
-        back = (into[2], into[3], into[0], into[1])
-        _copy(padded, corner, x, start, lines, line, back)
-
-
-@compiled
-def framed_to_weight(
-    grad: Array,
-    x: Array,
-    weight: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    padding: Any,
-    dilation: Any,
-    some: Any,
-) -> None:
-    """Add to the gradient of each weight the products that it stood in."""
-    frame = _frame(sizes, padding)
-    count, lines = _run(out, frame), (sizes[2], sizes[3])
-    image, line = sizes[3] * sizes[4], sizes[4]
-    into = (line, image, frame[2], frame[1] * frame[2])
-    corner = (padding[0] * frame[1] + padding[1]) * frame[2] + padding[2]
-    apart = (out[2], out[1] * out[2], frame[2], frame[1] * frame[2])
-    padded = np.zeros(frame[0] * frame[1] * frame[2], grad.dtype)
-    run = np.zeros(count, grad.dtype)
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for nr in range(sizes[0]):
-        for channel in range(some[0], some[1]):
-            start = (nr * sizes[1] + channel) * sizes[2] * image
-            _copy(x, start, padded, corner, lines, line, into)
-            for one in range(many):
-                made = ((nr * sizes[1] + channel) * many + one) * out[0] * apart[1]
-                _copy(grad, made, run, 0, (out[0], out[1]), out[2], apart)
-                tap = (channel * many + one) * taps
-                for a in range(kernel[0]):
-                    for b in range(kernel[1]):
-                        shift = (a * dilation[0] * frame[1] + b * dilation[1]) * frame[2]
-                        for c in range(kernel[2]):
-                            at = shift + c * dilation[2]
-                            weight[uint(tap)] += _dot_run(run, padded, at, count)
-                            tap += 1
+    run = np.zeros(((deep - 1) * frame[1] + tall - 1) * frame[2] + wide, x.dtype)
+    for first in range(sizes[0] if way == TO_WEIGHT else 1):
+        for nr in range(some[0], some[1]):
+            plane = first * sizes[1] + nr
+            start = plane * depth * height * width
+            if way == TO_INPUT:
+                padded[:] = 0
+            else:
+                _copy(x, start, padded, corner, (depth, height), width, into)
+            for made in range(plane * many, (plane + 1) * many):
+                at = made * deep * tall * wide
+                if way == TO_OUTPUT:
+                    run[:] = 0
+                else:
+                    _copy(out, at, run, 0, (deep, tall), wide, apart)
+                tap = made % (sizes[1] * many) * w[0][0] * w[0][1] * w[0][2]
+                _all_taps(way, run, padded, weight, tap, frame, w)
+                if way == TO_OUTPUT:
+                    _copy(run, 0, out, at, (deep, tall), wide, together)
+            if way == TO_INPUT:
+                _copy(padded, corner, x, start, (depth, height), width, back)
 
 
 def warm() -> None:
@@ -365,7 +203,5 @@ def warm() -> None:
     one, nothing = (1, 1, 1), (0, 0, 0)
     for kind in (np.float32, np.float64):
         x = np.ones(1, kind)
-        for kernel in (each_channel, each_channel_to_input, each_channel_to_weight):
-            kernel(x, x, x, (1, 1, *one), 1, one, one, one, nothing, one, (0, 1))
-        for kernel in (framed, framed_to_input, framed_to_weight):
-            kernel(x, x, x, (1, 1, *one), 1, one, one, nothing, one, (0, 1))
+        for kernel in (each_channel, framed):
+            kernel(TO_OUTPUT, x, x, x, (1, 1, *one), 1, (one, one, one, nothing, one), (0, 1))

@@ -42,8 +42,7 @@ def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
     x = _images(x, w)
     if _is_channel_by_channel(x, weight, w, groups):
         made = np.zeros((len(x), len(weight), *w.out), x.dtype)
-        many = len(weight) // groups
-        depthwise().each_channel("", (x, weight, made), x.shape, many, w)
+        depthwise().each_channel("to_output", made, x, weight, w)
         return made
     if _tiles_pay(x, w, len(weight) // groups):
         return by_tiles().forward(x, weight, w, groups)
@@ -73,8 +72,7 @@ def to_input(grad: Array, weight: Array, w: Windows, groups: int) -> Array:
         return made
     made = np.zeros(made.shape, grad.dtype)
     if _is_channel_by_channel(made, weight, w, groups):
-        many = len(weight) // groups
-        depthwise().each_channel("_to_input", (grad, weight, made), made.shape, many, w)
+        depthwise().each_channel("to_input", grad, made, weight, w)
         return made
     rows = _rows(weight, groups).swapaxes(1, 2)
     grads = np.ascontiguousarray(grad).reshape(len(grad), groups, rows.shape[2], w.count)
@@ -118,8 +116,7 @@ def to_weight(grad: Array, x: Array, w: Windows, groups: int) -> Array:
         return weight
     weight = np.zeros(weight.shape, x.dtype)
     if each:
-        many = len(weight) // groups
-        depthwise().each_channel("_to_weight", (grad, x, weight), x.shape, many, w)
+        depthwise().each_channel("to_weight", grad, x, weight, w)
         return weight
     grads = np.ascontiguousarray(grad).reshape(len(grad), groups, grad.shape[1] // groups, w.count)
     made = weight.reshape(groups, grad.shape[1] // groups, of_group * w.taps)
