@@ -116,8 +116,9 @@ def _with_keys(a: Array, at: Any, b: Array, of: Any, c: Array, seen: Any) -> Non
             first = min(row, few - ROWS)
             vectors = -(-_end(first, seen) // lanes) - vector
             if vectors > 0:
-                matrices = (a, at[0] + first * at[1], at[1], at[2], b, begin, wide)
-                make_products(*matrices, (0, width), c, first * wide + begin, wide, vectors)
+                rows, into = (a, at[0] + first * at[1], at[1], at[2]), first * wide + begin
+                columns = (b, begin, wide)
+                make_products(rows, columns, (0, width), (c, into, wide), vectors, None)
 
 
 @inner
@@ -128,9 +129,9 @@ def _with_rows(a: Array, b: Array, of: Any, c: Array, seen: Any) -> None:
         begin = vector * lanes
         for row in range(0, few, ROWS):
             first = min(row, few - ROWS)
-            matrices = (a, first * wide, wide, 1, b, begin, broad)
-            to = (first * broad + begin, broad, broad // lanes - vector)
-            make_products(*matrices, (0, _end(first, seen)), c, *to)
+            matrices = (a, first * wide, wide, 1), (b, begin, broad), (0, _end(first, seen))
+            into = (c, first * broad + begin, broad)
+            make_products(*matrices, into, broad // lanes - vector, None)
 
 
 @inner
@@ -144,9 +145,9 @@ def _add_by_keys(a: Array, b: Array, of: Any, made: Array, seen: Any) -> None:
         if first < few:
             for vector in range(0, broad // lanes, VECTORS):
                 begin = vector * lanes
-                matrices = (a, key, 1, wide, b, begin, broad, (first, few))
-                to = (row * broad + begin, broad, broad // lanes - vector)
-                add_products(*matrices, made, *to)
+                matrices = (a, key, 1, wide), (b, begin, broad), (first, few)
+                into = (made, row * broad + begin, broad)
+                add_products(*matrices, into, broad // lanes - vector)
 
 
 @inner(fastmath=ANY_ORDER)

@@ -185,7 +185,8 @@ def _multiply(left: Array, panels: Array, columns: int, made: Array) -> None:
         at, vectors = nr * steps, -(-(columns - nr) // LANES)
         for row in range(0, left.shape[0], ROWS):
             rows, far = (left.reshape(-1), row * steps, steps, 1), made.shape[1]
-            make_products(*rows, panels, at, WIDE, (0, steps), out, row * far + nr, far, vectors)
+            into = out, row * far + nr, far
+            make_products(rows, (panels, at, WIDE), (0, steps), into, vectors, None)
 
 
 @inner

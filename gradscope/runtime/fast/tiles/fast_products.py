@@ -13,7 +13,7 @@ from gradscope.runtime.fast.tiles.tile import (
     ROWS,
     VECTORS,
     add_products,
-    make_products_from,
+    make_products,
     of_row,
 )
 from gradscope.runtime.fast.tiles.vectors import copy, load, store, transpose
@@ -92,14 +92,14 @@ def _make(
     far, apart = a_far
     for row in range(0, high, ROWS):
         at = begin + (row // ROWS * apart if apart else min(row, high - ROWS) * far)
-        matrices = (a, at, far, a_steps, panel, 0, b_steps, (0, count))
+        matrices = (a, at, far, a_steps), (panel, 0, b_steps), (0, count)
+        into = made, to + row * row_far, row_far
         if is_first:
             if start_far:
                 _begin(start, bias, first + min(row, high - ROWS), start_far)
-            place = made, to + row * row_far, row_far
-            make_products_from((start, 0, start_far), *matrices, *place, vectors)
+            make_products(*matrices, into, vectors, (start, 0, start_far))
         else:
-            add_products(*matrices, made, to + row * row_far, row_far, vectors)
+            add_products(*matrices, into, vectors)
 
 
 @inner

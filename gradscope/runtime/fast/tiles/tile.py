@@ -25,7 +25,6 @@ from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.compiling.compiled import inner
 
 
@@ -59,82 +58,35 @@ def whole(count: int, lanes: int) -> int:
 
 
 @inner
-def add_products(
-    a: Array,
-    a_at: int,
-    a_row: int,
-    a_steps: Any,
-    b: Array,
-    b_at: Any,
-    b_steps: Any,
-    steps: Any,
-    c: Array,
-    c_at: int,
-    c_row: int,
-    vectors: int,
-) -> None:
+def add_products(left: Any, right: Any, steps: Any, into: Any, vectors: int) -> None:
     """Add the products of the steps from the first to before the last, in so many vectors.
 
-    `a_at`, `b_at` and `c_at` say where each begins, `b_at` of each vector or of the first, if they
-    lie side by side; `a_row` and `c_row` how far apart rows are; `a_steps` and `b_steps` how far
-    each step is from the beginning, or from the one before, if all are so far apart.
+    `left` is a matrix, where it begins, how far apart rows are, and how far each step is from the
+    beginning, or from the one before, if all are so far apart. `right` is one, where each vector
+    of it begins, or the first, if they lie side by side, and how far its steps are; `into` is the
+    one to add to, where it begins and how far apart rows are.
     """
     if vectors >= 3:
-        _three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
+        _three(*left, *right, steps, *into, None)
     elif vectors == 2:
-        _two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
+        _two(*left, *right, steps, *into, None)
     else:
-        _one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, None)
+        _one(*left, *right, steps, *into, None)
 
 
 @inner
-def make_products(
-    a: Array,
-    a_at: int,
-    a_row: int,
-    a_steps: Any,
-    b: Array,
-    b_at: Any,
-    b_steps: Any,
-    steps: Any,
-    c: Array,
-    c_at: int,
-    c_row: int,
-    vectors: int,
-) -> None:
-    """The same where nothing is in c yet: what it held does not count."""
-    make_products_from(
-        None, a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, vectors
-    )
+def make_products(left: Any, right: Any, steps: Any, into: Any, vectors: int, starts: Any) -> None:
+    """The same where nothing is in c yet: what it held does not count.
 
-
-@inner
-def make_products_from(
-    starts: Any,
-    a: Array,
-    a_at: int,
-    a_row: int,
-    a_steps: Any,
-    b: Array,
-    b_at: Any,
-    b_steps: Any,
-    steps: Any,
-    c: Array,
-    c_at: int,
-    c_row: int,
-    vectors: int,
-) -> None:
-    """The same where sums do not begin with zero.
-
-    `starts`: an array, where in it a tile begins that they begin with, how far apart its rows are;
-    None: they do.
+    `starts`: an array, where in it a tile begins that sums begin with, how far apart its rows are;
+    None: they begin with zero.
     """
     if vectors >= 3:
-        _new_three(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+        _new_three(*left, *right, steps, *into, starts)
     elif vectors == 2:
-        _new_two(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+        _new_two(*left, *right, steps, *into, starts)
     else:
-        _new_one(a, a_at, a_row, a_steps, b, b_at, b_steps, steps, c, c_at, c_row, starts)
+        _new_one(*left, *right, steps, *into, starts)
 
 
 @inner

@@ -124,12 +124,12 @@ def _sum(
         at = (begins[vector], begins[vector + 1], begins[vector + 2])
         for row in range(0, rows, ROWS):
             first = a_at[0] + min(row, rows - ROWS) * a_at[1]
-            matrix = (a, first, a_at[1], a_steps, b, at, b_steps, (0, steps))
-            to = (row * vectors + vector) * lanes
+            matrices = (a, first, a_at[1], a_steps), (b, at, b_steps), (0, steps)
+            into = (sums, (row * vectors + vector) * lanes, vectors * lanes)
             if is_first:
-                make_products(*matrix, sums, to, vectors * lanes, some)
+                make_products(*matrices, into, some, None)
             else:
-                add_products(*matrix, sums, to, vectors * lanes, some)
+                add_products(*matrices, into, some)
         vector += some
 
 

@@ -220,10 +220,10 @@ def _multiply(weights: Any, seen: Array, sums: Array, of: Any) -> None:
             begin = nr * count_in * room + vector * lanes
             for row in range(0, rows, ROWS):
                 first = min(row, rows - ROWS)
-                matrix = (made, (down * 4 + across) * far + first * a_row, a_row, a_step)
-                to = (nr * rows + first) * room + vector * lanes
-                steps = (0, count_in)
-                make_products(*matrix, seen, begin, room, steps, sums, to, room, vectors - vector)
+                left = (made, (down * 4 + across) * far + first * a_row, a_row, a_step)
+                right = (seen, begin, room)
+                into = (sums, (nr * rows + first) * room + vector * lanes, room)
+                make_products(left, right, (0, count_in), into, vectors - vector, None)
 
 
 @inner

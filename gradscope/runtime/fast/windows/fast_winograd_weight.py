@@ -171,12 +171,12 @@ def _multiply(grads: Array, seen: Array, sums: Array, of: Any) -> None:
             first = (place * rows + min(row, rows - ROWS)) * room
             for vector in range(0, vectors, wide):
                 begin = place * room * padded + vector * lanes
-                matrices = (grads, first, room, 1, seen, begin, padded, (0, patches))
-                to = place * far + row * padded + vector * lanes
+                matrices = (grads, first, room, 1), (seen, begin, padded), (0, patches)
+                into = (sums, place * far + row * padded + vector * lanes, padded)
                 if is_first:
-                    make_products(*matrices, sums, to, padded, min(wide, vectors - vector))
+                    make_products(*matrices, into, min(wide, vectors - vector), None)
                 else:
-                    add_products(*matrices, sums, to, padded, min(wide, vectors - vector))
+                    add_products(*matrices, into, min(wide, vectors - vector))
 
 
 @inner

@@ -35,7 +35,8 @@ def differences() -> list[str]:
 
     @inner
     def multiply(a: Any, at: Any, seen: Any, b: Any, begins: Any, to: Any, c: Any, of: Any) -> None:
-        add_products(a, at[0], at[1], seen, b, begins, to, (0, of[0]), c, of[1], of[2], of[3])
+        left, right, into = (a, at[0], at[1], seen), (b, begins, to), (c, of[1], of[2])
+        add_products(left, right, (0, of[0]), into, of[3])
 
     rng = np.random.default_rng(0)
     found = []
