@@ -30,14 +30,13 @@ def _by_planes(kernel: Any, arrays: tuple[Any, ...], spans: Spans) -> None:
 
 def max_pool(x: Array, values: Array, where: Array, spans: Spans) -> None:
     """Put the greatest of every window of the planes `x` in `values`, its place in `where`."""
-    limits = [limit for span in spans for limit in (span.starts, span.ends)]
-    steps = [span.step for span in spans]
+    limits = tuple((span.starts, span.ends, span.step) for span in spans)
     shape = (len(x), *(span.out for span in spans))
     arrays = x, values.reshape(shape), where.reshape(shape)
     if _quarters(spans):
         _by_planes(_max_of_four, tuple(a[:, 0] for a in arrays), spans)
     else:
-        _by_planes(_max_pool, (*arrays, *limits, *steps), spans)
+        _by_planes(_max_pool, (*arrays, limits), spans)
 
 
 def _quarters(spans: Spans) -> bool:
@@ -76,22 +75,8 @@ def _max_of_four(x: Array, values: Array, where: Array, first: int, last: int) -
 
 
 @compiled
-def _max_pool(
-    x: Array,
-    values: Array,
-    where: Array,
-    d_starts: Array,
-    d_ends: Array,
-    h_starts: Array,
-    h_ends: Array,
-    w_starts: Array,
-    w_ends: Array,
-    d_step: int,
-    h_step: int,
-    w_step: int,
-    first: int,
-    last: int,
-) -> None:
+def _max_pool(x: Array, values: Array, where: Array, limits: Any, first: int, last: int) -> None:
+    (d_starts, d_ends, d_step), (h_starts, h_ends, h_step), (w_starts, w_ends, w_step) = limits
     _, depths, rows, columns = values.shape
     height, width = x.shape[2], x.shape[3]
     for p in range(first, last):
@@ -136,28 +121,16 @@ def _add_in_planes(out: Array, where: Array, values: Array, first: int, last: in
 
 def avg_pool(x: Array, made: Array, spans: Spans, divisor: int) -> None:
     """Put the means of all windows of the planes `x` in `made`; sums by `divisor`, if not zero."""
-    limits = [limit[0] for span in spans for limit in (span.starts, span.ends, span.counts)]
+    limits = tuple((span.starts[0], span.ends[0], span.counts[0]) for span in spans)
     shape = (len(x), *(span.out for span in spans))
-    _by_planes(_avg_pool, (x, made.reshape(shape), *limits, divisor), spans)
+    _by_planes(_avg_pool, (x, made.reshape(shape), limits, divisor), spans)
 
 
 @compiled
-def _avg_pool(
-    x: Array,
-    made: Array,
-    d_starts: Array,
-    d_ends: Array,
-    d_counts: Array,
-    h_starts: Array,
-    h_ends: Array,
-    h_counts: Array,
-    w_starts: Array,
-    w_ends: Array,
-    w_counts: Array,
-    divisor: int,
-    first: int,
-    last: int,
-) -> None:
+def _avg_pool(x: Array, made: Array, limits: Any, divisor: int, first: int, last: int) -> None:
+    d_starts, d_ends, d_counts = limits[0]
+    h_starts, h_ends, h_counts = limits[1]
+    w_starts, w_ends, w_counts = limits[2]
     _, depths, rows, columns = made.shape
     nothing = x.dtype.type(0)
     for p in range(first, last):
@@ -176,29 +149,19 @@ def _avg_pool(
 
 def avg_pool_backward(grad: Array, made: Array, spans: Spans, divisor: int) -> None:
     """Add every window's gradient, by its divisor, at all its places in `made`."""
-    limits = [limit[0] for span in spans for limit in (span.starts, span.ends, span.counts)]
+    limits = tuple((span.starts[0], span.ends[0], span.counts[0]) for span in spans)
     planes = made.reshape(-1, *(span.size for span in spans))
     shape = (len(planes), *(span.out for span in spans))
-    _by_planes(_avg_pool_backward, (grad.reshape(shape), planes, *limits, divisor), spans)
+    _by_planes(_avg_pool_backward, (grad.reshape(shape), planes, limits, divisor), spans)
 
 
 @compiled
 def _avg_pool_backward(
-    grad: Array,
-    made: Array,
-    d_starts: Array,
-    d_ends: Array,
-    d_counts: Array,
-    h_starts: Array,
-    h_ends: Array,
-    h_counts: Array,
-    w_starts: Array,
-    w_ends: Array,
-    w_counts: Array,
-    divisor: int,
-    first: int,
-    last: int,
+    grad: Array, made: Array, limits: Any, divisor: int, first: int, last: int
 ) -> None:
+    d_starts, d_ends, d_counts = limits[0]
+    h_starts, h_ends, h_counts = limits[1]
+    w_starts, w_ends, w_counts = limits[2]
     _, depths, rows, columns = grad.shape
     for p in range(first, last):
         for d in range(depths):
