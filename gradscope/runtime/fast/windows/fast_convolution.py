@@ -55,27 +55,19 @@ def _add(x: Array, target: int, made: Array, start: int, low: int, high: int, st
 
 
 @compiled
-def im2col(
-    x: Array,
-    columns: Array,
-    sizes: Any,
-    kernel: Any,
-    out: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    lines: Any,
-    some: Any,
+def columns_of(
+    back: bool, x: Array, columns: Array, sizes: Any, w: Any, lines: Any, some: Any
 ) -> None:
-    """Write what each window sees into a column, for some lines of windows of some images.
+    """Write what each window sees into a column, or `back`: add every column to what it sees.
 
-    `sizes` are those of x: images, channels, depth, height, width. `lines` are the first and the
-    last of the lines of windows, counted over depth and height; `some` are the first and the last
-    of the channels that are to be done.
+    `sizes` are those of x: images, channels, depth, height, width; `w` the windows: kernel, out,
+    stride, padding, dilation. `lines` are the first and the last of the lines of windows, counted
+    over depth and height; `some` are the first and the last of the channels that are to be done.
     """
     images, channels, depth, height, width = sizes
+    kernel, (_, tall, wide), stride, padding, dilation = w
     first, last = lines
-    tall, wide, step = out[1], out[2], stride[2]
+    step = stride[2]
     start = some[0] * kernel[0] * kernel[1] * kernel[2] * images * (last - first) * wide
     for channel in range(some[0], some[1]):
         for a in range(kernel[0]):
@@ -90,54 +82,17 @@ def im2col(
                         row = first % tall
                         for _ in range(first, last):
                             y = row * stride[1] + up
-                            if z < 0 or z >= depth or y < 0 or y >= height:
-                                _clear(columns, start, start + wide)
-                            else:
-                                source = ((plane + z) * height + y) * width + shift
+                            at = ((plane + z) * height + y) * width + shift
+                            is_seen = z >= 0 and z < depth and y >= 0 and y < height
+                            if back:
+                                if is_seen:
+                                    _add(x, at, columns, start, low, high, step)
+                            elif is_seen:
                                 _clear(columns, start, start + low)
-                                _copy(columns, start, x, source, low, high, step)
+                                _copy(columns, start, x, at, low, high, step)
                                 _clear(columns, start + high, start + wide)
-                            start += wide
-                            row += 1
-                            if row == tall:
-                                row = 0
-                                z += stride[0]
-
-
-@compiled
-def col2im(
-    columns: Array,
-    x: Array,
-    sizes: Any,
-    kernel: Any,
-    out: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    lines: Any,
-    some: Any,
-) -> None:
-    """Add every column to what its window sees: the transpose of im2col."""
-    images, channels, depth, height, width = sizes
-    first, last = lines
-    tall, wide, step = out[1], out[2], stride[2]
-    start = some[0] * kernel[0] * kernel[1] * kernel[2] * images * (last - first) * wide
-    for channel in range(some[0], some[1]):
-        for a in range(kernel[0]):
-            for b in range(kernel[1]):
-                up = b * dilation[1] - padding[1]
-                for c in range(kernel[2]):
-                    shift = c * dilation[2] - padding[2]
-                    low, high = inside(shift, step, width, wide)
-                    for image in range(images):
-                        plane = (image * channels + channel) * depth
-                        z = (first // tall) * stride[0] + a * dilation[0] - padding[0]
-                        row = first % tall
-                        for _ in range(first, last):
-                            y = row * stride[1] + up
-                            if z >= 0 and z < depth and y >= 0 and y < height:
-                                target = ((plane + z) * height + y) * width + shift
-                                _add(x, target, columns, start, low, high, step)
+                            else:
+                                _clear(columns, start, start + wide)
                             start += wide
                             row += 1
                             if row == tall:
@@ -147,8 +102,7 @@ def col2im(
 
 def warm() -> None:
     """Call every kernel of this file once for each dtype it is for."""
-    one = (1, 1, 1)
+    one, x = (1, 1, 1), (1, 1, 1, 1, 1)
     for kind in (np.float32, np.float64):
         numbers = np.ones(1, kind)
-        for kernel in (im2col, col2im):
-            kernel(numbers, numbers, (1, 1, *one), one, one, one, (0, 0, 0), one, (0, 1), (0, 1))
+        columns_of(False, numbers, numbers, x, (one, one, one, (0, 0, 0), one), (0, 1), (0, 1))
