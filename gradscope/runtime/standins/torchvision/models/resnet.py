@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradscope.runtime import nn
+from gradscope.runtime.nn.modules.module import Module
 
 Norm = Callable[[int], Any]
 
@@ -22,7 +23,7 @@ def _conv1x1(channels: int, out: int, stride: int = 1) -> Any:
     return nn.Conv2d(channels, out, 1, stride, bias=False)
 
 
-class BasicBlock(nn.Module):
+class BasicBlock(Module):
     """Two convolutions, and the way around them."""
 
     expansion = 1
@@ -59,7 +60,7 @@ class BasicBlock(nn.Module):
         return self.relu(out)
 
 
-class Bottleneck(nn.Module):
+class Bottleneck(Module):
     """Three convolutions, the middle one of fewer channels, and the way around them."""
 
     expansion = 4
@@ -96,7 +97,7 @@ class Bottleneck(nn.Module):
         return self.relu(out)
 
 
-class ResNet(nn.Module):
+class ResNet(Module):
     """Four stages of blocks between a first convolution and a linear layer."""
 
     def __init__(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradscope.runtime import nn
 from gradscope.runtime.core.rows.offered import FUNCTIONS
+from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.standins.torchvision.transforms import functional
 from gradscope.runtime.standins.torchvision.transforms.functional import InterpolationMode
 from gradscope.runtime.standins.torchvision.transforms.images import size_of
@@ -91,7 +91,7 @@ class Lambda:
         return f"{type(self).__name__}()"
 
 
-class _Transform(nn.Module):
+class _Transform(Module):
     """One that is written with its options in brackets."""
 
     shown: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class _Transform(nn.Module):
         return f"{type(self).__name__}({options})"
 
 
-class ConvertImageDtype(nn.Module):
+class ConvertImageDtype(Module):
     def __init__(self, dtype: Any) -> None:
         super().__init__()
         self.dtype = dtype
@@ -250,7 +250,7 @@ class RandomVerticalFlip(_Transform):
         return functional.vflip(img) if _drawn() < self.p else img
 
 
-class RandomApply(nn.Module):
+class RandomApply(Module):
     """All of these transforms, or none."""
 
     def __init__(self, transforms: Sequence[Step], p: float = 0.5) -> None:
