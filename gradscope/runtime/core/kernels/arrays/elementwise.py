@@ -12,17 +12,7 @@ from typing import Any, Final, cast
 import ml_dtypes
 import numpy as np
 
-from gradscope.runtime.core.kernels.arrays.reduce import sum_columns, sum_to_size
-from gradscope.runtime.core.kernels.arrays.scatter import index_add, put_add, scatter_add
-from gradscope.runtime.core.kernels.layers.losses import nll_loss, nll_loss_backward
-from gradscope.runtime.core.kernels.special.special import (
-    digamma,
-    erf,
-    erfc,
-    erfinv,
-    lgamma,
-    polygamma,
-)
+from gradscope.runtime.core.kernels.special.special import erf
 from gradscope.runtime.core.kernels.support import (
     HALVES,
     Array,
@@ -30,39 +20,6 @@ from gradscope.runtime.core.kernels.support import (
     elementwise,
     quiet,
 )
-
-__all__ = [
-    "cumprod",
-    "cumsum",
-    "digamma",
-    "erf",
-    "erfc",
-    "erfinv",
-    "gelu",
-    "gelu_backward",
-    "index_add",
-    "lgamma",
-    "log_sigmoid",
-    "log_softmax",
-    "logaddexp",
-    "logsumexp",
-    "nan_to_num",
-    "nll_loss",
-    "nll_loss_backward",
-    "polygamma",
-    "put_add",
-    "relu",
-    "scatter_add",
-    "sigmoid",
-    "silu",
-    "silu_backward",
-    "softmax",
-    "softplus",
-    "sum_columns",
-    "sum_to_size",
-    "threshold_backward",
-    "xlogy",
-]
 
 
 @elementwise

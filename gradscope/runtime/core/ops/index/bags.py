@@ -7,7 +7,7 @@ import numpy as np
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, tensors, w
 from gradscope.runtime.core.dtypes.names import type_name
-from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.arrays import scatter
 from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES
 from gradscope.runtime.core.ops.in_formulas import no_derivative, not_implemented
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up
@@ -153,7 +153,7 @@ def _embedding_bag_back(
         values = values / np.maximum(sizes, 1)[bags][:, None].astype(grad.dtype)
     if scale_grad_by_freq:
         values = values / _frequencies(indices, rows)[kept][:, None].astype(grad.dtype)
-    plain.index_add(made, 0, kept, np.ascontiguousarray(values))
+    scatter.index_add(made, 0, kept, np.ascontiguousarray(values))
     return made
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, tensors, w
 from gradscope.runtime.core.dtypes.names import type_name
-from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.arrays import scatter
 from gradscope.runtime.core.ops.index.bags import shorten
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up
 from gradscope.runtime.core.rows.offered import FUNCTIONS, nn_function
@@ -44,7 +44,7 @@ def _embedding_backward(grad, indices, rows, padding_idx, scale_grad_by_freq):
     if padding_idx >= 0:
         kept = flat != padding_idx
         flat, values = flat[kept], values[kept]
-    plain.index_add(made, 0, flat, np.ascontiguousarray(values))
+    scatter.index_add(made, 0, flat, np.ascontiguousarray(values))
     return made
 
 

@@ -17,7 +17,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.arrays import scatter
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.index.indexing import CHEAPLY_COPIED
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
@@ -72,7 +72,7 @@ def _index_unselected(grad, self_shape, dim, index):
     made = np.zeros(self_shape, grad.dtype)
     if not self_shape:
         return grad.reshape(())
-    plain.index_add(made, dim, index.reshape(-1), grad)
+    scatter.index_add(made, dim, index.reshape(-1), grad)
     return made
 
 
@@ -130,7 +130,7 @@ def _gather_backward(grad, self_sizes, dim, index):
         return made
     if not index.ndim:
         grad, index = grad.reshape(1), index.reshape(1)
-    plain.scatter_add(made, dim, index, grad)
+    scatter.scatter_add(made, dim, index, grad)
     return made
 
 
@@ -169,7 +169,7 @@ def _take(self, index):
 
 def _take_backward(grad, self_sizes, index):
     made = np.zeros(self_sizes, grad.dtype)
-    plain.put_add(made, np.where(index < 0, index + made.size, index), np.asarray(grad))
+    scatter.put_add(made, np.where(index < 0, index + made.size, index), np.asarray(grad))
     return made
 
 

@@ -17,7 +17,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.arrays import scatter
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.shape.slicing import FULL
@@ -133,7 +133,7 @@ def _add_at(array, where, values):
         return
     if _picks_rows(array, where, values):
         index = where[0]
-        plain.index_add(array, 0, np.where(index < 0, index + len(array), index), values)
+        scatter.index_add(array, 0, np.where(index < 0, index + len(array), index), values)
         return
     if array.dtype in HALVES:
         wide = array.astype(np.float32)

@@ -18,7 +18,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.arrays import scatter as kernels
 from gradscope.runtime.core.ops.in_formulas import no_derivative, times
 from gradscope.runtime.core.ops.index.gathering import bounded, reach
 from gradscope.runtime.core.rows.offered import both, method
@@ -92,7 +92,7 @@ def _scatter_add_in(self, dim, index, src):
     dim = checked(self, dim, index, src, "scatter_add")
     target, index, src = lifted(self, index, src)
     if index.size:
-        plain.scatter_add(target, dim, index, src)
+        kernels.scatter_add(target, dim, index, src)
     return self
 
 
@@ -161,7 +161,7 @@ def _index_add_in(self, dim, index, source, alpha=1, source_dim=None):
     if index.size:
         target = self.reshape(-1) if not self.ndim else self
         bounded(index, dim, target.shape[dim])
-        plain.index_add(
+        kernels.index_add(
             target, dim, index.reshape(-1), values.reshape(-1) if not self.ndim else values
         )
     return self

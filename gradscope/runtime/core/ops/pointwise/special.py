@@ -22,6 +22,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.special import special as kernels
 from gradscope.runtime.core.ops.in_formulas import (
     ONE,
     Constant,
@@ -44,7 +45,7 @@ def _no_complex(name):
 
 erf = op(
     "ErfBackward0",
-    lambda self: plain.erf(self),
+    lambda self: kernels.erf(self),
     ELEMENTWISE,
     FLOATS,
     _no_complex("erf_vml_cpu"),
@@ -52,7 +53,7 @@ erf = op(
 )
 erfc = op(
     "ErfcBackward0",
-    lambda self: plain.erfc(self),
+    lambda self: kernels.erfc(self),
     ELEMENTWISE,
     FLOATS,
     _no_complex("erfc_vml_cpu"),
@@ -66,7 +67,7 @@ def _erfinv_slope(grad, self):
 
 erfinv = op(
     "ErfinvBackward0",
-    lambda self: plain.erfinv(self),
+    lambda self: kernels.erfinv(self),
     ELEMENTWISE,
     FLOATS,
     _no_complex("erfinv_vml_cpu"),
@@ -80,7 +81,7 @@ def _polygamma(self, n):
 
 lgamma = op(
     "LgammaBackward0",
-    lambda self: plain.lgamma(self),
+    lambda self: kernels.lgamma(self),
     ELEMENTWISE,
     FLOATS,
     _no_complex("lgamma_vml_cpu"),
@@ -88,7 +89,7 @@ lgamma = op(
 )
 digamma = op(
     "DigammaBackward0",
-    lambda self: plain.digamma(self),
+    lambda self: kernels.digamma(self),
     ELEMENTWISE,
     FLOATS,
     _no_complex("digamma"),
@@ -99,7 +100,7 @@ digamma = op(
 def _polygamma_of(self, n):
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return plain.polygamma(self, n)
+    return kernels.polygamma(self, n)
 
 
 POLYGAMMA = {"self": lambda grad, self, n: grad * _polygamma(self, n + 1)}

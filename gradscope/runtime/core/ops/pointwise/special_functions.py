@@ -26,8 +26,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.kernels.special import bessel, bessel_j_y, tails
+from gradscope.runtime.core.kernels.special import bessel, bessel_j_y, special as kernels, tails
 from gradscope.runtime.core.kernels.special.polynomials import POLYNOMIALS
 from gradscope.runtime.core.ops.in_formulas import (
     Constant,
@@ -214,7 +213,7 @@ def _mvlgamma(self, p):
         raise unknown_dtype("arange_cpu", self)
     made = np.full(self.shape, p * (p - 1) / 4 * math.log(math.pi))
     for j in range(p):
-        made = made + plain.lgamma(self.astype(np.float64) - j / 2)
+        made = made + kernels.lgamma(self.astype(np.float64) - j / 2)
     return made.astype(self.dtype)
 
 

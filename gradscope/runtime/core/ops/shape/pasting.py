@@ -17,7 +17,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.arrays import scatter
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops.in_formulas import beside, is_complex
 from gradscope.runtime.core.ops.index.gathering import zeros_of
@@ -161,7 +161,7 @@ def _put(self, index, source, accumulate=False):
     places = np.where(index < 0, index + self.size, index).reshape(-1)
     flat, values = made.reshape(-1), np.ascontiguousarray(source).reshape(-1)
     if accumulate:
-        plain.put_add(flat, places, values)
+        scatter.put_add(flat, places, values)
     else:
         flat[places] = values
     return flat.reshape(self.shape)
