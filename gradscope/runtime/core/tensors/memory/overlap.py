@@ -13,7 +13,7 @@ from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.memory.storage import dense
 
 if TYPE_CHECKING:
-    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+    from gradscope.runtime.core.tensors.tensor.autograd_meta import TensorFields
 
 
 def repeats(array: Any) -> bool:
@@ -28,14 +28,14 @@ def repeats(array: Any) -> bool:
 
 
 @layout_only
-def refuse_repeated(target: Tensor) -> None:
+def refuse_repeated(target: TensorFields) -> None:
     """Refuse a write to a tensor that shows an element several times."""
     if repeats(target._array):
         raise errors.write_to_expanded(target)
 
 
 @layout_only
-def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
+def check_memory(target: TensorFields, inputs: tuple[Any, ...], plan: Plan) -> None:
     """The checks of a write that says itself which memory it may share."""
     memory = plan.memory
     assert memory is not None
@@ -61,7 +61,9 @@ def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
 
 
 @layout_only
-def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...], *, apart: bool = False) -> None:
+def refuse_partial_overlap(
+    target: TensorFields, inputs: tuple[Any, ...], *, apart: bool = False
+) -> None:
     """Refuse a write into memory of which an input sees another part, or sees it in another order.
 
     As in PyTorch, only memory that both fill without holes is looked at. `apart`: an input may not

@@ -6,13 +6,29 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
 
 from gradscope.runtime.core.tensors.memory.bits import BitsCounter
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.graph.node import Node
-    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+    from gradscope.runtime.core.tensors.memory.storage import Storage, VersionCounter
+
+
+class TensorFields(Protocol):
+    """What a tensor is made of, for files that the tensor's own file imports."""
+
+    _array: np.ndarray[Any, Any]
+    _edge: Any
+    _meta: AutogradMeta | None
+    _storage: Storage | None
+    _versions: VersionCounter | None
+
+    def meta(self) -> AutogradMeta: ...
+
+    def __getattr__(self, name: str) -> Any: ...
 
 
 class AutogradMeta:
@@ -40,7 +56,7 @@ class AutogradMeta:
     def __init__(self) -> None:
         self.name: str | None = None
         self.detached = False  # by detach_(), while nobody had written to it
-        self.grad: Tensor | None = None
+        self.grad: Any = None  # a tensor
         self.requires_grad = False
         self.reshaped = False  # whether its dims were changed under its views
         self.retains_grad = False
@@ -80,9 +96,9 @@ class ViewMeta(AutogradMeta):
     __slots__ = ("again", "base", "chain", "creation", "edge", "forward", "version")
 
     is_view = True
-    forward: tuple[Tensor, int] | None
+    forward: tuple[Any, int] | None
 
-    def __init__(self, base: Tensor, chain: tuple[Any, ...], creation: CreationMeta) -> None:
+    def __init__(self, base: Any, chain: tuple[Any, ...], creation: CreationMeta) -> None:
         super().__init__()
         self.base = base
         self.chain = chain
@@ -102,7 +118,7 @@ class OddMeta(ViewMeta):
 
     __slots__ = ()
 
-    def below(self, source: Tensor, made: Tensor, view: ViewMeta) -> None:
+    def below(self, source: TensorFields, made: TensorFields, view: ViewMeta) -> None:
         """Let a view of `source`, whose fields these are, share its tangent and its bits."""
         view.__class__ = OddMeta
         view.forward = self.forward or (source, len(self.chain))

@@ -15,10 +15,10 @@ from gradscope.runtime.core.errors.engine import inference as errors
 from gradscope.runtime.core.tensors.memory.storage import InferenceCounter, VersionCounter
 
 if TYPE_CHECKING:
-    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+    from gradscope.runtime.core.tensors.tensor.autograd_meta import TensorFields
 
 
-def is_inference(tensor: Tensor) -> bool:
+def is_inference(tensor: TensorFields) -> bool:
     """Whether a tensor was made in inference mode."""
     meta, versions = tensor._meta, tensor._versions
     if meta is not None and meta.is_inference is not None:
@@ -33,7 +33,7 @@ def mark(made: Any) -> None:
             tensor._versions = InferenceCounter()
 
 
-def take_data(tensor: Tensor, data: Tensor) -> None:
+def take_data(tensor: TensorFields, data: TensorFields) -> None:
     """A tensor that is given another's data is of that kind now, and keeps its counter."""
     inference = is_inference(data)
     if inference != is_inference(tensor):
@@ -42,7 +42,7 @@ def take_data(tensor: Tensor, data: Tensor) -> None:
         tensor.meta().is_inference = inference
 
 
-def refuse_saving(tensor: Tensor) -> None:
+def refuse_saving(tensor: TensorFields) -> None:
     """An inference tensor may change without being counted, so that backward cannot trust it."""
     if is_inference(tensor):
         raise errors.inference_saved(tensor)

@@ -10,17 +10,14 @@ So is every view of a base whose own dims were changed in place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import IN_STORAGE
 from gradscope.runtime.core.tensors.memory.storage import elements, offset_of
-from gradscope.runtime.core.tensors.tensor.autograd_meta import ViewMeta
-
-if TYPE_CHECKING:
-    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.tensor.autograd_meta import TensorFields, ViewMeta
 
 Chain = tuple[tuple[Any, tuple[Any, ...], int], ...]
 """(operation, options, which of its results), from the base to the view."""
@@ -34,7 +31,7 @@ class Layout(NamedTuple):
     length: int  # of the storage
 
     @classmethod
-    def of(cls, tensor: Tensor) -> Layout:
+    def of(cls, tensor: TensorFields) -> Layout:
         array, storage = tensor._array, tensor.untyped_storage()
         length = storage.nbytes() // array.itemsize
         return cls(elements(array), offset_of(array, storage), length)
@@ -51,7 +48,7 @@ class Window:
 
     __slots__ = ("chain", "layout")
 
-    def __init__(self, base: Tensor, chain: Chain, view: Tensor) -> None:
+    def __init__(self, base: TensorFields, chain: Chain, view: TensorFields) -> None:
         reshaped = base._meta is not None and base._meta.reshaped
         if reshaped and view._array.dtype == base._array.dtype:
             chain = _by_place(view)
@@ -145,7 +142,11 @@ MEASURES = {"index", "start", "end", "step", "size", "stride", "storage_offset",
 
 
 def taken_again(
-    view: Tensor, base: Any, measured: Callable[[int], int] | None = None, *, anyhow: bool = False
+    view: TensorFields,
+    base: Any,
+    measured: Callable[[int], int] | None = None,
+    *,
+    anyhow: bool = False,
 ) -> Any:
     """The same view of a base that lies as the first did; of another nothing, or the same place."""
     meta = view._meta
@@ -181,7 +182,7 @@ def _placed(options: tuple[Any, ...]) -> tuple[Any, ...]:
     return size, stride, geometry[1] if offset is None else offset, geometry
 
 
-def _by_place(view: Tensor) -> Chain:
+def _by_place(view: TensorFields) -> Chain:
     """The one step from a storage to a view on it."""
     array = view._array
     offset = offset_of(array, view.untyped_storage())
