@@ -30,7 +30,7 @@ UNEXPLAINED = "the exception passed through what was being recorded"
 READ_ON = "read the message; the trace holds everything up to it"
 
 
-@rule("GS301", "exception", Severity.ERROR)
+@rule("GS301", "exception", Severity.ERROR, needs="graph")
 def exception(trace: Trace) -> Iterator[Found]:
     """Something raised while it was being recorded.
 
@@ -82,7 +82,7 @@ def exception(trace: Trace) -> Iterator[Found]:
             )
 
 
-@rule("GS304", "order-deviation", Severity.WARNING, needs="engine")
+@rule("GS304", "order-deviation")
 def order_deviation(trace: Trace) -> Iterator[Found]:
     """PyTorch ran the nodes of a backward in another order than its rules say.
 

@@ -13,7 +13,7 @@ from gradscope.trace.schema import FunctionAct
 from gradscope.trace.trace import Trace
 
 
-@rule("GS901", "wrong-backward", Severity.WARNING, needs="engine")
+@rule("GS901", "wrong-backward")
 def wrong_backward(trace: Trace) -> Iterator[Found]:
     """The backward of a custom Function returns another gradient than its forward has.
 
@@ -103,7 +103,7 @@ def _straight_through(acts: Acts, act: Done[FunctionAct]) -> Found:
     )
 
 
-@rule("GS902", "backward-writes-its-gradient", Severity.WARNING, needs="engine")
+@rule("GS902", "backward-writes-its-gradient")
 def backward_writes_its_gradient(trace: Trace) -> Iterator[Found]:
     """The backward of a custom Function writes in place into the gradient that it is given.
 
@@ -149,7 +149,7 @@ def backward_writes_its_gradient(trace: Trace) -> Iterator[Found]:
             )
 
 
-@rule("GS903", "output-on-ctx", Severity.WARNING, needs="engine")
+@rule("GS903", "output-on-ctx")
 def output_on_ctx(trace: Trace) -> Iterator[Found]:
     """The forward of a custom Function keeps its output as an attribute of ctx: a cycle.
 

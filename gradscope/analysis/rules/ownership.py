@@ -32,7 +32,7 @@ KEYS = ", whose keys are strings"
 HOLDERS = {"list": "List", "tuple": "List", "dict": "Dict"}
 
 
-@rule("GS403", "unregistered-parameter", Severity.WARNING, needs="engine")
+@rule("GS403", "unregistered-parameter")
 def unregistered_parameter(trace: Trace) -> Iterator[Found]:
     """A module computes with parameters that it does not know of, and no optimizer holds them.
 
@@ -147,7 +147,7 @@ def _made_in_forward(training: Training) -> Iterator[Found]:
         )
 
 
-@rule("GS404", "not-in-optimizer", Severity.NOTE, needs="engine")
+@rule("GS404", "not-in-optimizer", Severity.NOTE)
 def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     """Gradients come to parameters of a model that no optimizer holds: they never change.
 
@@ -231,7 +231,7 @@ def _unregistered(training: Training) -> set[int]:
     return found
 
 
-@rule("GS405", "replaced-parameter", Severity.WARNING, needs="engine")
+@rule("GS405", "replaced-parameter")
 def replaced_parameter(trace: Trace) -> Iterator[Found]:
     """A parameter or module was replaced after the optimizer was built, which steps the old one.
 
@@ -345,7 +345,7 @@ def _put_in_later(training: Training) -> set[int]:
     return {tensor for act in _replacements(training) for tensor in act.tensors}
 
 
-@rule("GS407", "not-a-leaf", Severity.WARNING, needs="engine")
+@rule("GS407", "not-a-leaf")
 def not_a_leaf(trace: Trace) -> Iterator[Found]:
     """`.grad` of a tensor was read that was computed from others: backwards fill those of leaves.
 

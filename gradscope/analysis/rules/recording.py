@@ -22,7 +22,7 @@ FIX_UNSEEN = "nothing to mend in the program; a finding that needs what is named
 FIX_ODD = "nothing that this version shows is missing; to see everything, use a newer one"
 
 
-@rule("GS101", "incomplete-trace", Severity.WARNING)
+@rule("GS101", "incomplete-trace", needs="graph")
 def incomplete_trace(trace: Trace) -> Iterator[Found]:
     """Part of the run is not in the trace, so that silence about it means nothing.
 

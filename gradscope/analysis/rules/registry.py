@@ -127,9 +127,9 @@ _RULES: dict[str, Rule] = {}
 def rule(
     id: str,
     slug: str,
-    severity: Severity,
+    severity: Severity = Severity.WARNING,
     *,
-    needs: str = "graph",
+    needs: str = "engine",
     reads: tuple[str, ...] = (),
     steps: str = "",
     fully: str = "",

@@ -54,7 +54,7 @@ GATHERS = ("Stack", "Cat")
 FREED = "Trying to backward through the graph a second time"
 
 
-@rule("GS302", "modified-in-place", Severity.ERROR, needs="engine", reads=("version",))
+@rule("GS302", "modified-in-place", Severity.ERROR, reads=("version",))
 def modified_in_place(trace: Trace) -> Iterator[Found]:
     """Something wrote to a value that a backward needed as it was.
 
@@ -248,7 +248,7 @@ def _not_seen(trace: Trace) -> str:
     return "writes under no_grad(), and those whose results no backward came to, are not seen"
 
 
-@rule("GS303", "freed-graph", Severity.ERROR, needs="engine", reads=("saved_released",))
+@rule("GS303", "freed-graph", Severity.ERROR, reads=("saved_released",))
 def freed_graph(trace: Trace) -> Iterator[Found]:
     """A backward came to a node whose saved values an earlier backward had released.
 

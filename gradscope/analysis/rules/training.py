@@ -32,7 +32,7 @@ MOST = 0.5
 """Of what is behind a cut: where so much of it gets no gradient, it is that cut's doing."""
 
 
-@rule("GS401", "graph-cut", Severity.WARNING, needs="engine")
+@rule("GS401", "graph-cut")
 def graph_cut(trace: Trace) -> Iterator[Found]:
     """Parameters that an optimizer holds get no gradient, since the graph was cut behind them.
 
@@ -261,7 +261,7 @@ AGAIN, FEW_STEPS = 3, 2
 """So often it is frozen, and so many steps others take, after the last of its own few."""
 
 
-@rule("GS402", "frozen", Severity.NOTE, needs="engine")
+@rule("GS402", "frozen", Severity.NOTE)
 def frozen(trace: Trace) -> Iterator[Found]:
     """An optimizer holds parameters that ask for no gradient, and so never change.
 

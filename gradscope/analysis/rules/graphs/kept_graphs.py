@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.retained_graphs import walked_again
@@ -20,7 +20,7 @@ MANY = 3
 """Steps whose graphs are kept together: two may be those of now and of just before."""
 
 
-@rule("GS601", "graph-kept", Severity.WARNING, needs="engine")
+@rule("GS601", "graph-kept")
 def graph_kept(trace: Trace) -> Iterator[Found]:
     """Graphs of former steps are still there, because something holds tensors with a history.
 

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Saved
@@ -18,10 +18,7 @@ LEAST_SAVING = 16
 """So many times larger than what comes of it is what is kept."""
 
 
-@rule(
-    "GS611", "pairs-kept", Severity.WARNING, needs="engine",
-    reads=("op", "op.inputs", "tensor", "saved", "node.arguments"),
-)  # fmt: skip
+@rule("GS611", "pairs-kept", reads=("op", "op.inputs", "tensor", "saved", "node.arguments"))
 def pairs_kept(trace: Trace) -> Iterator[Found]:
     """All pairs of rows are subtracted and squared, and kept, only to be summed at once.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.loop import Loop
@@ -19,7 +19,7 @@ OTHERS = {"random": "Python's random", "numpy": "numpy.random"}
 """Whose random numbers a checkpoint never puts back."""
 
 
-@rule("GS916", "recompute-differs", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS916", "recompute-differs", reads=("act",))
 def recompute_differs(trace: Trace) -> Iterator[Found]:
     """What a checkpoint computes again draws other random numbers than the first time.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done
@@ -19,7 +19,7 @@ MANY = 3
 """Backwards, or hooks, of one line."""
 
 
-@rule("GS603", "walked-again", Severity.WARNING, needs="engine")
+@rule("GS603", "walked-again")
 def walked_again(trace: Trace) -> Iterator[Found]:
     """Each backward walks what those before it have walked, and more each time.
 
@@ -117,7 +117,7 @@ def _crossing(trace: Trace, task: GraphTask) -> Site:
     return Site() if newest == NONE else site_of(trace, nodes.row(newest).stack)
 
 
-@rule("GS604", "graph-on-grad", Severity.WARNING, needs="graph")
+@rule("GS604", "graph-on-grad", needs="graph")
 def graph_on_grad(trace: Trace) -> Iterator[Found]:
     """`backward(create_graph=True)` leaves gradients in `.grad` that hold their own graph.
 
@@ -158,7 +158,7 @@ def graph_on_grad(trace: Trace) -> Iterator[Found]:
             )
 
 
-@rule("GS605", "hook-holds-its-tensor", Severity.WARNING, needs="engine")
+@rule("GS605", "hook-holds-its-tensor")
 def hook_holds_its_tensor(trace: Trace) -> Iterator[Found]:
     """A hook uses the tensor that it is registered on, and so keeps it, and its graph.
 

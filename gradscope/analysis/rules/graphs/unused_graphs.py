@@ -27,7 +27,7 @@ FIX = (
 )
 
 
-@rule("GS602", "graph-unused", Severity.WARNING, needs="engine")
+@rule("GS602", "graph-unused")
 def graph_unused(trace: Trace) -> Iterator[Found]:
     """An evaluation made graphs that no backward used.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
@@ -16,13 +16,7 @@ from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
 
-@rule(
-    "GS306",
-    "written-under-another-name",
-    Severity.WARNING,
-    needs="engine",
-    reads=(*READS, "source"),
-)
+@rule("GS306", "written-under-another-name", reads=(*READS, "source"))
 def written_under_another_name(trace: Trace) -> Iterator[Found]:
     """A tensor was kept by another name, and then written in place: that name has the new numbers.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Done
@@ -34,7 +34,7 @@ IN_PLACE = re.compile(r"(?P<name>\w+)\.data\.(?P<call>\w+)_(?P<rest>\(.*)")
 """`h.data.clamp_(max=1)`, whole."""
 
 
-@rule("GS305", "written-unseen", Severity.WARNING, needs="engine", reads=("act", "saved"))
+@rule("GS305", "written-unseen", reads=("act", "saved"))
 def written_unseen(trace: Trace) -> Iterator[Found]:
     """Something was written through `.data` between the forward that used it and its backward.
 

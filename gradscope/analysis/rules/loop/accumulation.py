@@ -62,14 +62,7 @@ def _usual(found: list[Gathering]) -> int:
     return many if many > 1 and times == len(several) else 0
 
 
-@rule(
-    "GS507",
-    "batches-lost",
-    Severity.WARNING,
-    needs="engine",
-    reads=("accumulate", "act"),
-    steps="each",
-)
+@rule("GS507", "batches-lost", reads=("accumulate", "act"), steps="each")
 def batches_lost(trace: Trace) -> Iterator[Found]:
     """Micro-batches at the end of an epoch are gathered, but no step is made with them.
 
@@ -189,14 +182,7 @@ def ended_well(trace: Trace) -> bool:
     return trace.meta.get("exit") == "ok" and not trace.truncated and not has_holes(trace)
 
 
-@rule(
-    "GS508",
-    "not-divided",
-    Severity.WARNING,
-    needs="engine",
-    reads=("accumulate", "act"),
-    steps="each",
-)
+@rule("GS508", "not-divided", reads=("accumulate", "act"), steps="each")
 def not_divided(trace: Trace) -> Iterator[Found]:
     """Gradients of several micro-batches are added up for one step, and their losses not divided.
 

@@ -29,7 +29,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 
-@rule("GS911", "hooked-again", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS911", "hooked-again", reads=("act",))
 def hooked_again(trace: Trace) -> Iterator[Found]:
     """A hook is registered again while the one before is still there: in every step one more.
 
@@ -95,7 +95,7 @@ def _attended(trace: Trace, act: Done[ActFacts]) -> str:
     return "the same tensor"
 
 
-@rule("GS912", "reseeded", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS912", "reseeded", reads=("act",))
 def reseeded(trace: Trace) -> Iterator[Found]:
     """The same seed is set again while a training goes on: it draws the same numbers again.
 
@@ -209,7 +209,7 @@ def _is_in_evaluation(loop: Loop, act: Done[SeedAct], *, own: bool) -> bool:
     )
 
 
-@rule("GS918", "weights-reset", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS918", "weights-reset", reads=("act",))
 def weights_reset(trace: Trace) -> Iterator[Found]:
     """Weights are initialised again and again while one optimizer trains them: they begin anew.
 

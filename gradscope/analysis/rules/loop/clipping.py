@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.calls import Calls
@@ -34,10 +34,7 @@ LEAST_SCALE = 64.0
 """A loss that is multiplied by a power of two of this size or more is taken for scaled."""
 
 
-@rule(
-    "GS504", "clipped-at-the-wrong-time", Severity.WARNING, needs="engine",
-    reads=("accumulate", "act"), steps="each",
-)  # fmt: skip
+@rule("GS504", "clipped-at-the-wrong-time", reads=("accumulate", "act"), steps="each")
 def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     """Gradients are clipped where none are: before the backward, or after the step.
 
@@ -172,14 +169,7 @@ def _untimely(loop: Loop, found: list[tuple[Moment, Moment | None]]) -> Found:
     )
 
 
-@rule(
-    "GS505",
-    "not-unscaled",
-    Severity.WARNING,
-    needs="engine",
-    reads=("accumulate", "act"),
-    steps="each",
-)
+@rule("GS505", "not-unscaled", reads=("accumulate", "act"), steps="each")
 def not_unscaled(trace: Trace) -> Iterator[Found]:
     """Gradients are clipped, or stepped with, while they are still scaled (GradScaler, or by hand).
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
@@ -46,7 +46,7 @@ ALIASES = re.compile(r"(\.data|\.detach\(\))(?!\.clone)")
 """What gives the same memory another name."""
 
 
-@rule("GS917", "not-a-copy", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS917", "not-a-copy", reads=("act",))
 def not_a_copy(trace: Trace) -> Iterator[Found]:
     """What was meant as a copy of the weights is their own memory: it changes with them.
 
@@ -96,7 +96,7 @@ def not_a_copy(trace: Trace) -> Iterator[Found]:
             yield found
 
 
-@rule("GS919", "averaged-the-wrong-way", Severity.WARNING, needs="engine", reads=("act", "source"))
+@rule("GS919", "averaged-the-wrong-way", reads=("act", "source"))
 def averaged_the_wrong_way(trace: Trace) -> Iterator[Found]:
     """The factors of a moving average (EMA) are the wrong way round: it forgets what it was.
 

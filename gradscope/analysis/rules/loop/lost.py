@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Severity
+from gradscope.analysis.findings import Certainty
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer, by_of
 from gradscope.analysis.program.loop import Beat, Loop, Moment
@@ -108,10 +108,7 @@ def _is_looked_at(loop: Loop, fill: Moment, clear: Moment) -> bool:
     return first.file != last.file
 
 
-@rule(
-    "GS519", "changed-after-the-step", Severity.WARNING, needs="engine",
-    reads=("accumulate", "act"), steps="each",
-)  # fmt: skip
+@rule("GS519", "changed-after-the-step", reads=("accumulate", "act"), steps="each")
 def changed_after_the_step(trace: Trace) -> Iterator[Found]:
     """Gradients are divided, scaled or replaced after the step, and cleared before the next one.
 

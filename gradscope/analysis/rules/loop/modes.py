@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.columns import as_written
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Done, stacks_of
 from gradscope.analysis.program.loop import Beat, Loop, left_over
@@ -30,7 +30,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 
-@rule("GS511", "eval-left-on", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+@rule("GS511", "eval-left-on", reads=("accumulate", "act"))
 def eval_left_on(trace: Trace) -> Iterator[Found]:
     """A model trains on in eval mode: dropout and batch norm do nothing of what they are for.
 
@@ -166,7 +166,7 @@ def _named(modes: Modes, ids: list[int]) -> str:
     return f"{modes.modules[first].type}{path}{more}"
 
 
-@rule("GS512", "training-mode-in-evaluation", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS512", "training-mode-in-evaluation", reads=("act",))
 def training_mode_in_evaluation(trace: Trace) -> Iterator[Found]:
     """Dropout or batch norm of a model that is trained ran in training mode under no_grad.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
@@ -33,7 +33,7 @@ WITHOUT_STATE = frozenset(("SGD", "LBFGS"))
 """Those that remember nothing from step to step (SGD without momentum), or are for a while."""
 
 
-@rule("GS510", "optimizer-rebuilt", Severity.WARNING, needs="engine", reads=("act",), steps="each")
+@rule("GS510", "optimizer-rebuilt", reads=("act",), steps="each")
 def optimizer_rebuilt(trace: Trace) -> Iterator[Found]:
     """An optimizer is built anew while a training goes on: what it has learnt of it is lost.
 
@@ -108,10 +108,7 @@ def _rebuilt(loop: Loop, several: list[Optimizer]) -> Found:
     )
 
 
-@rule(
-    "GS516", "schedule-without-effect", Severity.WARNING, needs="engine", reads=("act",),
-    steps="each",
-)  # fmt: skip
+@rule("GS516", "schedule-without-effect", reads=("act",), steps="each")
 def schedule_without_effect(trace: Trace) -> Iterator[Found]:
     """A schedule goes on with an optimizer that steps no more, while another one trains instead.
 
@@ -221,7 +218,7 @@ def _of_an_old_one(
     )
 
 
-@rule("GS509", "not-scaled", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+@rule("GS509", "not-scaled", reads=("accumulate", "act"))
 def not_scaled(trace: Trace) -> Iterator[Found]:
     """A GradScaler divides gradients by its scale that nobody has multiplied by it.
 

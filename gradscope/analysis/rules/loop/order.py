@@ -21,14 +21,7 @@ OTHERS = (Beat.CLEARED, Beat.WRITTEN)
 """After which gradients are not what they were."""
 
 
-@rule(
-    "GS501",
-    "gradients-add-up",
-    Severity.WARNING,
-    needs="engine",
-    reads=("accumulate.how", "act"),
-    steps="each",
-)
+@rule("GS501", "gradients-add-up", reads=("accumulate.how", "act"), steps="each")
 def gradients_add_up(trace: Trace) -> Iterator[Found]:
     """Gradients are added to those of steps before: nobody has cleared them (zero_grad).
 
@@ -165,14 +158,7 @@ def _mixed(
     )
 
 
-@rule(
-    "GS502",
-    "cleared-too-early",
-    Severity.WARNING,
-    needs="engine",
-    reads=("accumulate", "act"),
-    steps="each",
-)
+@rule("GS502", "cleared-too-early", reads=("accumulate", "act"), steps="each")
 def cleared_too_early(trace: Trace) -> Iterator[Found]:
     """Gradients are cleared after the backward and before the step, which then does nothing.
 
@@ -262,14 +248,7 @@ def _cleared_last(moments: list[Moment]) -> tuple[Moment, Moment, Moment] | None
     return fill, clear, moments[-1]
 
 
-@rule(
-    "GS503",
-    "stepped-too-early",
-    Severity.WARNING,
-    needs="engine",
-    reads=("accumulate", "act"),
-    steps="first",
-)
+@rule("GS503", "stepped-too-early", reads=("accumulate", "act"), steps="first")
 def stepped_too_early(trace: Trace) -> Iterator[Found]:
     """An optimizer steps before the backward, and what that brings is cleared before the next step.
 

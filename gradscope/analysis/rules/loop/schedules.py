@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.loop import Loop
@@ -40,14 +40,7 @@ NOTHING = 1e-3
 """A rate this much smaller than the first trains nothing any more."""
 
 
-@rule(
-    "GS506",
-    "scheduled-at-the-wrong-time",
-    Severity.WARNING,
-    needs="engine",
-    reads=("act",),
-    steps="first",
-)
+@rule("GS506", "scheduled-at-the-wrong-time", reads=("act",), steps="first")
 def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     """A learning rate schedule (lr_scheduler) is stepped before the optimizer, or far too often.
 
@@ -189,14 +182,7 @@ def _the_wrong_way(
     )
 
 
-@rule(
-    "GS521",
-    "rate-by-a-wrong-factor",
-    Severity.WARNING,
-    needs="engine",
-    reads=("act",),
-    steps="first",
-)
+@rule("GS521", "rate-by-a-wrong-factor", reads=("act",), steps="first")
 def rate_by_a_wrong_factor(trace: Trace) -> Iterator[Found]:
     """The function of a LambdaLR takes the learning rate to nothing, below 0, or far up.
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
@@ -20,10 +20,7 @@ MANY = 3
 """So many rounds without a step are no beginning of one."""
 
 
-@rule(
-    "GS517", "never-stepped", Severity.WARNING, needs="engine", reads=("accumulate", "act"),
-    steps="each",
-)  # fmt: skip
+@rule("GS517", "never-stepped", reads=("accumulate", "act"), steps="each")
 def never_stepped(trace: Trace) -> Iterator[Found]:
     """Backwards fill what an optimizer holds, zero_grad clears it, and its step is never called.
 
@@ -90,10 +87,7 @@ def _never(loop: Loop, optimizer: Optimizer, fills: list[Moment], cleared: list[
     )
 
 
-@rule(
-    "GS518", "steps-again", Severity.WARNING, needs="engine", reads=("accumulate", "act"),
-    steps="each",
-)  # fmt: skip
+@rule("GS518", "steps-again", reads=("accumulate", "act"), steps="each")
 def steps_again(trace: Trace) -> Iterator[Found]:
     """An optimizer steps a second time with the same gradients, from another line.
 

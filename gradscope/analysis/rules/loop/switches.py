@@ -17,7 +17,7 @@ from gradscope.trace.schema import ActFacts, Finding, GradOffAct, GraphTask, Ran
 from gradscope.trace.trace import Trace
 
 
-@rule("GS513", "dropout-always-on", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS513", "dropout-always-on", reads=("act",))
 def dropout_always_on(trace: Trace) -> Iterator[Found]:
     """Dropout that is called as a function drops in eval mode, too: it was not told the mode.
 
@@ -89,7 +89,7 @@ def _closing(text: str, opening: int) -> int:
     return -1
 
 
-@rule("GS514", "gradients-left-off", Severity.ERROR, needs="engine", reads=("act",))
+@rule("GS514", "gradients-left-off", Severity.ERROR, reads=("act",))
 def gradients_left_off(trace: Trace) -> Iterator[Found]:
     """set_grad_enabled(False) was called as a function, and training went on without gradients.
 
@@ -138,7 +138,7 @@ def gradients_left_off(trace: Trace) -> Iterator[Found]:
         )
 
 
-@rule("GS515", "inference-tensors", Severity.ERROR, needs="engine", reads=("act",))
+@rule("GS515", "inference-tensors", Severity.ERROR, reads=("act",))
 def inference_tensors(trace: Trace) -> Iterator[Found]:
     """What was made under inference_mode was used where a graph is recorded.
 
@@ -189,7 +189,7 @@ def _no_grad_instead(text: str) -> str:
     return "write `torch.no_grad()` instead of `torch.inference_mode()` there"
 
 
-@rule("GS520", "train-undoes-eval", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS520", "train-undoes-eval", reads=("act",))
 def train_undoes_eval(trace: Trace) -> Iterator[Found]:
     """What was frozen and set to evaluation runs in training mode: train() of the whole undid it.
 

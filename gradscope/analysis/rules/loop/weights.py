@@ -38,7 +38,7 @@ DATA_OF = re.compile(r"(?P<to>[\w.]+)\.data\s*=\s*(?P<of>[\w.]+?)(\.data)?$")
 PARAMETER_OF = re.compile(r"[\w.]*\bParameter\((?P<of>[\w.\[\]]+)\)")
 
 
-@rule("GS913", "nothing-loaded", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS913", "nothing-loaded", reads=("act",))
 def nothing_loaded(trace: Trace) -> Iterator[Found]:
     """load_state_dict(strict=False) found none of the names it was given: nothing was loaded.
 
@@ -89,7 +89,7 @@ def _prefix(given: Sequence[str], wanted: Sequence[str]) -> tuple[str, bool]:
     return "", False
 
 
-@rule("GS914", "tied-twice", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+@rule("GS914", "tied-twice", reads=("accumulate", "act"))
 def tied_twice(trace: Trace) -> Iterator[Found]:
     """Two optimizers hold the same parameter, and both step with the same gradient.
 
@@ -237,7 +237,7 @@ def _stepped_twice(
     )
 
 
-@rule("GS915", "block-used-twice", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS915", "block-used-twice", reads=("act",))
 def block_used_twice(trace: Trace) -> Iterator[Found]:
     """A container holds one and the same module several times, where several were wanted.
 

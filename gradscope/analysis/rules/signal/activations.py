@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.numbers import Numbers
@@ -33,10 +33,7 @@ FAR = 64
 ONE_HOT, FEWEST = 0.98, 4
 
 
-@rule(
-    "GS803", "dead-relu", Severity.WARNING, needs="engine", fully="values",
-    reads=("op", "tensor", "op.inputs"),
-)  # fmt: skip
+@rule("GS803", "dead-relu", fully="values", reads=("op", "tensor", "op.inputs"))
 def dead_relu(trace: Trace) -> Iterator[Found]:
     """A ReLU in front of a layer gave nothing but zeros, every time it was called.
 
@@ -164,10 +161,7 @@ SHUT = 1e-7
 """A sigmoid of less slope than this does not open again."""
 
 
-@rule(
-    "GS804", "saturated-activation", Severity.WARNING, needs="engine", fully="values",
-    reads=("op", "tensor", "op.inputs"),
-)  # fmt: skip
+@rule("GS804", "saturated-activation", fully="values", reads=("op", "tensor", "op.inputs"))
 def saturated_activation(trace: Trace) -> Iterator[Found]:
     """A tanh, sigmoid or softmax in front of a layer is saturated from the first step on.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.columns import as_written
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at as at_, site_of
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
@@ -47,7 +47,7 @@ BETWEEN = SAME_NUMBERS | {
 }  # fmt: skip
 
 
-@rule("GS801", "vanishing-gradient", Severity.WARNING, needs="engine", fully="values", reads=READS)
+@rule("GS801", "vanishing-gradient", fully="values", reads=READS)
 def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients vanish on their way back: the first layers get next to nothing.
 
@@ -179,7 +179,7 @@ def _through(trace: Trace) -> str:
     return f"; on the way are {many} {kind}, the first built at {lines[0]}"
 
 
-@rule("GS802", "exploding-gradient", Severity.WARNING, needs="engine", fully="values", reads=READS)
+@rule("GS802", "exploding-gradient", fully="values", reads=READS)
 def exploding_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients, or a state that a loop hands on, grow beyond all measure.
 
@@ -296,7 +296,7 @@ def _grows(calls: Calls, numbers: Numbers) -> Found | None:
     return None
 
 
-@rule("GS806", "symmetric-weights", Severity.WARNING, needs="engine", fully="values", reads=READS)
+@rule("GS806", "symmetric-weights", fully="values", reads=READS)
 def symmetric_weights(trace: Trace) -> Iterator[Found]:
     """The weights of two layers in a row begin as one and the same number.
 

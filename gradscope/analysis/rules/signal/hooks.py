@@ -7,16 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.answers.hooks import Hook, hooks_of
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import Edge, HookKind, Place, Value
 from gradscope.trace.trace import Trace
 
 
-@rule(
-    "GS811", "hook-returns-zeros", Severity.WARNING, needs="values", reads=("value", "hook_begin")
-)
+@rule("GS811", "hook-returns-zeros", needs="values", reads=("value", "hook_begin"))
 def hook_returns_zeros(trace: Trace) -> Iterator[Found]:
     """A hook made nothing but zeros of a gradient, each time it was called.
 

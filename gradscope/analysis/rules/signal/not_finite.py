@@ -50,7 +50,7 @@ FINITE = frozenset((
 """What fills a tensor with numbers that are finite."""
 
 
-@rule("GS202", "non-finite-seen", Severity.ERROR, needs="engine", reads=("act",))
+@rule("GS202", "non-finite-seen", Severity.ERROR, reads=("act",))
 def non_finite_seen(trace: Trace) -> Iterator[Found]:
     """Parameters, or gradients at the end, hold NaN or Inf, and so may the loss have.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import Numbers, losses_of, rises
@@ -42,10 +42,7 @@ class _Moves:
     worked_out: list[float]  # these are: the first step of RMSprop goes ten times as far as others
 
 
-@rule(
-    "GS805", "update-ratio", Severity.WARNING, needs="engine", fully="values",
-    reads=("act", "tensor"),
-)  # fmt: skip
+@rule("GS805", "update-ratio", fully="values", reads=("act", "tensor"))
 def update_ratio(trace: Trace) -> Iterator[Found]:
     """The learning rate is far too small, or far too large, for the parameters.
 

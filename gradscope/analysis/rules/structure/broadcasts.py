@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import LINEAR, READS
@@ -26,7 +26,7 @@ LOSSES = frozenset({"mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"})
 ELEMENTWISE = UNARY | SAME_NUMBERS - {"unsqueeze", "slice", "select", "expand", "t", "transpose"}
 
 
-@rule("GS704", "accidental-broadcast", Severity.WARNING, needs="engine", reads=READS)
+@rule("GS704", "accidental-broadcast", reads=READS)
 def accidental_broadcast(trace: Trace) -> Iterator[Found]:
     """A column of N numbers met a row of N in a loss, and made N × N of them.
 

@@ -29,7 +29,7 @@ SINGLE = re.compile(r"float32|\.float\(")
 FAR, FEW = 16, 2
 
 
-@rule("GS705", "dtype-creep", Severity.WARNING, needs="engine", reads=READS)
+@rule("GS705", "dtype-creep", reads=READS)
 def dtype_creep(trace: Trace) -> Iterator[Found]:
     """Numbers became float64 without a cast, or a long sum runs in half precision.
 
@@ -159,7 +159,7 @@ NARROW = 3.0
 """Numbers that lie closer together than this lose most of what they say."""
 
 
-@rule("GS718", "truncated", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS718", "truncated", reads=("act",))
 def truncated(trace: Trace) -> Iterator[Found]:
     """Different fractions were made one and the same whole number: `long()` cuts off, toward zero.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
@@ -18,7 +18,7 @@ PASSED = frozenset(("neg", "mul", "div", "add", "sub", "rsub", "exp", "log", "po
 FAR = 32
 
 
-@rule("GS715", "cross-indexed", Severity.WARNING, needs="engine", reads=READS)
+@rule("GS715", "cross-indexed", reads=READS)
 def cross_indexed(trace: Trace) -> Iterator[Found]:
     """All rows were indexed by the labels of all: N × N numbers, where one for each row was meant.
 
@@ -92,9 +92,7 @@ def _cross(calls: Calls, at: int, times: int) -> Found:
     )
 
 
-@rule(
-    "GS716", "duplicates-lost", Severity.WARNING, needs="engine", reads=(*READS, "node.arguments")
-)
+@rule("GS716", "duplicates-lost", reads=(*READS, "node.arguments"))
 def duplicates_lost(trace: Trace) -> Iterator[Found]:
     """`total[index] += values` keeps one of the values where an index comes more than once.
 

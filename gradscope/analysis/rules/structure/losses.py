@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.findings import Evidence
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.own_line import instead, renamed_call, without_call
 from gradscope.analysis.rules.registry import Found, rule
@@ -33,7 +33,7 @@ class _Given:
     times: int
 
 
-@rule("GS701", "double-softmax", Severity.WARNING, needs="engine", reads=READS)
+@rule("GS701", "double-softmax", reads=READS)
 def double_softmax(trace: Trace) -> Iterator[Found]:
     """A softmax is taken of what a softmax, or a sigmoid, has made: of probabilities.
 
@@ -93,7 +93,7 @@ def _of_a_distribution(calls: Calls) -> Iterator[Found]:
             )
 
 
-@rule("GS702", "double-sigmoid", Severity.WARNING, needs="engine", reads=READS)
+@rule("GS702", "double-sigmoid", reads=READS)
 def double_sigmoid(trace: Trace) -> Iterator[Found]:
     """Binary cross entropy with logits is given what a sigmoid has made.
 
@@ -128,7 +128,7 @@ def double_sigmoid(trace: Trace) -> Iterator[Found]:
         )
 
 
-@rule("GS703", "wrong-loss-input", Severity.WARNING, needs="engine", reads=READS)
+@rule("GS703", "wrong-loss-input", reads=READS)
 def wrong_loss_input(trace: Trace) -> Iterator[Found]:
     """A loss is given something else than it takes.
 

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
@@ -24,7 +24,7 @@ ATTENDS = "bmm", "matmul", "_scaled_dot_product", "scaled_dot_product"
 Shape = tuple[int, ...]
 
 
-@rule("GS706", "mixed-up-elements", Severity.WARNING, needs="engine", reads=(*READS, "act"))
+@rule("GS706", "mixed-up-elements", reads=(*READS, "act"))
 def mixed_up_elements(trace: Trace) -> Iterator[Found]:
     """View or reshape was used where transpose or permute was meant.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.dims import PRODUCTS, Fate, went
 from gradscope.analysis.rules.own_line import instead, with_dim
@@ -20,10 +20,7 @@ BETWEEN = SAME_NUMBERS | {"clamp_min", "clamp", "add"}
 FAR = 16
 
 
-@rule(
-    "GS714", "normalised-over-another-dim", Severity.WARNING, needs="engine",
-    reads=(*READS, "node.arguments"),
-)  # fmt: skip
+@rule("GS714", "normalised-over-another-dim", reads=(*READS, "node.arguments"))
 def normalised_over_another_dim(trace: Trace) -> Iterator[Found]:
     """Two normalised matrices are multiplied over another dim than the one of length 1.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.acts import Origin, Origins
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
@@ -24,10 +24,7 @@ BATCH_FIRST = 4
 """So many arguments without a name leave `batch_first` as it is."""
 
 
-@rule(
-    "GS717", "last-of-the-batch", Severity.WARNING, needs="engine",
-    reads=(*READS, "node.arguments"),
-)  # fmt: skip
+@rule("GS717", "last-of-the-batch", reads=(*READS, "node.arguments"))
 def last_of_the_batch(trace: Trace) -> Iterator[Found]:
     """Of a recurrent layer's output the last sample of the batch was taken, not the last step.
 
@@ -124,7 +121,7 @@ def _found(calls: Calls, at: int, found: tuple[str, bool, int, int], times: int)
     )
 
 
-@rule("GS725", "state-reset", Severity.WARNING, needs="engine", reads=(*READS, "act"))
+@rule("GS725", "state-reset", reads=(*READS, "act"))
 def state_reset(trace: Trace) -> Iterator[Found]:
     """A recurrent cell is given zeros for its state in every call: it remembers nothing.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.acts import Origins
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.dims import NLL, SUMS, Fate, Went, went
@@ -23,10 +23,7 @@ LOSSES = NLL | {"mse_loss", "binary_cross_entropy_with_logits", "binary_cross_en
 FAR = 48
 
 
-@rule(
-    "GS719", "attention-between-samples", Severity.WARNING, needs="engine",
-    reads=(*READS, "node.arguments"),
-)  # fmt: skip
+@rule("GS719", "attention-between-samples", reads=(*READS, "node.arguments"))
 def attention_between_samples(trace: Trace) -> Iterator[Found]:
     """nn.MultiheadAttention takes (length, batch, width); it was given (batch, length, width).
 
@@ -60,10 +57,7 @@ def attention_between_samples(trace: Trace) -> Iterator[Found]:
             yield _found(calls, made, pooled)
 
 
-@rule(
-    "GS720", "positions-of-samples", Severity.WARNING, needs="engine",
-    reads=(*READS, "node.arguments", "act"),
-)  # fmt: skip
+@rule("GS720", "positions-of-samples", reads=(*READS, "node.arguments", "act"))
 def positions_of_samples(trace: Trace) -> Iterator[Found]:
     """A table of positions is added along the batch: each sample gets a position, and no token.
 

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.loop.order import gradients_add_up
@@ -21,7 +21,7 @@ MODAL = re.compile("Dropout|BatchNorm|InstanceNorm|RReLU")
 """Types of modules that do something else in evaluation."""
 
 
-@rule("GS707", "no-effect", Severity.WARNING, needs="engine", reads=("act", "source"))
+@rule("GS707", "no-effect", reads=("act", "source"))
 def no_effect(trace: Trace) -> Iterator[Found]:
     """A statement does nothing: a method not called, a result thrown away, a name misspelt.
 

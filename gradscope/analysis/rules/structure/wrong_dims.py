@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.dims import ELEMENTWISE, NLL, PRODUCTS, VIEWS, Fate, Went, went
 from gradscope.analysis.rules.own_line import instead, with_dim
@@ -26,7 +26,7 @@ FAR = 64
 """How many calls are looked at behind one."""
 
 
-@rule("GS711", "softmax-over-the-batch", Severity.WARNING, needs="engine", reads=READS_ARGUMENTS)
+@rule("GS711", "softmax-over-the-batch", reads=READS_ARGUMENTS)
 def softmax_over_the_batch(trace: Trace) -> Iterator[Found]:
     """A softmax of logits goes over the rows of the batch, or positions, and not the classes.
 
@@ -165,9 +165,7 @@ def _with_dim(calls: Calls, at: int, dim: int) -> str:
     return instead(line, site.text) if line else f"give it dim={dim}"
 
 
-@rule(
-    "GS712", "attention-over-the-wrong-dim", Severity.WARNING, needs="engine", reads=READS_ARGUMENTS
-)
+@rule("GS712", "attention-over-the-wrong-dim", reads=READS_ARGUMENTS)
 def attention_over_the_wrong_dim(trace: Trace) -> Iterator[Found]:
     """Weights of an attention are normalised over another dim than values are summed over.
 
@@ -289,7 +287,7 @@ def _other_attention(calls: Calls, at: int, product: int, over: int, times: int)
     )
 
 
-@rule("GS713", "mean-over-the-features", Severity.WARNING, needs="engine", reads=READS_ARGUMENTS)
+@rule("GS713", "mean-over-the-features", reads=READS_ARGUMENTS)
 def mean_over_the_features(trace: Trace) -> Iterator[Found]:
     """Features of each word are averaged, where words were meant to be, and a layer takes the rest.
 

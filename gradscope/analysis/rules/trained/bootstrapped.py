@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import LINEAR, READS
@@ -30,10 +30,7 @@ class _Side:
     adds: int = NONE  # the call that added data to that
 
 
-@rule(
-    "GS418", "target-with-gradient", Severity.WARNING, needs="engine",
-    reads=(*READS, "node.arguments"),
-)  # fmt: skip
+@rule("GS418", "target-with-gradient", reads=(*READS, "node.arguments"))
 def target_with_gradient(trace: Trace) -> Iterator[Found]:
     """A target, reward plus discounted value of what comes next, carries a gradient itself.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.graph.unreached import Graphs
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done
@@ -18,7 +18,7 @@ from gradscope.trace.schema import NONE, ActFacts, CutAct, GraphTask
 from gradscope.trace.trace import Trace
 
 
-@rule("GS416", "cut-inside", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS416", "cut-inside", reads=("act",))
 def cut_inside(trace: Trace) -> Iterator[Found]:
     """A forward goes on with `.data`: nothing that it had computed up to there gets a gradient.
 

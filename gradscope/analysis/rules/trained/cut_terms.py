@@ -45,7 +45,7 @@ CHOSEN = frozenset(("argmax", "argmin", "argsort"))
 """What is no loss: which is the greatest, or in which order they are."""
 
 
-@rule("GS414", "cut-term", Severity.WARNING, needs="engine", reads=("act", "edge", "source"))
+@rule("GS414", "cut-term", reads=("act", "edge", "source"))
 def cut_term(trace: Trace) -> Iterator[Found]:
     """A term of a loss was computed from a detached tensor alone: it changes the loss, no gradient.
 

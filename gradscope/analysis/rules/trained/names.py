@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
-from gradscope.analysis.findings import Certainty, Severity
+from gradscope.analysis.findings import Certainty
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
@@ -22,7 +22,7 @@ ALIKE = 0.75
 PUNCTUATION = re.compile(r"[^a-z0-9]+")
 
 
-@rule("GS417", "matches-no-name", Severity.WARNING, needs="engine", reads=("source",))
+@rule("GS417", "matches-no-name", reads=("source",))
 def matches_no_name(trace: Trace) -> Iterator[Found]:
     """Parameters are chosen by a word that is in none of their names, and nearly in some.
 

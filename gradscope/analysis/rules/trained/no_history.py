@@ -22,7 +22,7 @@ READ = frozenset(("item", "tolist", "numpy"))
 FEW = 3
 
 
-@rule("GS410", "no-history", Severity.ERROR, needs="engine", reads=("act",))
+@rule("GS410", "no-history", Severity.ERROR, reads=("act",))
 def no_history(trace: Trace) -> Iterator[Found]:
     """A backward raised that its loss requires no grad: what cut the graph before it.
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 import numpy as np
 
 from gradscope.analysis.columns import as_written
-from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.training import Training
@@ -24,7 +24,7 @@ FLAT = (*STEPS, *DRAWS)
 """How names of nodes begin whose derivative is zero wherever it is defined."""
 
 
-@rule("GS408", "zero-slope", Severity.WARNING, needs="engine")
+@rule("GS408", "zero-slope")
 def zero_slope(trace: Trace) -> Iterator[Found]:
     """Parameters get nothing but zeros: all ways to them lead through a rounding, or a draw.
 
@@ -120,7 +120,7 @@ def reach(
     return seen
 
 
-@rule("GS409", "leaf-as-loss", Severity.WARNING, needs="engine")
+@rule("GS409", "leaf-as-loss")
 def leaf_as_loss(trace: Trace) -> Iterator[Found]:
     """A backward began at a leaf, and so ended there: `requires_grad_()` gives no history.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
@@ -28,7 +28,7 @@ GIVEN = (Beat.FILLED, Beat.WRITTEN)
 """How a gradient comes to be there."""
 
 
-@rule("GS406", "nothing-to-step", Severity.WARNING, needs="engine")
+@rule("GS406", "nothing-to-step")
 def nothing_to_step(trace: Trace) -> Iterator[Found]:
     """An optimizer steps, and no gradient ever comes to what it holds: it is of another model.
 

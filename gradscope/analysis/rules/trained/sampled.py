@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.calls import Calls
@@ -25,7 +25,7 @@ NAME = re.compile(r"^(?:self\.)?(\w+)\s*=[^=]")
 SAMPLES = ("sample", "sample_n")
 
 
-@rule("GS415", "sample-cuts", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS415", "sample-cuts", reads=("act",))
 def sample_cuts(trace: Trace) -> Iterator[Found]:
     """A network computes with what `sample()` of a learned distribution drew, not `rsample()`.
 
@@ -102,10 +102,7 @@ def _found(training: Training, acts: list[Done[GradOffAct]]) -> Found:
     )
 
 
-@rule(
-    "GS419", "no-straight-through", Severity.WARNING, needs="engine",
-    reads=("act", "op", "op.inputs", "tensor"),
-)  # fmt: skip
+@rule("GS419", "no-straight-through", reads=("act", "op", "op.inputs", "tensor"))
 def no_straight_through(trace: Trace) -> Iterator[Found]:
     """A decoder is given the nearest rows of a codebook: nothing of its loss reaches the encoder.
 

@@ -43,7 +43,7 @@ MOST_LOSSES = 3
 """So many lines are told of that make what backwards begin from."""
 
 
-@rule("GS411", "unused", Severity.WARNING, needs="engine", reads=("act",))
+@rule("GS411", "unused", reads=("act",))
 def unused(trace: Trace) -> Iterator[Found]:
     """A layer is computed, and nothing that is made of it comes into a loss: it learns nothing.
 
@@ -195,7 +195,7 @@ def _begun(trace: Trace) -> str:
     return f", which begin from {' and '.join(said)}" if 0 < len(said) <= MOST_LOSSES else ""
 
 
-@rule("GS412", "gradients-unused", Severity.WARNING, needs="engine", reads=("act", "accumulate"))
+@rule("GS412", "gradients-unused", reads=("act", "accumulate"))
 def gradients_unused(trace: Trace) -> Iterator[Found]:
     """Each backward goes into a part that nobody trains: its graph is built and walked for nothing.
 

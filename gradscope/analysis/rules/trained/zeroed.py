@@ -47,7 +47,7 @@ MEANT = re.compile(r"(?<![\w.])0(\.0*)?\s*\*|\*\s*0(\.0*)?(?![\w.])")
 """A line that multiplies by zero as everybody can see."""
 
 
-@rule("GS413", "zero-gradient", Severity.WARNING, needs="engine", fully="values")
+@rule("GS413", "zero-gradient", fully="values")
 def zero_gradient(trace: Trace) -> Iterator[Found]:
     """Parameters get a gradient of nothing but zeros, in every step: one node makes zeros of it.
 
