@@ -111,8 +111,7 @@ def _words(walk: Walk, before: list[str]) -> list[str]:
             places = ["start", "end", *names.findings] if name == "goto" else []
             return [*places, *(f"{each} " for each in sorted({*KINDS, *EVENTS}))]
         sort = OF_KINDS.get(before[1], "nodes" if before[1] in EVENTS else "")
-        found: list[str] = getattr(names, sort) if sort and len(before) == 2 else []
-        return found
+        return getattr(names, sort) if sort and len(before) == 2 else []
     if len(before) != 1:
         return []
     if name in OF_NODES:

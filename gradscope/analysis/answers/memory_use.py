@@ -115,8 +115,7 @@ def _first_savers(all: Held, mask: np.ndarray) -> Ids:
     rows = np.flatnonzero(mask)
     order = rows[np.lexsort((rows, all.begin[rows]))]
     _, first = np.unique(all.holder[order], return_index=True)
-    found: Ids = np.sort(order[first])
-    return found
+    return np.sort(order[first])
 
 
 def _of_parameters(trace: Trace, all: Held, rows: Ids) -> int:

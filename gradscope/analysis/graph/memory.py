@@ -70,8 +70,7 @@ def _gone(trace: Trace) -> Ids:
     if not len(nodes):
         return np.full(len(saved), NONE, np.int64)
     places = nodes.positions(saved["node"])
-    found: Ids = np.where(places == NONE, NONE, nodes["died"][places])
-    return found
+    return np.where(places == NONE, NONE, nodes["died"][places])
 
 
 def saved_peak(trace: Trace) -> Peak:

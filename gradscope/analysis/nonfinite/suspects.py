@@ -215,8 +215,7 @@ class Suspects:
         chosen = self._calls.called(*RISKS)
         chosen = chosen[np.asarray(self._calls.ops["node"][chosen] != NONE, np.bool_)]
         keys = np.stack([self._calls.ops[name][chosen] for name in ("stack", "name")])
-        found: Ids = chosen[np.unique(keys, axis=1, return_index=True)[1]]
-        return found
+        return chosen[np.unique(keys, axis=1, return_index=True)[1]]
 
     def _is_harmless(self, at: int, name: str) -> bool:
         """Whether no usual number makes it go wrong: squares, halves, softmax of plain scores."""

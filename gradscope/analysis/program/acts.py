@@ -210,8 +210,7 @@ def said_by(facts: ActFacts) -> Iterator[tuple[str, Any]]:
 
 def by_of(facts: ActFacts | None) -> str:
     """The method or operation that did it; "" for kinds that have none."""
-    by: str = getattr(facts, "by", "")
-    return by
+    return getattr(facts, "by", "")
 
 
 def stacks_of(trace: Trace, stack: int) -> Iterator[int]:

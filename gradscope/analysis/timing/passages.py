@@ -59,15 +59,13 @@ class Passages:
         return found
 
     def _first(self) -> Ids:
-        seen: Ids = np.where(self.pushed != NONE, self.pushed, self.begun)
-        return seen
+        return np.where(self.pushed != NONE, self.pushed, self.begun)
 
     def _state(self, at: Ids, place: int) -> Ids:
         begun = (self.begun[at] != NONE) & (self.begun[at] <= place)
         ended = (self.ended[at] != NONE) & (self.ended[at] <= place)
         over = np.where(self.failed[at], State.FAILED, State.DONE)
-        state: Ids = np.where(ended, over, np.where(begun, State.RUNNING, State.READY))
-        return state
+        return np.where(ended, over, np.where(begun, State.RUNNING, State.READY))
 
 
 def passages(trace: Trace) -> Passages:
@@ -91,16 +89,14 @@ def passages(trace: Trace) -> Passages:
 def _place(trace: Trace, table: Table[Event], task: Ids, node: Ids) -> Ids:
     """Where in the order of events each one's event is; the first of several."""
     seq = _column(table, "seq", task, node)
-    places: Ids = np.where(seq == NONE, NONE, np.searchsorted(trace.order().seq, seq))
-    return places
+    return np.where(seq == NONE, NONE, np.searchsorted(trace.order().seq, seq))
 
 
 def _column(table: Table[Event], column: str, task: Ids, node: Ids) -> Ids:
     if not len(table):
         return np.full(len(node), NONE, np.int64)
     found = paired((table["task"], table["node"]), (task, node))
-    values: Ids = np.where(found == NONE, NONE, table[column][found])
-    return values
+    return np.where(found == NONE, NONE, table[column][found])
 
 
 def _senders(trace: Trace, task: Ids, node: Ids) -> Ids:
@@ -110,5 +106,4 @@ def _senders(trace: Trace, task: Ids, node: Ids) -> Ids:
         return np.full(len(node), NONE, np.int64)
     back = np.argsort(table["seq"], kind="stable")[::-1]
     found = paired((table["task"][back], table["node"][back]), (task, node))
-    sources: Ids = np.where(found == NONE, NONE, table["source"][back][found])
-    return sources
+    return np.where(found == NONE, NONE, table["source"][back][found])

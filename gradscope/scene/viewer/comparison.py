@@ -169,8 +169,7 @@ def _in_place_of(gone: Ids, same: SameNodes) -> Ids:
     if not len(order):
         return np.full(len(gone), NONE, np.int64)
     at = np.minimum(np.searchsorted(same.one[order], gone), len(order) - 1)
-    found: Ids = same.other[order][at]
-    return found
+    return same.other[order][at]
 
 
 def _spent(scope: Scope, nodes: Ids) -> Ids:

@@ -71,8 +71,7 @@ class Scope:
 
     def of(self, column: str) -> Ids:
         """A column of the trace's nodes, for those of the page."""
-        found: Ids = self.trace.table(Node).array(column)[self.positions]
-        return found
+        return self.trace.table(Node).array(column)[self.positions]
 
 
 def scope_of(trace: Trace, selection: Selection) -> Scope:

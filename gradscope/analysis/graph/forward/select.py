@@ -156,14 +156,12 @@ def _by_module(trace: Trace, wanted: str) -> list[int]:
     known = {path for id, path in module_names(trace).items() if id in set(modules.tolist())}
     if not known:
         return []
-    found: list[int] = np.flatnonzero(made_in_module(trace, modules, wanted)).tolist()
-    return found
+    return np.flatnonzero(made_in_module(trace, modules, wanted)).tolist()
 
 
 def _by_line(trace: Trace, wanted: str) -> list[int]:
     stacks = trace.once(ForwardCalls).stack
-    found: list[int] = np.flatnonzero(made_on_line(trace, stacks, wanted)).tolist()
-    return found
+    return np.flatnonzero(made_on_line(trace, stacks, wanted)).tolist()
 
 
 def _by_node(trace: Trace, wanted: str) -> list[int]:
@@ -174,5 +172,4 @@ def _by_node(trace: Trace, wanted: str) -> list[int]:
         nodes = find_nodes(trace, wanted)
     except UnknownNameError:
         return []
-    found: list[int] = np.flatnonzero(np.isin(trace.once(ForwardCalls).node, nodes)).tolist()
-    return found
+    return np.flatnonzero(np.isin(trace.once(ForwardCalls).node, nodes)).tolist()

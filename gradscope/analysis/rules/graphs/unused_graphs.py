@@ -157,8 +157,7 @@ def _ends(graphs: Graphs, stretch: Stretch) -> str:
 def _times_of_nodes_that_ran(trace: Trace) -> Ids:
     nodes = trace.table(Node)
     ran = np.isin(nodes["id"], trace.table(NodeBegin)["node"])
-    found: Ids = np.sort(nodes["t"][ran])
-    return found
+    return np.sort(nodes["t"][ran])
 
 
 def _last_before(times: list[int], t: int) -> int | None:

@@ -51,8 +51,7 @@ def holding(trace: Trace, condition: Condition, moments: Ids) -> Ids:
         values = _values(trace, name)[moments]
         with np.errstate(invalid="ignore"):
             holds = ~np.isnan(values) & compare(values, value)
-    held: Ids = moments[holds]
-    return held
+    return moments[holds]
 
 
 def _with_statistics(trace: Trace, name: str, compare: Callable[..., Any], value: float) -> Ids:
@@ -72,8 +71,7 @@ def _with_statistics(trace: Trace, name: str, compare: Callable[..., Any], value
     of_seq, of_op = _of_seq(trace, np.asarray(rows["seq"])[at]), np.asarray(rows["op"])[at]
     position = trace.table(Op).positions(of_op) if len(trace.table(Op)) else np.full(len(at), NONE)
     of_ops = moments.of(Op)[position[(of_seq == NONE) & (position != NONE)]]
-    found: Ids = np.concatenate([of_seq[of_seq != NONE], of_ops])
-    return found
+    return np.concatenate([of_seq[of_seq != NONE], of_ops])
 
 
 def _of_seq(trace: Trace, seqs: Ids) -> Ids:

@@ -115,8 +115,7 @@ def _op(trace: Trace, wanted: str) -> Ids:
     plain = {name.partition(".")[0] for name in texts.values()}
     meant = names.matching(wanted, {*texts.values(), *plain}, "an operation")
     ids = [text for text, name in texts.items() if {name, name.partition(".")[0]} & meant]
-    called: Ids = _moments(trace).of(Op)[np.isin(column, ids)]
-    return called
+    return _moments(trace).of(Op)[np.isin(column, ids)]
 
 
 @kind("module", "PATH")
@@ -286,8 +285,7 @@ def _step(trace: Trace, wanted: str) -> Ids:
         return moments
     numbers = np.asarray(table["number"]).tolist()
     meant = names.matching(wanted, map(str, numbers), "a step")
-    chosen: Ids = moments[[str(number) in meant for number in numbers]]
-    return chosen
+    return moments[[str(number) in meant for number in numbers]]
 
 
 @kind("act", "KIND")

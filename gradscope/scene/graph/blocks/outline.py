@@ -339,5 +339,4 @@ def _node_keys(columns: GraphColumns, order: Ids) -> Ids:
         np.unique(column[order], return_inverse=True)[1].astype(np.int64)
         for column in (columns.name, columns.stack)
     )
-    keys: Ids = names * (int(stacks.max(initial=0)) + 1) + stacks
-    return keys
+    return names * (int(stacks.max(initial=0)) + 1) + stacks

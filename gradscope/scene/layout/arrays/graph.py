@@ -40,16 +40,14 @@ def starts_of(sorted_ids: Ids) -> Flags:
 def place_in_run(first: Flags) -> Ids:
     """How many come before each in its run."""
     places = np.arange(len(first))
-    begun: Ids = places - np.maximum.accumulate(np.where(first, places, 0))
-    return begun
+    return places - np.maximum.accumulate(np.where(first, places, 0))
 
 
 def sums_in_runs(values: Floats, first: Flags) -> Floats:
     """The sum of what comes before each in its run."""
     before = np.cumsum(values) - values
     starts = np.flatnonzero(first)
-    found: Floats = before - np.repeat(before[starts], np.diff(starts, append=len(values)))
-    return found
+    return before - np.repeat(before[starts], np.diff(starts, append=len(values)))
 
 
 def in_order(run: Ids, wish: Floats) -> Ids:
@@ -64,5 +62,4 @@ def in_order(run: Ids, wish: Floats) -> Ids:
     low = float(wish.min())
     scale = min(256.0, float((1 << rough) - 1) / max(float(wish.max()) - low, 1.0))
     key = (run << rough) + ((wish - low) * scale).astype(np.int64)
-    found: Ids = np.sort((key << own) + np.arange(len(run))) & ((1 << own) - 1)
-    return found
+    return np.sort((key << own) + np.arange(len(run))) & ((1 << own) - 1)

@@ -48,14 +48,12 @@ class Parts:
     @property
     def is_lane(self) -> Flags:
         places = np.arange(len(self.row))
-        found: Flags = (places >= self.boxes) & (places < self.boxes + self.lanes)
-        return found
+        return (places >= self.boxes) & (places < self.boxes + self.lanes)
 
     @property
     def begins(self) -> Flags:
         """By step, whether it is the first of a course."""
-        found: Flags = ~self.is_lane[self.upper]
-        return found
+        return ~self.is_lane[self.upper]
 
 
 def parts_of(graph: Flat, rows: Rows) -> Parts:
@@ -126,5 +124,4 @@ def _widths(graph: Flat, stubs: Stubs) -> Floats:
     arrow = width_of("→ ", Style.LABEL)
     counted = width_of("1,000,000 boxes", Style.LABEL)
     named = np.where(stubs.together > 1, counted, graph.titles[stubs.other])
-    found: Floats = np.minimum(named + arrow, LONGEST) + SPARE
-    return found
+    return np.minimum(named + arrow, LONGEST) + SPARE

@@ -124,5 +124,4 @@ def _apart(wish: Floats, run: Ids) -> Floats:
     lifted = wish + run * span
     right = np.maximum.accumulate(lifted)
     left = np.minimum.accumulate(lifted[::-1])[::-1]
-    found: Floats = (right + left) / 2 - run * span
-    return found
+    return (right + left) / 2 - run * span

@@ -59,8 +59,7 @@ def _leading_over(graph: Flat, row: Ids) -> Ids:
         np.maximum(row[graph.tails], row[graph.heads]),
     )
     begun = np.bincount(low + 1, minlength=rows + 1) - np.bincount(high + 1, minlength=rows + 1)
-    over: Ids = np.cumsum(begun)
-    return over
+    return np.cumsum(begun)
 
 
 def _columns(heights: Floats, widths: Floats, over: Ids) -> Ids:

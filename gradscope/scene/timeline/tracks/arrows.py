@@ -44,8 +44,7 @@ def _looked_up(known: Ids, wanted: Ids) -> Ids:
         return np.full(len(wanted), NONE, np.int64)
     order = np.argsort(known, kind="stable")
     at = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
-    found: Ids = np.where(known[order][at] == wanted, order[at], NONE)
-    return found
+    return np.where(known[order][at] == wanted, order[at], NONE)
 
 
 def _makers(trace: Trace, slices: Slices, ops: Ids, nodes: Ids) -> tuple[Ids, Ids]:

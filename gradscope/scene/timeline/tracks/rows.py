@@ -112,8 +112,7 @@ def node_slices(known: Known, runs: Runs) -> tuple[Slices, Slices]:
     def of(column: str) -> Ids:
         if not len(nodes):
             return np.full(len(at), NONE, np.int64)
-        found: Ids = np.where(at == NONE, NONE, nodes[column][at])
-        return found
+        return np.where(at == NONE, NONE, nodes[column][at])
 
     step, module = known.steps(of("step")), of("module")
     found = Slices(
@@ -175,8 +174,7 @@ def _waited(trace: Trace, runs: Runs) -> Ids:
     if not len(pushes):
         return np.full(len(runs.node), NONE, np.int64)
     at = paired((pushes["task"], pushes["node"]), (runs.task, runs.node))
-    waited: Ids = np.where(at == NONE, NONE, np.maximum(runs.begin - pushes["t"][at], 0))
-    return waited
+    return np.where(at == NONE, NONE, np.maximum(runs.begin - pushes["t"][at], 0))
 
 
 def hook_slices(known: Known) -> Slices:
