@@ -8,7 +8,7 @@ from enum import IntEnum, StrEnum
 
 from gradscope.analysis.columns import as_written
 from gradscope.analysis.identity.sites import Site
-from gradscope.trace.schema import Tensor
+from gradscope.trace.schema import NONE, Tensor
 from gradscope.trace.trace import Trace
 
 FEW = 3
@@ -42,6 +42,11 @@ class Evidence:
 def few_tensors(trace: Trace, ids: Iterable[int]) -> tuple[Evidence, ...]:
     """The first of these tensors."""
     return tuple(Evidence("tensor", id) for id in as_written(trace.table(Tensor), ids)[:FEW])
+
+
+def known_rows(*rows: tuple[str, int]) -> tuple[Evidence, ...]:
+    """Those of these rows, by table and id, that there are."""
+    return tuple(Evidence(table, id) for table, id in rows if id != NONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbers
-from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.sites import Site, site_of, site_of_row
 from gradscope.analysis.program.acts import Acts, Done, by_of, moved_by
 from gradscope.analysis.program.training import Training
 from gradscope.trace.arrays import distinct
@@ -336,8 +336,7 @@ class _Told:
         return "accumulate.how" not in self.trace.meta.get("absent", ())
 
     def _called(self, task: int) -> Site:
-        tasks = self.trace.table(GraphTask)
-        return site_of(self.trace, tasks.row(task).stack) if tasks.has(task) else Site()
+        return site_of_row(self.trace, GraphTask, task)
 
     def could_send(self) -> Iterator[Happening]:
         """Nodes with an edge to it, if what was sent along edges was not recorded."""

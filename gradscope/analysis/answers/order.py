@@ -12,7 +12,7 @@ import numpy as np
 from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
-from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.sites import Site, site_of, site_of_row
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.trace.schema import (
@@ -250,5 +250,4 @@ class _Backward:
         return nodes.row(node).sequence_nr if nodes.has(node) else NONE
 
     def _site(self, node: int) -> Site:
-        nodes = self._trace.table(Node)
-        return site_of(self._trace, nodes.row(node).stack) if nodes.has(node) else Site()
+        return site_of_row(self._trace, Node, node)

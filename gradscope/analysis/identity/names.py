@@ -11,7 +11,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids, counts, ranks
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
-from gradscope.analysis.identity.sites import site
+from gradscope.analysis.identity.sites import site, site_of_row
 from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError
 from gradscope.trace.schema import NONE, Module, Node
@@ -101,6 +101,12 @@ def _by_leaf(trace: Trace, wanted: str) -> tuple[int, ...]:
 
 def _by_module(trace: Trace, wanted: str) -> tuple[int, ...]:
     return _ids(trace, made_in_module(trace, trace.table(Node)["module"], wanted))
+
+
+def node_made_at(trace: Trace, node: int) -> str:
+    """As in "MulBackward0#2 (made at train.py:41)"."""
+    made = site_of_row(trace, Node, node)
+    return f"{node_names(trace).title(node)}{f' (made at {made})' if made.place else ''}"
 
 
 def made_in_module(trace: Trace, modules: Ids, wanted: str) -> np.ndarray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from gradscope.trace.schema import NONE
+from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
 
@@ -60,6 +61,12 @@ def site_of(trace: Trace, stack: int) -> Site:
         number = int(line) if line.isdecimal() else 0
         known[stack] = Site(site(trace, stack), trace.source(stack).strip(), file, number)
     return known[stack]
+
+
+def site_of_row(trace: Trace, kind: type[Row], id: int) -> Site:
+    """The line of a row that has a stack; an empty Site when the trace has no such row."""
+    table = trace.table(kind)
+    return site_of(trace, int(table["stack"][table.index(id)])) if table.has(id) else Site()
 
 
 def site_at(trace: Trace, file: str, line: int, text: str) -> Site:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
-from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.identity.sites import Site, at, site_of, site_of_row
 from gradscope.analysis.nonfinite.births import Birth, not_finite
 from gradscope.analysis.nonfinite.inner import inner_ops
 from gradscope.analysis.program.acts import BRING_IN, Origin, Origins, brought
@@ -51,7 +51,7 @@ class Places:
     def described(self, birth: Birth) -> PlaceInWords:
         """Where a NaN or an Inf was born."""
         node = self._names.title(birth.node)
-        made = _site_of(self.trace, Node, birth.node)
+        made = site_of_row(self.trace, Node, birth.node)
         match birth.place:
             case Place.OP_OUTPUT:
                 return self._of_op(birth)
@@ -66,10 +66,10 @@ class Places:
                 return _of_hook(self.trace, birth, node)
             case Place.GRAD:
                 words = f"in the addition to `.grad` of {self._leaf(birth)}"
-                return PlaceInWords(words, "", _site_of(self.trace, GraphTask, birth.task))
+                return PlaceInWords(words, "", site_of_row(self.trace, GraphTask, birth.task))
             case Place.SEED:
                 words = "in the gradient that backward was called with"
-                return PlaceInWords(words, "", _site_of(self.trace, GraphTask, birth.task))
+                return PlaceInWords(words, "", site_of_row(self.trace, GraphTask, birth.task))
             case Place.LEAF:
                 origin = self.origin(birth)
                 if origin is not None:
@@ -161,7 +161,7 @@ class Places:
     def _first_seen(self, birth: Birth) -> Site:
         """The line that made a tensor, or used it first."""
         if self.trace.table(Op).has(birth.op):
-            return _site_of(self.trace, Op, birth.op)
+            return site_of_row(self.trace, Op, birth.op)
         return site_of(self.trace, self._first_uses.get(birth.tensor, (NONE, NONE))[1])
 
     def used_first(self, birth: Birth) -> str:
@@ -196,7 +196,7 @@ def _of_hook(trace: Trace, birth: Birth, node: str) -> PlaceInWords:
     before &= table["seq"] <= birth.seq
     places = before.nonzero()[0]
     if not len(places):
-        return PlaceInWords(f"in a hook of {node}", "", _site_of(trace, Node, birth.node))
+        return PlaceInWords(f"in a hook of {node}", "", site_of_row(trace, Node, birth.node))
     call = table.at(int(places[table["seq"][places].argmax()]))
     hook = f"the hook {call.name or '(unnamed)'} on {node}"
     inside = _first_wrong(trace, birth, call.t)
@@ -223,11 +223,6 @@ def _first_wrong(trace: Trace, birth: Birth, since: int) -> Op | None:
 def _name_of_node(trace: Trace, node: int) -> str:
     nodes = trace.table(Node)
     return nodes.row(node).name if nodes.has(node) else ""
-
-
-def _site_of(trace: Trace, kind: type[Node | Op | GraphTask], id: int) -> Site:
-    table = trace.table(kind)
-    return site_of(trace, int(table["stack"][table.index(id)])) if table.has(id) else Site()
 
 
 def _line_of(trace: Trace, kind: type[Node | Op], id: int) -> tuple[int, ...]:

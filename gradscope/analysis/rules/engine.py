@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Evidence, Severity
-from gradscope.analysis.identity.names import node_names
-from gradscope.analysis.identity.sites import Site, at, own_site, site_of
+from gradscope.analysis.findings import Evidence, Severity, known_rows
+from gradscope.analysis.identity.names import node_made_at, node_names
+from gradscope.analysis.identity.sites import at, own_site, site_of, site_of_row
 from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, ended_by_will, went_on
 from gradscope.analysis.program.raised import explained
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
@@ -96,14 +96,10 @@ def order_deviation(trace: Trace) -> Iterator[Found]:
             ran, foretold = task.otherwise if len(task.otherwise) == 2 else (NONE, NONE)
             called = site_of(trace, task.stack)
             yield Found(
-                message=f"PyTorch ran {_named(trace, ran)} before {_named(trace, foretold)}; the "
+                message=f"PyTorch ran {_node(trace, ran)} before {_node(trace, foretold)}; the "
                 "rules say the reverse",
                 site=called,
-                evidence=tuple(
-                    Evidence(table, id)
-                    for table, id in (("graph_task", task.id), ("node", ran), ("node", foretold))
-                    if id != NONE
-                ),
+                evidence=known_rows(("graph_task", task.id), ("node", ran), ("node", foretold)),
                 why=f"the backward called{at(called)} is left as it was seen: nothing is inferred "
                 "of its counts, queue and buffers",
                 fix="if the program does not change its graph in a hook, please report this with "
@@ -111,23 +107,12 @@ def order_deviation(trace: Trace) -> Iterator[Found]:
             )
 
 
-def _named(trace: Trace, node: int) -> str:
-    nodes = trace.table(Node)
-    if not nodes.has(node):
-        return "an AccumulateGrad"
-    made = site_of(trace, nodes.row(node).stack)
-    return f"{node_names(trace).title(node)}{f' (made at {made})' if made.place else ''}"
-
-
 def _of_event(trace: Trace, error: Error) -> Found:
-    called = Site()
-    if trace.table(GraphTask).has(error.task):
-        called = site_of(trace, trace.table(GraphTask).row(error.task).stack)
-    made = Site()
-    where = "a backward"
-    if trace.table(Node).has(error.node):
-        made = site_of(trace, trace.table(Node).row(error.node).stack)
-        where = node_names(trace).title(error.node)
+    called, made = (
+        site_of_row(trace, kind, id) for kind, id in ((GraphTask, error.task), (Node, error.node))
+    )
+    known = trace.table(Node).has(error.node)
+    where = node_names(trace).title(error.node) if known else "a backward"
     made_at = f", made at {made}," if made.place else ""
     message, facts, remedy = _told(error.message)
     caught = went_on(trace, error)
@@ -136,15 +121,7 @@ def _of_event(trace: Trace, error: Error) -> Found:
     return Found(
         message=f"{where}{made_at} raised {error.type}: {message}{WENT_ON if caught else ''}",
         site=(more and more.site) or (made if made.place else called),
-        evidence=tuple(
-            Evidence(table, id)
-            for table, id in (
-                ("event", error.seq),
-                ("node", error.node),
-                ("graph_task", error.task),
-            )
-            if id != NONE
-        ),
+        evidence=known_rows(("event", error.seq), ("node", error.node), ("graph_task", error.task)),
         why=_joined(more.why, reached) if more else facts or reached,
         fix=remedy
         or (more.fix if more else "")
@@ -152,6 +129,10 @@ def _of_event(trace: Trace, error: Error) -> Found:
         f"{error.node if error.node != NONE else 'NODE'}` shows the graph there",
         severity=Severity.NOTE if caught else None,
     )
+
+
+def _node(trace: Trace, node: int) -> str:
+    return node_made_at(trace, node) if trace.table(Node).has(node) else "an AccumulateGrad"
 
 
 def _joined(first: str, then: str) -> str:

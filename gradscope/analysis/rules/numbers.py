@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Severity, known_rows
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.nonfinite.births import Birth, births, may_be_given, not_finite
 from gradscope.analysis.nonfinite.lineage import without_operands
@@ -324,7 +324,7 @@ def _guarded(place: PlaceInWords, birth: Birth) -> str:
 
 def _evidence(birth: Birth) -> tuple[Evidence, ...]:
     rows = ("value", birth.value), ("node", birth.node), ("op", birth.op), ("event", birth.seq)
-    return tuple(Evidence(table, id) for table, id in rows if id != NONE)
+    return known_rows(*rows)
 
 
 def _place(trace: Trace, birth: Birth) -> str:

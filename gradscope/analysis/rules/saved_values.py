@@ -9,9 +9,9 @@ from itertools import groupby
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.names import node_names
-from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.findings import Certainty, Evidence, Severity, known_rows
+from gradscope.analysis.identity.names import node_made_at as _node
+from gradscope.analysis.identity.sites import Site, at, site_of, site_of_row
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.culprits import Overwritten, carried, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
@@ -145,8 +145,7 @@ def _out_of_place(site: Site) -> str:
 
 def _unseen(trace: Trace, error: Error) -> Found:
     """The write is not among those that are known, and not all are."""
-    nodes = trace.table(Node)
-    site = site_of(trace, nodes.row(error.node).stack) if nodes.has(error.node) else Site()
+    site = site_of_row(trace, Node, error.node)
     said = _VERSIONS.search(error.message)
     shape = _SHAPE.search(error.message)
     sizes = tuple(map(int, re.findall(r"\d+", shape[1]))) if shape else ()
@@ -280,7 +279,7 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         site, why = called, again
         fix = "call the first backward with retain_graph=True, or compute the forward pass again"
     else:
-        site = site_of(trace, trace.table(Node).row(through).stack)
+        site = site_of_row(trace, Node, through)
         why = f"{again} through {_node(trace, through)}, which is newer than that release"
         cut = _detached_between(trace, first, error.t)
         why += f"; detach(){at(cut)} cuts off only a part of what it gives on" if cut.place else ""
@@ -374,16 +373,9 @@ def _raised(trace: Trace, text: str) -> Iterator[Error]:
 
 
 def _evidence(error: Error, *more: tuple[str, int]) -> tuple[Evidence, ...]:
-    rows = (("event", error.seq), ("node", error.node), ("graph_task", error.task), *more)
-    return tuple(Evidence(table, id) for table, id in rows if id != NONE)
+    rows = ("event", error.seq), ("node", error.node), ("graph_task", error.task), *more
+    return known_rows(*rows)
 
 
 def _called(trace: Trace, task: int) -> Site:
-    tasks = trace.table(GraphTask)
-    return site_of(trace, tasks.row(task).stack) if tasks.has(task) else Site()
-
-
-def _node(trace: Trace, node: int) -> str:
-    nodes = trace.table(Node)
-    made = site_of(trace, nodes.row(node).stack) if nodes.has(node) else Site()
-    return f"{node_names(trace).title(node)}{f' (made at {made})' if made.place else ''}"
+    return site_of_row(trace, GraphTask, task)
