@@ -35,7 +35,6 @@ class Fault:
 
     @property
     def words(self) -> str:
-        """The line a person reads."""
         return f"{self.what} could not run: {self.error}; please report it with the trace"
 
 
@@ -93,7 +92,6 @@ class Report:
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
-        """The findings of this severity or worse."""
         return tuple(finding for finding in self.findings if finding.severity >= severity)
 
     @property

@@ -83,7 +83,6 @@ def _says(does: Do | Go) -> str:
 
 
 def answer(walk: Walk, text: str) -> Answer:
-    """What the debugger says to a line."""
     name, _, rest = text.strip().partition(" ")
     return meant(name).do(walk, rest.strip())
 

@@ -27,7 +27,6 @@ def to_type(commands: Iterable[Command]) -> Answer:
 
 
 def to_stop_at() -> Answer:
-    """The language of breakpoints."""
     kinds = tuple(f"{f'{k.name} {k.what}'.strip()}: {k.says}" for k in KINDS.values())
     events = (f"and each event by its name, of all nodes or one: {', '.join(EVENTS)}",)
     fields = tuple(f"{name}: {says}" for name, says in FIELDS.items())

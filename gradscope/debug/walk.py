@@ -55,7 +55,6 @@ class Walk:
 
     @property
     def last(self) -> int:
-        """The last moment."""
         return len(self._held.moments) - 1
 
     def at(self, where: str | int) -> State:
@@ -70,14 +69,12 @@ class Walk:
     # -- breakpoints ----------------------------------------------------------------------------
 
     def set(self, text: str) -> Stop:
-        """Stop there from now on."""
         moments = hits(self.trace, text)
         stop = Stop(next(self._numbers), text.strip(), moments)
         self.stops[stop.number] = stop
         return stop
 
     def remove(self, number: int) -> Stop:
-        """Stop there no longer."""
         if number not in self.stops:
             known = ", ".join(map(str, self.stops)) or "none is set"
             raise UnknownNameError(f"there is no breakpoint {number}: {known}")
@@ -86,7 +83,6 @@ class Walk:
     # -- moves ----------------------------------------------------------------------------------
 
     def go(self, moment: int) -> Arrival:
-        """To this moment."""
         if not 0 <= moment <= self.last:
             raise UnknownNameError(
                 f"there is no moment {moment:,}: this trace has 0 to {self.last:,}"
@@ -111,7 +107,6 @@ class Walk:
         return None if arrival.at_edge else self.state
 
     def previous(self, what: str = "") -> State | None:
-        """The same backwards."""
         arrival = self.run(forward=False, until=what) if what else self.step(-1)
         return None if arrival.at_edge else self.state
 

@@ -34,7 +34,6 @@ class Look:
 
 
 def look_of(box: Box, scene: GraphScene, theme: Theme) -> Look:
-    """The look of a box in its picture."""
     marks = set(box.marks)
     paint = _paint(box, scene, theme)
     fill, line = paint.fill, paint.line
@@ -59,7 +58,6 @@ def _paint(box: Box, scene: GraphScene, theme: Theme) -> Paint:
 
 
 def mark_colour(mark: Mark, theme: Theme) -> Colour:
-    """The colour of a mark's sign and words."""
     if mark in ALARMS:
         return theme.alarm
     return theme.accent if mark in (Mark.ROOT, Mark.FOCUS) else theme.soft

@@ -159,7 +159,6 @@ def _no_format(path: Path) -> str:
 
 
 def put(path: Path, content: bytes) -> None:
-    """Write a picture into a file."""
     try:
         path.write_bytes(content)
     except OSError as error:

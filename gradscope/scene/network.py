@@ -145,7 +145,6 @@ def types_of(found: Network) -> tuple[tuple[str, dict[str, Fact]], ...]:
 
 
 def as_networkx(found: Network) -> Any:
-    """A network as networkx has it."""
     from networkx import MultiDiGraph  # noqa: PLC0415  takes longer than the rest of a command
 
     graph = MultiDiGraph(script=found.script, level=found.level)

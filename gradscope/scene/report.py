@@ -27,7 +27,6 @@ def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
 
 
 def headline(report: Report) -> tuple[str, ...]:
-    """The trace in two lines."""
     facts = report.summary
     recorded = f"recorded by {facts.producer} at level {facts.level}"
     first = f"{facts.script} · {recorded}" if facts.script else recorded

@@ -42,7 +42,6 @@ SAID_ABOVE = ("producer", "producer_version", "level", "script", "arguments", "d
 
 
 def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
-    """What the file is."""
     meta = trace.meta
     major, minor = trace.version
     producer = f"{meta.get('producer', 'unknown')} {meta.get('producer_version', '')}".strip()

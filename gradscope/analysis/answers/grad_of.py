@@ -114,7 +114,6 @@ class GradStory:
 
 
 def grad_story(trace: Trace, tensor: int) -> GradStory:
-    """The story of one tensor's gradient."""
     told = _Told(trace, tensor)
     happened = sorted((*told.of_engine(), *told.of_program()), key=lambda each: each.t)
     if trace.meta.get("level") != "graph":

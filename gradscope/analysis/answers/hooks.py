@@ -99,7 +99,6 @@ class Hooks:
 
 
 def hooks_of(trace: Trace) -> Hooks:
-    """All of them."""
     told = _Told(trace)
     found = sorted(told.all(), key=lambda each: each.first)
     return Hooks(tuple(found), trace.meta.get("level") != "graph")

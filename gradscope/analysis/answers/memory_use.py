@@ -82,7 +82,6 @@ class MemoryUse:
 
 
 def memory_use(trace: Trace) -> MemoryUse:
-    """Of a whole trace."""
     all, saved = held(trace), trace.table(Saved)
     over = over_time(all)
     most = int(np.argmax(over.bytes)) if len(over.t) else 0

@@ -204,7 +204,6 @@ def _taps(given: Sequence[tuple[int, ...]], made: tuple[int, ...]) -> int:
 
 
 def _nodes(trace: Trace, sizes: _Sizes) -> Iterator[tuple[str, int, int, int, int]]:
-    """The same of each run of a node."""
     runs = node_runs(trace)
     table = trace.table(Node)
     of = {id: place for place, id in enumerate(table["id"].tolist())}

@@ -63,7 +63,6 @@ class Gradient:
 
 
 def gradient_of(trace: Trace, tensor: int) -> Gradient:
-    """The story of one leaf."""
     training = trace.once(Training)
     told = _Story(training, tensor)
     brought = _brought(trace, tensor)

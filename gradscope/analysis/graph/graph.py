@@ -211,7 +211,6 @@ def saved_of(
 
 
 def _edges(trace: Trace, rows: list[Node], metas: Mapping[int, Meta]) -> tuple[GraphEdge, ...]:
-    """The edges between the nodes."""
     table = trace.table(Edge)
     inputs_of = {row.id: row.inputs for row in rows}
     order = list(inputs_of)

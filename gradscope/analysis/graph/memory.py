@@ -53,7 +53,6 @@ class OverTime:
 
 
 def held(trace: Trace) -> Held:
-    """What was held, and how long."""
     saved, storages = trace.table(Saved), trace.table(Storage)
     holder, released = _holders(trace), saved["released"]
     freed = np.full(len(saved), NONE, np.int64)

@@ -24,7 +24,6 @@ def backward_numbers(trace: Trace) -> dict[int, int]:
 
 
 def backward_numbered(trace: Trace, number: int) -> GraphTask:
-    """The graph task with this number."""
     known = backwards(trace)
     if not 0 <= number < len(known):
         has = f"its backwards are 0 to {len(known) - 1}" if known else "it has none"

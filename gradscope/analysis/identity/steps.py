@@ -48,7 +48,6 @@ def step_numbers(trace: Trace) -> dict[int, int]:
 
 
 def step_ids(trace: Trace, number: int) -> list[int]:
-    """The ids of the steps with this number."""
     known = steps(trace)
     found = [step.id for step in known if step.number == number]
     if not found:

@@ -95,7 +95,6 @@ class Found:
             self._first = first, describe(first)
 
     def section(self, kind: Kind, of: str) -> Section:
-        """All of it."""
         return Section(kind, self._first and self._first[1], tuple(self._counts), of)
 
 
@@ -160,7 +159,6 @@ class Both:
         return int(self.one.nodes["step"][number])
 
     def task_side(self, place: int, number: int, text: str) -> Side:
-        """What a trace says of a backward."""
         who = (self.one, self.other)[place].who
         return Side(text, site_of(who.trace, who.tasks[number].stack))
 

@@ -53,7 +53,6 @@ class Lines:
         self._parts, self._texts = found, words.texts
 
     def name(self, code: int) -> str:
-        """A node as lines call it."""
         number, kind = divmod(code, KINDS)
         if code == NOWHERE:
             return "nothing"
@@ -78,7 +77,6 @@ class Lines:
         return found
 
     def node(self, row: dict[str, int]) -> str:
-        """What is said of a node."""
         said = [self._texts[row["name"]]]
         said += [f"at {self._texts[row['site']]}"] * bool(row["site"])
         said += [f"in {self._texts[row['module']]}"] * bool(row["module"])
@@ -87,18 +85,15 @@ class Lines:
         return " ".join([*said, f"takes {self._texts[row['takes']] or 'nothing'}"])
 
     def edge(self, row: dict[str, int]) -> str:
-        """Where a gradient goes."""
         to = f", input {row['input_nr']}" if row["target"] >= 0 else ""
         return f"{row['index']} to {self.name(row['target'])}{to}"
 
     def kept(self, row: dict[str, int]) -> str:
-        """What a node keeps."""
         slot, meta = self._texts[row["slot"]], self._texts[row["meta"]]
         said = [slot, *([meta] if meta else []), f"version {row['version']}"]
         return " ".join(said + ["packed"] * bool(row["hooked"]))
 
     def leaves(self) -> Iterator[str]:
-        """Each leaf."""
         who = self._parts.who
         inputs = who.trace.tables["node"].ragged("inputs").take(who.leaves)
         for number, tensors in enumerate(inputs):
@@ -120,7 +115,6 @@ class Lines:
             yield from self._events("", bounds[number + 1], bounds[number + 2])
 
     def task(self, row: dict[str, int]) -> str:
-        """What is said of a backward."""
         flags = [flag for flag in ("keep_graph", "create_graph", "accumulate_grad") if row[flag]]
         said = [f"at {self._texts[row['site']]}"] * bool(row["site"])
         said += [f"step {row['step']}"] * (row["step"] != NONE)
@@ -136,7 +130,6 @@ class Lines:
             yield f"  {self.event(row)}"
 
     def event(self, row: dict[str, int]) -> str:
-        """What happened."""
         name, kind = KINDS_OF_EVENTS[row["kind"]]
         said = [name, *([self.name(row["node"])] if row["node"] != NOWHERE else [])]
         for place, column in enumerate(said_columns(kind)):
@@ -156,7 +149,6 @@ class Lines:
         return str(bool(value)).lower() if column.type is bool else str(value)
 
     def values(self) -> Iterator[str]:
-        """Each value's statistics."""
         columns = self._parts.measures
         measures = zip(*(columns[name].tolist() for name in MEASURES), strict=True)
         for row, numbers in zip(_rows(self._parts.values), measures, strict=True):
@@ -164,7 +156,6 @@ class Lines:
             yield f"value {self.value(row)} {measured}"
 
     def value(self, row: dict[str, int]) -> str:
-        """Which value it is."""
         named = member(Place, row["place"])
         place = str(row["place"]) if named is None else in_words(named)
         index = f" {row['index']}" if row["index"] != NONE else ""
@@ -173,7 +164,6 @@ class Lines:
         return f"{place}{index} of {self.name(row['node'])}{task}{again}"
 
     def measured(self, row: dict[str, int], measures: dict[str, float]) -> str:
-        """What it measures."""
         counts = [f"{name} {row[name]}" for name in COUNTS if row[name]]
         return " ".join([*counts, *(f"{name} {measures[name]:.5g}" for name in MEASURES)])
 

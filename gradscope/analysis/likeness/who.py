@@ -44,7 +44,6 @@ class Words:
         self.texts = [""]
 
     def number(self, text: str) -> int:
-        """The number of a text."""
         known = self._numbers.get(text)
         if known is None:
             known = self._numbers[text] = len(self.texts)
@@ -211,7 +210,6 @@ class Who:
         return self.words.numbers(ids, [names.get(module, "") for module in distinct(ids).tolist()])
 
     def steps(self, ids: Ids) -> Ids:
-        """Numbers of steps."""
         numbers, rising = self._step_numbers, distinct(ids)
         found = np.array([numbers.get(step, NONE) for step in rising.tolist()], np.int64)
         return found[np.searchsorted(rising, ids)] if len(ids) else ids

@@ -77,7 +77,6 @@ def not_finite(values: Table[Value]) -> NDArray[np.bool_]:
 
 
 def births(trace: Trace) -> Births:
-    """Every birth in the order of time."""
     values = trace.table(Value)
     checked = len(values) > 0 or trace.meta.get("level") in VALUES_LEVELS
     if not not_finite(values).any():

@@ -49,7 +49,6 @@ class Places:
     trace: Trace
 
     def described(self, birth: Birth) -> PlaceInWords:
-        """Where a NaN or an Inf was born."""
         node = self._names.title(birth.node)
         made = site_of_row(self.trace, Node, birth.node)
         match birth.place:

@@ -78,7 +78,6 @@ class Acts:
 
     @cached_property
     def all(self) -> tuple[Done[ActFacts], ...]:
-        """All acts, by time."""
         table, found = self.trace.table(Act), list[Done[ActFacts]]()
         said = {kind.KIND: self._facts(kind) for kind in ACTS.values()}
         for row in table.take(np.lexsort((table["id"], table["t"]))):

@@ -62,7 +62,6 @@ class Calls:
         return site_of(self.trace, self.stack(at))
 
     def module(self, at: int) -> Module | None:
-        """The module whose forward made it."""
         id, modules = int(self.ops["module"][at]), self.trace.table(Module)
         return modules.row(id) if modules.has(id) else None
 
@@ -80,7 +79,6 @@ class Calls:
 
     @property
     def names(self) -> set[str]:
-        """Those that any call has."""
         return {*self._texts.values()}
 
     # -- many -------------------------------------------------------------------------------------

@@ -249,7 +249,6 @@ class Loop:
         return {each.built.id: each.tensors for each in self.acts.optimizers}
 
     def site(self, moment: Moment) -> Site:
-        """The line on which it was done."""
         return site_of(self.trace, moment.stack)
 
     def sites(self, moment: Moment) -> tuple[Site, ...]:

@@ -76,7 +76,6 @@ class Modes:
         return module
 
     def parameters(self, modules: frozenset[int]) -> frozenset[int]:
-        """Those of all these modules."""
         return frozenset(
             tensor for id in modules if id in self.modules for tensor in self.modules[id].parameters
         )

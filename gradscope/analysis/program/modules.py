@@ -34,7 +34,6 @@ class ModuleFacts:
 
 
 def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
-    """All modules, in the order of the trace."""
     times = backward_ns_of_modules(trace)
     forward = ns_of_ops(trace, Part.FORWARD, "module")
     names = module_names(trace)

@@ -58,7 +58,6 @@ class Summary:
 
 
 def summary(trace: Trace) -> Summary:
-    """Count what a trace holds."""
     meta, own = trace.meta, OwnTime(trace)
     tasks = trace.table(GraphTask)
     nested = int(np.count_nonzero(tasks["parent"] != NONE))

@@ -184,7 +184,6 @@ class Training:
 
     @cached_property
     def backwards(self) -> int:
-        """How many there were."""
         return len(self.trace.table(GraphTask))
 
     def root_of(self, tensor: int) -> int:

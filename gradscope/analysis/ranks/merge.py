@@ -39,7 +39,6 @@ class _Rank:
 
 
 def rank_of(trace: Trace) -> int:
-    """Which rank a trace is of."""
     rank: int = trace.meta.get("rank", 0)
     return rank
 

@@ -76,7 +76,6 @@ def _part(trace: Trace, facts: Mapping[str, Any]) -> Part:
 
 
 def _own(trace: Trace, name: str, ids: Mapping[str, tuple[int, int]]) -> NDArray[np.bool_]:
-    """Which rows are the rank's."""
     table = trace.tables[name]
     if name == Device.TABLE or not len(table):
         return np.ones(len(table), np.bool_)

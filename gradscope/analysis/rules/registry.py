@@ -66,7 +66,6 @@ class Rule:
 
     @property
     def explained(self) -> Explanation:
-        """That text in its parts."""
         text, _, both = self.explanation.partition("\nBad:\n")
         bad, _, good = both.partition("\nGood:\n")
         what, *why = (" ".join(part.split()) for part in text.strip().split("\n\n"))
@@ -161,7 +160,6 @@ def choose(rules: Sequence[Rule], wanted: Sequence[str], ignored: Sequence[str])
 
 
 def require(rules: Sequence[Rule], name: str) -> Rule:
-    """The rule with this id or slug."""
     for each in rules:
         if _is_one_of(each, [name]):
             return each

@@ -47,7 +47,6 @@ class _Parts(NamedTuple):
 
 
 def averages(tree: ast.Module) -> Iterator[Average]:
-    """Those of a file."""
     known = _numbers(tree)
     found = (
         each

@@ -25,7 +25,6 @@ class OtherName(NamedTuple):
 
 
 def other_names(tree: ast.Module) -> Iterator[OtherName]:
-    """Those of a file."""
     found = (each for _, body in functions(tree) for each in _of_a_function(body))
     yield from islice(found, MOST)
 

@@ -30,7 +30,6 @@ class Positions(NamedTuple):
 
 
 def positions(tree: ast.Module) -> Iterator[Positions]:
-    """Those of a file."""
     found = (
         Positions(each.lineno, name, dim)
         for _, body in functions(tree)

@@ -38,7 +38,6 @@ class Inferred(NamedTuple):
 
 
 def inferred(tree: ast.Module) -> Iterator[Inferred]:
-    """Such views of a file."""
     found = (
         Inferred(each.lineno)
         for _, body in functions(tree)

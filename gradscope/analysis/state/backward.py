@@ -126,11 +126,9 @@ class Backward:
 
     @property
     def queued_count(self) -> int:
-        """How many there are."""
         return len(self._queue[0])
 
     def first_queued(self, many: int) -> tuple[Queued, ...]:
-        """So many of them."""
         places, numbers = (each[:many] for each in self._queue)
         columns = [self._column(Push, name)[places] for name in ("node", "queue", "depth")]
         node, queue, depth = (each.tolist() for each in columns)
@@ -210,7 +208,6 @@ class Backward:
 
     @property
     def buffer_count(self) -> int:
-        """How many there are."""
         return len(self._kept)
 
     @cached_property
@@ -218,7 +215,6 @@ class Backward:
         return self._places(BufferMade, self._held.engine.kept)
 
     def first_buffers(self, many: int) -> tuple[Buffer, ...]:
-        """So many of them."""
         places = self._kept[:many]
         since = self._held.moments.of(BufferMade)[places].tolist()
         columns = [

@@ -98,7 +98,6 @@ class Moments:
         return np.where(at == NONE, len(self), np.searchsorted(self.t, at, side="left"))
 
     def of_seq(self, seq: int) -> int:
-        """The moment of the event with this `seq`."""
         return int(self.of_events[self.trace.place_of(seq)])
 
     def at(self, number: int) -> Row:

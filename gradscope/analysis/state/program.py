@@ -50,12 +50,10 @@ class Program:
 
     @cached_property
     def spans(self) -> Stretches:
-        """Span."""
         return self._from_to(Span, self._moments.since(self._trace.table(Span)["begin"]), "end")
 
     @cached_property
     def steps(self) -> Stretches:
-        """Step."""
         return self._from_to(Step, self._moments.of(Step), "end")
 
     @cached_property

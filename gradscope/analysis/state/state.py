@@ -140,7 +140,6 @@ class State:
 
     @cached_property
     def asleep(self) -> tuple[Wait, ...]:
-        """Threads that wait for work."""
         return tuple(self._rows(Wait, self._held.engine.asleep))
 
     # -- the program ----------------------------------------------------------------------------
@@ -157,7 +156,6 @@ class State:
 
     @property
     def step(self) -> Step | None:
-        """The step under way."""
         rows = self._rows(Step, self._held.program.steps)
         return rows[-1] if rows else None
 
@@ -194,7 +192,6 @@ class State:
         return Kept(len(places), size)
 
     def saved_by(self, node: int) -> tuple[Saved, ...]:
-        """What a node keeps now."""
         table, places = self.trace.table(Saved), self._held.program.saved.at(self.moment)
         return tuple(table.take(places[np.asarray(table["node"])[places] == node]))
 

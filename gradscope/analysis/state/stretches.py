@@ -39,7 +39,6 @@ class Stretches:
         return found
 
     def begun(self, moment: int) -> int:
-        """How many have begun by then."""
         return int(np.searchsorted(self.since, moment, side="right"))
 
 

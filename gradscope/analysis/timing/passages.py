@@ -69,7 +69,6 @@ class Passages:
 
 
 def passages(trace: Trace) -> Passages:
-    """Every passage of the trace."""
     pushes, begins, ends = (trace.table(kind) for kind in (Push, NodeBegin, NodeEnd))
     node = np.concatenate([pushes["node"], begins["node"]])
     task = np.concatenate([pushes["task"], begins["task"]])

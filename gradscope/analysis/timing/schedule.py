@@ -125,7 +125,6 @@ class Schedule:
 
 
 def schedule(trace: Trace, task: GraphTask) -> Schedule:
-    """The schedule of one graph task."""
     own = trace.once(OwnTime)
     executions = _executions(trace, task.id, own)
     hooks = hook_calls(trace, task.id)

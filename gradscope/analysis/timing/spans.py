@@ -49,7 +49,6 @@ def spans(trace: Trace) -> tuple[NamedSpan, ...]:
 
 
 def marks(trace: Trace) -> tuple[NamedMoment, ...]:
-    """All marks, in the order of time."""
     table = trace.table(Mark)
     return tuple(
         NamedMoment(row.id, row.name, row.note, row.thread, row.step, row.t)

@@ -95,7 +95,6 @@ def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
 
 
 def answer_to(trace: Trace, asked: Asked) -> Answer:
-    """The answer to it."""
     from gradscope.commands.options.peaks import measured
     from gradscope.scene.answers.captured import captures
     from gradscope.scene.answers.grad_of import grad_of

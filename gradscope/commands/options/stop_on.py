@@ -44,7 +44,6 @@ class Waited:
         return asked if asked not in LEVELS else max([asked, *needs], key=LEVELS.index)
 
     def ends(self) -> "Ends":
-        """What ends the program there."""
         from gradscope.debug.live.ends import Ends
 
         return Ends(self._judge, counted=not self._rules)

@@ -87,7 +87,6 @@ class Door:
                 self._dismiss(client)
 
     def close(self) -> None:
-        """Stop listening."""
         for client in [*self._guests]:
             self._dismiss(client)
         self._selector.close()

@@ -22,15 +22,12 @@ class Running:
 
     @property
     def stops(self) -> dict[int, Any]:
-        """Those that are set."""
         return self._live.stops
 
     def set(self, text: str) -> Stop:
-        """Stop there, when the program comes there."""
         return Stop(self._live.add(text), text.strip(), np.zeros(0, np.int64))
 
     def remove(self, number: int) -> None:
-        """Do so no longer."""
         self._live.remove(number)
 
     def threads(self) -> list[dict[str, Any]]:

@@ -45,7 +45,6 @@ class Session:
 
     @property
     def sources(self) -> Sources:
-        """The files of its program."""
         if self.known_sources is None:
             raise UsageError("no trace is open: launch with the path of one as `program`")
         return self.known_sources

@@ -39,11 +39,9 @@ class Sources:
         return self._lines.get(file, {})
 
     def path(self, file: str) -> Path:
-        """Where it is, or was."""
         return Path(self._folder, file)
 
     def told(self, file: str) -> dict[str, Any]:
-        """The file, for an editor."""
         path = self.path(file)
         shown: dict[str, Any] = {"name": path.name, "path": str(path)}
         if not path.is_file():

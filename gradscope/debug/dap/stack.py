@@ -25,7 +25,6 @@ class Level:
 
 
 def threads(state: State) -> list[dict[str, Any]]:
-    """Every thread that the trace knows."""
     rows = list(state.trace.rows(Thread))
     found = [{"id": row.id + 1, "name": row.name or f"thread {row.id}"} for row in rows]
     return found or [{"id": 1, "name": "program"}]
@@ -91,7 +90,6 @@ def _modules(state: State, module: int) -> Iterator[Level]:
 
 
 def told(level: Level, number: int, sources: Sources) -> dict[str, Any]:
-    """A level, for an editor."""
     shown: dict[str, Any] = {"id": number, "name": level.name, "line": level.line, "column": 1}
     if level.file:
         shown["source"] = sources.told(level.file)

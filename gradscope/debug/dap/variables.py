@@ -60,7 +60,6 @@ class Variables:
         return self._lists[reference - 1]()
 
     def told(self, row: Variable) -> dict[str, Any]:
-        """A row, for an editor."""
         number = self.reference(row.inside)
         return {"name": row.name, "value": row.value, "variablesReference": number}
 

@@ -93,7 +93,6 @@ class Wire:
         return None
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send it, with the number that is due."""
         if not self.is_ours:
             return
         with self._lock:

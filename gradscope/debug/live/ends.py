@@ -70,7 +70,6 @@ class Ends:
         self.found = False
 
     def watch(self, recording: Recording, stop: Callable[[], None]) -> None:
-        """Look from now on."""
         session = recording.session
         if session is None:
             return

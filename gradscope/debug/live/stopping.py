@@ -98,7 +98,6 @@ class Live:
 
     @property
     def recording(self) -> Recording:
-        """That of the program."""
         assert self.places.recording is not None
         return self.places.recording
 
@@ -125,7 +124,6 @@ class Live:
     # -- what it stops at -----------------------------------------------------------------------
 
     def add(self, text: str) -> int:
-        """Stop at this from now on."""
         what = read(text)
         number = next(self._numbers)
         wanted = Wanted(text.strip(), what, self._holds.is_known_here(what))
@@ -133,7 +131,6 @@ class Live:
         return number
 
     def remove(self, number: int) -> None:
-        """Do so no longer."""
         self.stops = {key: stop for key, stop in self.stops.items() if key != number}
 
     def until(self, until: Until) -> None:

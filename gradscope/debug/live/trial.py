@@ -47,7 +47,6 @@ class Change:
 
     @property
     def said(self) -> str:
-        """As a line."""
         most = f", by at most {self.differs:.3g}" if np.isfinite(self.differs) else ""
         return f"{self.name}: norm {_norm(self.as_is)} becomes {_norm(self.other)}{most}"
 

@@ -168,7 +168,6 @@ class Debugger(App[BaseException]):
         self.take(text or self._move)
 
     def take(self, text: str) -> None:
-        """A line that was typed."""
         if text in QUIT:
             self.exit()
             return
@@ -285,13 +284,11 @@ class Debugger(App[BaseException]):
             self._playing = None
 
     def keys(self) -> None:
-        """The list of keys."""
         wide = max(len(each.shown) for each in KEYS)
         lines = [Entry(f"{each.shown.ljust(wide)}  {each.says}") for each in KEYS]
         self.open([heading("keys; :help lists the commands"), *lines])
 
     def leave(self) -> None:
-        """Close what is open."""
         self.close()
         self.board.only(None)
 
@@ -314,7 +311,6 @@ class Debugger(App[BaseException]):
             self.board.only(self.focused)
 
     def look(self) -> None:
-        """The next of the looks."""
         names = [each.name for each in LOOKS]
         self.theme = names[(names.index(self.theme) + 1) % len(names)]
         self.say(f"colours: {self.theme}")

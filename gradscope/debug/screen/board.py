@@ -51,7 +51,6 @@ class Board(Vertical):
         return [self.query_one(f"#{name}", Rows) for name in PANELS]
 
     def show(self) -> None:
-        """Everything, as it is at the moment at hand."""
         state = self.walk.state
         width = max(self.app.size.width, 1)
         head, where = title(state, self.walk.trace.once(Moments)), place(state)
@@ -66,7 +65,6 @@ class Board(Vertical):
             self._fill(each)
 
     def _fill(self, rows: Rows) -> None:
-        """A panel that is seen."""
         if not rows.display:
             return
         state, node = self.walk.state, self.way.node

@@ -61,7 +61,6 @@ def _parts(entry: Entry, charset: Charset, width: int) -> Iterator[Entry]:
 
 
 def answered(answer: Answer) -> Iterator[Entry]:
-    """All that is said in answer to a command."""
     yield Entry(answer.title, BOLD)
     width = max((len(name) for name, _ in answer.facts), default=0)
     for name, text in answer.facts:

@@ -24,7 +24,6 @@ class GraphWay:
             self.to(here)
 
     def to(self, node: int) -> None:
-        """To this one."""
         self.node, self.found, self._beside = node, None, []
 
     def go(self, way: str) -> bool:

@@ -24,7 +24,6 @@ def is_screen(stdin: TextIO, stdout: TextIO) -> bool:
 
 
 def installed() -> bool:
-    """Whether Textual is."""
     return find_spec("textual") is not None
 
 

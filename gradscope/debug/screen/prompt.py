@@ -54,7 +54,6 @@ class Prompt(Input):
         self._at = len(self._typed)
 
     def put(self, text: str) -> None:
-        """As if it were typed."""
         self.value = text
         self.cursor_position = len(text)
 
@@ -86,7 +85,6 @@ class Prompt(Input):
 
 
 def _agreed(texts: list[str]) -> str:
-    """How all of these begin."""
     low, high = min(texts), max(texts)
     for place, character in enumerate(low):
         if character != high[place]:

@@ -66,7 +66,6 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def inner_width(self) -> int:
-        """So many cells a line has."""
         return max(self.scrollable_content_region.width, 1)
 
     @property
@@ -128,7 +127,6 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
     # -- drawing ----------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
-        """One line of what is seen."""
         place, width = y + self.scroll_offset.y, self.inner_width
         if place >= len(self.entries):
             return Strip.blank(width, self.rich_style)

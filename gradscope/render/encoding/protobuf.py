@@ -71,7 +71,6 @@ def double(field: int, value: float) -> bytes:
 
 
 def text(field: int, value: str) -> bytes:
-    """A field of text."""
     return message(field, value.encode())
 
 

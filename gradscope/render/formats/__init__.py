@@ -65,7 +65,6 @@ def format_help() -> str:
 
 
 def format_called(name: str) -> Format:
-    """The format of this name."""
     if name not in format_names():
         raise UsageError(f"there is no format {name!r}; choose {', '.join(format_names())}")
     found = import_module(f"{__name__}.{name}").FORMAT

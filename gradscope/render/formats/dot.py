@@ -18,7 +18,6 @@ FONT = "Helvetica,Arial,sans-serif"
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
-    """The picture as DOT source."""
     return Drawn(source_of(scene, theme))
 
 

@@ -23,7 +23,6 @@ HEAD = (
 
 
 def write(network: Network, theme: Theme | None) -> Drawn:  # noqa: ARG001  GraphML has no colours
-    """The graph as GraphML."""
     text = "\n".join(_lines(network)) + "\n"
     return Drawn(text.encode(), holds=plural(len(network.nodes), "node"))
 

@@ -26,7 +26,6 @@ LINES = {Form.SAVED: "-.-", Form.FOLDED: "==>", Form.ORDER: "-.->", Form.MADE: "
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
-    """The picture as a flowchart."""
     text = "\n".join(_lines(scene, theme)) + "\n"
     return Drawn(text.encode(), tuple(_too_large(scene, text)))
 

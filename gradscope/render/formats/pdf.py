@@ -9,7 +9,6 @@ from gradscope.scene.graph.picture import GraphScene
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
-    """The picture as PDF."""
     return draw(scene, theme, "pdf")
 
 

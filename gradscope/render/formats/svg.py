@@ -45,7 +45,6 @@ HEAD = (3.6, 7.5)
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
-    """The picture as SVG."""
     return Drawn("\n".join(_Drawing(scene, theme).lines()).encode())
 
 

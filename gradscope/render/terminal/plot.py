@@ -81,7 +81,6 @@ def _block(share: float, charset: Charset) -> str:
 
 
 def moment_cells(spans: Sequence[Span], axis: Axis, glyph: str, charset: Charset) -> Cells:
-    """Where something happened."""
     cells: Cells = [(charset.idle, None)] * axis.width
     for span in spans:
         cells[axis.column(span.begin)] = (glyph, span.kind)

@@ -78,7 +78,6 @@ class _Plot:
         return round(share * (HEIGHT - 1))
 
     def roof(self, column: int) -> int:
-        """The height of the roof."""
         speed = min(self._peaks.flops, self._intensity(column) * self._peaks.bandwidth)
         return self._row(speed)
 
@@ -87,7 +86,6 @@ class _Plot:
         return self._intensity(column) * self._peaks.bandwidth >= self._peaks.flops
 
     def speed(self, row: int) -> float:
-        """What a row means."""
         return float(10 ** (self._least + row / (HEIGHT - 1) * (self._most - self._least)))
 
     def place(self, cost: Cost) -> tuple[int, int]:

@@ -15,7 +15,6 @@ INDENT = "  "
 
 
 def differences_lines(scene: DifferencesScene, width: int, charset: Charset) -> Iterator[Text]:
-    """The whole of it, the first difference first."""
     for text in scene.traces:
         for part in wrapped(charset, text, width):
             yield line((part, SOFT))

@@ -30,7 +30,6 @@ WORDS = {
 
 
 def captures(trace: Trace, _: str = "") -> Answer:
-    """All captured steps of a trace."""
     steps = captured(trace)
     if not steps:
         return Answer(NONE_CAPTURED, data=steps)

@@ -32,7 +32,6 @@ PACKING = (HookKind.PACK, HookKind.UNPACK)
 
 
 def hooks(trace: Trace, _: str = "") -> Answer:
-    """Of a whole trace."""
     told = hooks_of(trace)
     own = [each for each in told.hooks if not each.is_machinery]
     changed = [each for each in own if each.replaced]

@@ -22,7 +22,6 @@ UNSEEN = "PyTorch's graphs are seen when a backward comes to them: what others s
 
 
 def memory(trace: Trace, _: str = "") -> Answer:
-    """Of a whole trace."""
     use = memory_use(trace)
     notes = (
         *not_at_level(trace, "engine", "what nodes saved"),

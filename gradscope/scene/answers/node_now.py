@@ -63,7 +63,6 @@ def sender(each: Sender, say: Moments) -> str:
 
 
 def receiver(each: Receiver, say: Moments) -> str:
-    """Where a result goes."""
     if each.node == NONE:
         return f"output {each.index}: nobody, this gradient is not wanted"
     return f"output {each.index}: {say.node(each.node)}, {WORDS[each.stage]}"

@@ -189,7 +189,6 @@ class BoxMaker:
         return [*lines, *self.said_of(id, node.id)]
 
     def marks_of(self, nodes: Sequence[int]) -> tuple[Mark, ...]:
-        """What is remarkable about these nodes."""
         return self._marks.of(nodes)
 
     def births_of(self, node: int) -> tuple[Line, ...]:
@@ -197,11 +196,9 @@ class BoxMaker:
         return self._marks.lines(node)
 
     def heat_of(self, id: str) -> float | None:
-        """How warm a box is."""
         return self._heat.of.get(id)
 
     def lane_of(self, nodes: Sequence[int]) -> int:
-        """The lane in which these nodes ran."""
         return self._lanes.of(nodes)
 
     def said_of(self, id: str, node: int) -> list[Line]:
@@ -248,7 +245,6 @@ def _in_backwards(backwards: Sequence[int]) -> list[Line]:
 
 
 def source_lines(site: Site) -> list[Line]:
-    """The place of a source line, and its text."""
     lines = [Line(site.place, Tone.SITE)] if site.place else []
     if site.text:
         lines.append(Line(shorten(site.text, CODE_LENGTH), Tone.CODE))

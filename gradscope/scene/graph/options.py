@@ -29,5 +29,4 @@ class GraphOptions:
 
     @property
     def most(self) -> int:
-        """How many boxes there may be."""
         return self.limit or MOST_BOXES

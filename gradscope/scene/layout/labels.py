@@ -29,7 +29,6 @@ class Row:
 
     @property
     def indent(self) -> float:
-        """What stands before the text."""
         is_backward = isinstance(self.about, Line) and self.about.backward >= 0
         return GLYPH if isinstance(self.about, Mark) or is_backward else 0.0
 
@@ -54,7 +53,6 @@ def frame_rows(group: Group) -> list[Row]:
 
 
 def size_of(rows: Sequence[Row]) -> tuple[float, float]:
-    """How wide and how high these lines are."""
     return max(row.width for row in rows), sum(row.style.height for row in rows)
 
 

@@ -60,7 +60,6 @@ class ViewerScene:
     texts: tuple[str, ...]
 
     def rows(self, table: str) -> int:
-        """How many rows a table has."""
         first = next(iter(self.tables[table].values()))
         return len(first.places if isinstance(first, TextColumn) else first)
 

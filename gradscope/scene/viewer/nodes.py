@@ -88,7 +88,6 @@ def scope_of(trace: Trace, selection: Selection) -> Scope:
 
 
 def node_table(scope: Scope, groups: Ids, texts: Texts) -> Table:
-    """What is known of each node."""
     trace = scope.trace
     names, modules = node_names(trace), module_names(trace)
     counts, ordinals = names.counts[scope.positions], names.ordinals[scope.positions]

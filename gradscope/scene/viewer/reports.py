@@ -138,7 +138,6 @@ def _timings(timings: Sequence[Timing], texts: Texts) -> Table:
 
 
 def saved_table(scope: Scope, texts: Texts) -> Table:
-    """What nodes keep for their backward."""
     table, tensors = scope.trace.table(Saved), scope.trace.table(Tensor)
     node = scope.rows(table["node"])
     mine = np.flatnonzero(node != NONE)

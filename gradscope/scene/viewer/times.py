@@ -147,7 +147,6 @@ def run_table(times: Times) -> Table:
 
 
 def event_table(times: Times) -> Table:
-    """The events, in order."""
     trace, scope = times.scope.trace, times.scope
     order = trace.order()
     kind, position = order.kind[times.events], order.position[times.events]
@@ -183,7 +182,6 @@ def queue_table(times: Times) -> Table:
 
 
 def hook_table(times: Times, texts: Texts) -> Table:
-    """Calls of hooks."""
     scope, trace = times.scope, times.scope.trace
     of_tasks = [hook_calls(trace, task) for task in scope.tasks.tolist()]
     calls = [call for of_task in of_tasks for call in of_task]
@@ -263,7 +261,6 @@ def span_table(scope: Scope, texts: Texts, part: Part) -> Table:
 
 
 def mark_table(scope: Scope, texts: Texts, part: Part) -> Table:
-    """Moments that the program marked."""
     found = [each for each in marks(scope.trace) if part[0] <= each.t <= part[1]]
     return {
         "name": texts.column(each.name for each in found),

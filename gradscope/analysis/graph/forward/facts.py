@@ -60,7 +60,6 @@ class Data:
 
 
 def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
-    """The calls at these places."""
     known = np.array(list(places), np.int64)
     calls = trace.once(ForwardCalls)
     nodes = calls.node[known]
@@ -129,7 +128,6 @@ def _overwritten(trace: Trace, nodes: Ids) -> frozenset[int]:
 
 
 def data_of(trace: Trace, tensors: Collection[int]) -> dict[int, Data]:
-    """These tensors, by id."""
     table = trace.table(Tensor)
     wanted = np.fromiter(tensors, np.int64, len(tensors))
     metas = metas_of(trace, wanted)

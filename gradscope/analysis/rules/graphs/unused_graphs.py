@@ -147,7 +147,6 @@ def _for_nothing(
 
 
 def _ends(graphs: Graphs, stretch: Stretch) -> str:
-    """What became of its nodes."""
     if not graphs.sees_ends:
         return "when these nodes went was not seen at this level"
     left = int(graphs.many[stretch.rows][graphs.died[stretch.rows] == NONE].sum())

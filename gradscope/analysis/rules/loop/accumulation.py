@@ -35,7 +35,6 @@ class Gathering:
 
 
 def gatherings(loop: Loop, optimizer: Optimizer) -> list[Gathering]:
-    """What was gathered, each time."""
     found: list[Gathering] = []
     fills: list[Moment] = []
     for moment in loop.moments(optimizer):
@@ -178,7 +177,6 @@ def _closures(loop: Loop) -> set[int]:
 
 
 def ended_well(trace: Trace) -> bool:
-    """Whether the program came to its end."""
     return trace.meta.get("exit") == "ok" and not trace.truncated and not has_holes(trace)
 
 

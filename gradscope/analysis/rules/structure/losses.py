@@ -221,7 +221,6 @@ def _given(calls: Calls, *losses: str) -> Iterator[_Given]:
 
 
 def _is_cross_entropy(calls: Calls, softmax: int) -> bool:
-    """Whether a softmax is that of a cross entropy."""
     if _is_of(calls, softmax, *CROSS_ENTROPY):
         return True
     if calls.name(softmax) in {"_softmax", "softmax"}:

@@ -69,7 +69,6 @@ def kind(name: str, what: str = "") -> Callable[[Find], Find]:
 
 
 def found(trace: Trace, name: str, wanted: str) -> Ids:
-    """The moments of a kind, sorted."""
     if name in KINDS:
         moments: Ids = np.unique(KINDS[name].find(trace, wanted))
         there: Ids = moments[moments != NONE]

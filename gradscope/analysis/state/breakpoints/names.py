@@ -26,7 +26,6 @@ FEW = 3
 
 
 def is_pattern(text: str) -> bool:
-    """Whether it stands for several names."""
     return any(sign in text for sign in "*?[")
 
 

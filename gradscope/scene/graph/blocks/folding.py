@@ -122,7 +122,6 @@ class Folder:
         return block in self._opened
 
     def inside(self, block: Block) -> list[Part]:
-        """What an open block consists of."""
         return self._outline.inside(block, self._wanted)
 
     # Opening -------------------------------------------------------------------------------------

@@ -155,7 +155,6 @@ def _result_lines(call: Call) -> list[Line]:
 
 
 def _write_lines(call: Call) -> list[Line]:
-    """Which versions it wrote."""
     lines = [Line(versions(name, write)) for name, write in call.writes[:MOST_WRITES]]
     if len(call.writes) > MOST_WRITES:
         lines.append(Line(f"and {plural(len(call.writes) - MOST_WRITES, 'more write')}"))

@@ -15,7 +15,6 @@ from gradscope.trace.schema import NONE, Place
 
 
 def marks_of_calls(calls: ForwardCalls, selected: SelectedCalls) -> Marks:
-    """The marks of the chosen calls, by place."""
     found: dict[int, set[Mark]] = defaultdict(set)
     lines: dict[int, list[Line]] = defaultdict(list)
     places = {id: place for place, id in enumerate(calls.id.tolist())}

@@ -208,7 +208,6 @@ class _Drawn:
             yield Line(f"with {', '.join(names[:MOST_NAMES])}{more}")
 
     def arrows(self) -> Iterator[Arrow]:
-        """Which array goes where."""
         maker: dict[int, str] = {}
         for number, array in self.plan.arrays.items():
             if array.role == "argument":
@@ -256,7 +255,6 @@ def _took(unit: Unit) -> int:
 
 
 def _source(unit: Unit) -> list[Line]:
-    """The line, where there is one."""
     sites = list(dict.fromkeys(site for piece in unit for site in piece.sites if site.place))
     if not sites:
         return []

@@ -33,7 +33,6 @@ class Known:
         self._steps, self._backwards = step_numbers(trace), backward_numbers(trace)
 
     def names(self, strings: Ids) -> Ids:
-        """Interned text as words."""
         known = {id: self.words.add(self.trace.text(id)) for id in distinct(strings).tolist()}
         return _mapped(strings, known)
 
@@ -178,7 +177,6 @@ def _waited(trace: Trace, runs: Runs) -> Ids:
 
 
 def hook_slices(known: Known) -> Slices:
-    """Calls of hooks during backwards."""
     trace, words = known.trace, known.words
     tasks = distinct(trace.table(HookBegin)["task"]).tolist()
     calls = [call for task in tasks for call in hook_calls(trace, task)]

@@ -88,8 +88,6 @@ class Slices:
 
 
 def joined(parts: Sequence[Slices]) -> Slices:
-    """All of them, one after the other."""
-
     def all(columns: Iterator[Ids]) -> Ids:
         return np.concatenate([np.zeros(0, np.int64), *columns]).astype(np.int64)
 
@@ -106,7 +104,6 @@ def joined(parts: Sequence[Slices]) -> Slices:
 
 
 def taken(slices: Slices, rows: Ids) -> Slices:
-    """Those at these places, in this order."""
     return Slices(
         slices.thread[rows],
         slices.begin[rows],
