@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.source.functions import parsed
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Frame, Module, Op, RanAct, Stack, TrainAct
 from gradscope.trace.trace import Trace
@@ -145,11 +146,8 @@ def _training_said(text: str) -> str | None:
     if "dropout" not in text or not DROPOUT.search(text):
         return None
     for line in (text.strip(), text.strip().rstrip(":") + ": pass"):
-        try:
-            tree = ast.parse(line)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for call in ast.walk(tree):
+        tree = parsed(line)
+        for call in ast.walk(tree) if tree is not None else ():
             if isinstance(call, ast.Call) and _is_dropout(call.func):
                 return _argument(call)
     return None

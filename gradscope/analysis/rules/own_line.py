@@ -9,6 +9,8 @@ import tokenize
 from collections.abc import Callable, Iterable
 from typing import TypeGuard
 
+from gradscope.analysis.source.functions import last_name, parsed
+
 ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
 
@@ -70,11 +72,8 @@ def _rewritten(line: str, change: Change) -> str:
     text = line.strip()
     if len(text) > LONGEST_LINE or not text.isascii():
         return ""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+    tree = parsed(text)
+    for call in (each for each in ast.walk(tree) if isinstance(each, ast.Call)) if tree else ():
         new, old = change(call, text), ast.get_source_segment(text, call)
         if new and old and text.count(old) == 1:
             return text.replace(old, new)
@@ -101,9 +100,7 @@ def guarded(line: str, names: Iterable[str], guard: str) -> str:
 
     def changed(call: ast.Call, text: str) -> str | None:
         function = call.func
-        called = function.attr if isinstance(function, ast.Attribute) else ""
-        called = function.id if isinstance(function, ast.Name) else called
-        if called not in names or call.keywords or len(call.args) > 1:
+        if last_name(function) not in names or call.keywords or len(call.args) > 1:
             return None
         owner = function.value if isinstance(function, ast.Attribute) else None
         given = call.args[0] if call.args else owner
@@ -126,7 +123,7 @@ def segment(text: str, node: ast.AST) -> str:
 
 def out_of_place(line: str) -> str:
     """`h = h + 1` for the line `h += 1`, `y = y.add(1)` for `y.add_(1)`; "" if it is no such."""
-    statement = _statement(line)
+    statement = one_statement(line)
     match statement:
         case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
             return f"{name} = {ast.unparse(ast.BinOp(ast.Name(name), op, value))}"
@@ -138,10 +135,7 @@ def out_of_place(line: str) -> str:
 
 def partly_detached(line: str) -> bool:
     """Whether a line returns or assigns several, of which some are detached: `h.detach(), c`."""
-    try:
-        (statement,) = ast.parse(line.strip().replace("return ", "_ = ", 1)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    statement = one_statement(line.replace("return ", "_ = ", 1))
     value = statement.value if isinstance(statement, ast.Assign) else None
     if not isinstance(value, ast.Tuple | ast.List):
         return False
@@ -155,7 +149,7 @@ def partly_detached(line: str) -> bool:
 
 def carried_detached(line: str) -> str:
     """`h = f(h.detach(), x)` for the line `h = f(h, x)`, which carries `h` on; "" for others."""
-    statement = _statement(line)
+    statement = one_statement(line)
     match statement:
         case ast.Assign(targets=[ast.Name(id=carried)], value=value):
             uses = [each for each in ast.walk(value) if _is_name(each, carried)]
@@ -168,7 +162,7 @@ def carried_detached(line: str) -> str:
 
 def carried_name(line: str) -> str:
     """`h` for the line `y, h = model(x, h)`, which is given what it made before; "" for others."""
-    match _statement(code_of(line)):
+    match one_statement(code_of(line)):
         case ast.Assign(targets=[ast.Tuple(elts=made)], value=ast.Call(args=given, keywords=more)):
             taken = {each.id for each in given if isinstance(each, ast.Name)}
             taken |= {each.value.id for each in more if isinstance(each.value, ast.Name)}
@@ -182,7 +176,7 @@ def kept_detached(line: str) -> str:
 
     And `queue.append(x.detach())` for one that adds something to a list.
     """
-    statement = _statement(code_of(line))
+    statement = one_statement(code_of(line))
     match statement:
         case ast.Assign(targets=[ast.Name() | ast.Attribute()], value=ast.Call(func=called)):
             detached = isinstance(called, ast.Attribute) and called.attr == "detach"
@@ -200,15 +194,12 @@ def _is_name(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _statement(line: str) -> ast.stmt | None:
+def one_statement(line: str) -> ast.stmt | None:
     """The one statement on a line; None where it is no whole one."""
     if len(line) > LONGEST_LINE:
         return None
-    try:
-        (statement,) = ast.parse(line.strip()).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return statement
+    tree = parsed(line.strip())
+    return tree.body[0] if tree is not None and len(tree.body) == 1 else None
 
 
 def in_holder(text: str, holder: str) -> tuple[str, str]:
@@ -229,7 +220,7 @@ def in_holder(text: str, holder: str) -> tuple[str, str]:
 
 def parameter_around(line: str) -> str:
     """`self.w = nn.Parameter(x * 2)` for the line `self.w = nn.Parameter(x) * 2`; "" for others."""
-    statement = _statement(code_of(line))
+    statement = one_statement(code_of(line))
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return ""
     calls = [each for each in ast.walk(statement.value) if isinstance(each, ast.Call)]
@@ -277,7 +268,7 @@ def _is_number(key: ast.expr | None) -> bool:
 
 
 def _expression(text: str) -> ast.expr | None:
-    statement = _statement(text)
+    statement = one_statement(text)
     return statement.value if isinstance(statement, ast.Expr) and text.isascii() else None
 
 

@@ -10,13 +10,13 @@ import ast
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
-
-MOST = 20
-"""So many are told of a file."""
+from gradscope.analysis.source.functions import (
+    all_statements,
+    at_most,
+    last_name,
+)
 
 HOPS = 3
 """A name may stand for a name, which stands for one, ..."""
@@ -46,15 +46,11 @@ class _Parts(NamedTuple):
     taken: ast.expr
 
 
+@at_most(20)
 def averages(tree: ast.Module) -> Iterator[Average]:
     known = _numbers(tree)
-    found = (
-        each
-        for _, body in functions(tree)
-        for statement in own_statements(body)
-        if (each := _average(statement, known)) is not None
-    )
-    yield from islice(found, MOST)
+    found = (_average(statement, known) for statement in all_statements(tree))
+    return (each for each in found if each is not None)
 
 
 def _average(statement: ast.stmt, known: Numbers) -> Average | None:
@@ -210,7 +206,7 @@ def _note(known: Numbers, target: ast.expr, value: ast.expr | None) -> None:
         for place, each in enumerate(target.elts):
             _note(known, each, values[place] if whole else None)
     elif isinstance(target, ast.Attribute | ast.Name):
-        known[target.attr if isinstance(target, ast.Attribute) else target.id].append(value)
+        known[last_name(target)].append(value)
 
 
 def _note_call(known: Numbers, call: ast.Call) -> None:
@@ -236,14 +232,8 @@ def _value(expression: ast.expr, known: Numbers, hops: int = HOPS) -> float:
             return one - other
         return one + other if isinstance(expression.op, ast.Add) else math.nan
     if isinstance(expression, ast.Name | ast.Attribute) and hops:
-        name = expression.id if isinstance(expression, ast.Name) else expression.attr
-        given = [each for each in known.get(name, []) if not _is_of(each, name)]
+        name = last_name(expression)  # `self.decay = decay` says nothing of it
+        given = [each for each in known.get(name, []) if last_name(each) != name]
         values = {math.nan if e is None else _value(e, known, hops - 1) for e in given}
         return values.pop() if len(values) == 1 else math.nan
     return math.nan
-
-
-def _is_of(value: ast.expr | None, name: str) -> bool:
-    """Whether a name is given itself: `self.decay = decay`."""
-    own = value.attr if isinstance(value, ast.Attribute) else getattr(value, "id", "")
-    return own == name

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
+from gradscope.analysis.source.functions import (
+    all_statements,
+    at_most,
+    last_name,
+)
 from gradscope.trace.schema import FROM_NUMBERS
-
-MOST = 50
-"""So many are told of a file."""
 
 
 class Crossing(NamedTuple):
@@ -25,14 +25,10 @@ class Crossing(NamedTuple):
     name: str  # of the variable or attribute that is given it; ""
 
 
+@at_most(50)
 def crossings(tree: ast.Module) -> Iterator[Crossing]:
     """Those of a file, but of numbers that stand there themselves."""
-    found = (each for _, body in functions(tree) for each in _of(body))
-    yield from islice(found, MOST)
-
-
-def _of(body: list[ast.stmt]) -> Iterator[Crossing]:
-    for statement in own_statements(body):
+    for statement in all_statements(tree):
         if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr):
             value = statement.value
             for by in dict.fromkeys(_made_by(value) if value is not None else ()):
@@ -58,6 +54,4 @@ def _name(statement: ast.stmt) -> str:
         target = statement.target
     else:
         return ""
-    if isinstance(target, ast.Attribute):
-        return target.attr
-    return target.id if isinstance(target, ast.Name) else ""
+    return last_name(target)

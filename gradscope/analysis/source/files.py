@@ -7,7 +7,6 @@ folder, and ask `trace.once(SourceFiles)` for what it finds.
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.sites import Site, site_at
+from gradscope.analysis.source.functions import parsed
 from gradscope.trace.schema import Source
 from gradscope.trace.trace import Trace
 
@@ -113,14 +113,3 @@ def _tried(find: Callable[[], Iterable[T]]) -> Sequence[T]:
         return list(find())
     except RecursionError:
         return []
-
-
-def parsed(text: str) -> ast.Module | None:
-    """The tree of a file; None where this Python cannot read it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        warnings.simplefilter("ignore", DeprecationWarning)  # before Python 3.12 of "\d"
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None

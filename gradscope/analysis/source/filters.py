@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
-
-MOST = 20
-"""So many of each are told of a file."""
+from gradscope.analysis.source.functions import all_statements, at_most, functions, own_statements
 
 NAMED = frozenset(("named_parameters", "named_modules"))
 METHODS = frozenset(("startswith", "endswith"))
@@ -33,17 +29,13 @@ class Read(NamedTuple):
     apart: bool  # in a function that calls no backward itself
 
 
+@at_most(20)
 def filters(tree: ast.Module) -> Iterator[Filter]:
     """Those of a file, in loops over what named_parameters or named_modules gives."""
     lists = _lists(tree)
-    found = (
-        each
-        for _, body in functions(tree)
-        for statement in own_statements(body)
-        for loop, scope in _loops(statement)
-        for each in _tests(loop, scope, lists)
-    )
-    yield from islice(found, MOST)
+    for statement in all_statements(tree):
+        for loop, scope in _loops(statement):
+            yield from _tests(loop, scope, lists)
 
 
 def _lists(tree: ast.Module) -> dict[str, tuple[str, ...]]:
@@ -128,17 +120,15 @@ def _is(expression: ast.expr, name: str) -> bool:
     return isinstance(expression, ast.Name) and expression.id == name
 
 
+@at_most(20)
 def reads(tree: ast.Module) -> Iterator[Read]:
     """Where a file reads gradients; not where it clears or asks for them."""
-    found = (
-        Read(each.lineno, apart)
-        for _, body in functions(tree)
-        for apart in (not any(_calls_backward(each) for each in body),)
-        for each in own_statements(body)
-        if not isinstance(each, ast.FunctionDef | ast.ClassDef | ast.For | ast.If | ast.With)
-        and _reads(each)
-    )
-    yield from islice(found, MOST)
+    blocks = ast.FunctionDef | ast.ClassDef | ast.For | ast.If | ast.With
+    for _, body in functions(tree):
+        apart = not any(map(_calls_backward, body))
+        for each in own_statements(body):
+            if not isinstance(each, blocks) and _reads(each):
+                yield Read(each.lineno, apart)
 
 
 def _calls_backward(statement: ast.stmt) -> bool:

@@ -1,16 +1,37 @@
-"""The functions of a file, and the statements of a function."""
+"""The functions and statements of a file, and what else all that look into it need."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
 
+T = TypeVar("T")
+Find = Callable[[ast.Module], Iterable[T]]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 ADDERS = frozenset(
     ("append", "appendleft", "extend", "add", "insert", "setdefault", "update", "put")
 )
 """Methods that put something into a container."""
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The tree of a file, or a line; None where this Python cannot read it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # before Python 3.12 of "\d"
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def at_most(many: int) -> Callable[[Find[T]], Find[T]]:
+    """Let a function find no more than this number in one file."""
+    return lambda find: lambda tree: islice(find(tree), many)
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
@@ -40,7 +61,13 @@ def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from own_statements(handler.body)
 
 
-def called(call: ast.Call) -> str:
-    """The last name of what is called; "": it has none."""
-    function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+def all_statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements of a file, inside functions and outside."""
+    return (each for _, body in functions(tree) for each in own_statements(body))
+
+
+def last_name(expression: ast.AST | None) -> str:
+    """`c` of `a.b.c` and of `c`; "": it is neither."""
+    if isinstance(expression, ast.Attribute):
+        return expression.attr
+    return expression.id if isinstance(expression, ast.Name) else ""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from gradscope.analysis.source.functions import (
     ADDERS,
     Definition,
-    called,
+    last_name,
 )
 
 MOST = 200
@@ -98,7 +98,7 @@ class _Uses:
                 self._defined[each.name].append(each)
         for each in every:
             if isinstance(each, ast.Call):
-                self._calls[called(each)].append(each)
+                self._calls[last_name(each.func)].append(each)
             elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
                 self._reads[self._scope(each, each.id), each.id].append(each)
             elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load):
@@ -161,7 +161,7 @@ class _Uses:
         return [read for target in targets for read in self._reads_of(_part(target, place))]
 
     def _called_with(self, call: ast.AST, given: ast.AST) -> Iterator[ast.AST]:
-        if not isinstance(call, ast.Call) or (name := called(call)).endswith("backward"):
+        if not isinstance(call, ast.Call) or (name := last_name(call.func)).endswith("backward"):
             raise _Loss
         dropped = isinstance(self._parents[call], ast.Expr)
         known = self._defined.get(name, ())

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
-
-MOST = 50
-"""So many are told of a file."""
+from gradscope.analysis.source.functions import at_most, functions, own_statements
 
 
 class OtherName(NamedTuple):
@@ -24,9 +20,10 @@ class OtherName(NamedTuple):
     read: int  # the line that reads it
 
 
+@at_most(50)
 def other_names(tree: ast.Module) -> Iterator[OtherName]:
-    found = (each for _, body in functions(tree) for each in _of_a_function(body))
-    yield from islice(found, MOST)
+    for _, body in functions(tree):
+        yield from _of_a_function(body)
 
 
 def _of_a_function(body: list[ast.stmt]) -> Iterator[OtherName]:

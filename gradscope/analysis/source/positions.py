@@ -9,16 +9,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
+from gradscope.analysis.source.functions import (
+    all_statements,
+    at_most,
+    last_name,
+)
 
 OF_POSITIONS = re.compile(r"\bw?pe\b|pos|enc|sinus|table|emb", re.IGNORECASE)
 """Names of tables of positions: what is cut so may be noise, or a state, for each sample."""
-
-MOST = 20
-"""So many are told of a file."""
 
 
 class Positions(NamedTuple):
@@ -29,14 +29,10 @@ class Positions(NamedTuple):
     dim: int  # along which it counts
 
 
+@at_most(20)
 def positions(tree: ast.Module) -> Iterator[Positions]:
-    found = (
-        Positions(each.lineno, name, dim)
-        for _, body in functions(tree)
-        for statement in own_statements(body)
-        for each, name, dim in _sums(statement)
-    )
-    yield from islice(found, MOST)
+    for statement in all_statements(tree):
+        yield from (Positions(each.lineno, name, dim) for each, name, dim in _sums(statement))
 
 
 def _sums(statement: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str, int]]:
@@ -53,7 +49,7 @@ def _counted(
     whole: ast.expr | ast.stmt, to: list[ast.expr], table: ast.expr
 ) -> Iterator[tuple[ast.expr | ast.stmt, str, int]]:
     """A table that is cut to the size of what it is added to, or of what that is made of."""
-    names = {ast.unparse(each) for part in to for each in ast.walk(part) if _is_name(each)}
+    names = {ast.unparse(each) for part in to for each in ast.walk(part) if last_name(each)}
     for each in ast.walk(table):
         if not isinstance(each, ast.Subscript) or not OF_POSITIONS.search(ast.unparse(each.value)):
             continue
@@ -62,10 +58,6 @@ def _counted(
                 name, dim = _size(part.upper)
                 if name in names:
                     yield whole, name, dim
-
-
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute)
 
 
 def _size(expression: ast.expr) -> tuple[str, int]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
-
-MOST = 20
-"""So many are told of a file."""
+from gradscope.analysis.source.functions import all_statements, at_most, functions, own_statements
 
 VIEWS = frozenset(("view", "reshape"))
 
@@ -23,12 +19,11 @@ class Reordered(NamedTuple):
     dims: tuple[str, ...]  # as its shape was taken apart
 
 
+@at_most(20)
 def reorders(tree: ast.Module) -> Iterator[Reordered]:
     """Those of a file, where nothing gave the tensor's name, or a dim's, something else between."""
-    found = (
-        each for _, body in functions(tree) for each in _of_a_function(list(own_statements(body)))
-    )
-    yield from islice(found, MOST)
+    for _, body in functions(tree):
+        yield from _of_a_function(list(own_statements(body)))
 
 
 class Inferred(NamedTuple):
@@ -37,17 +32,17 @@ class Inferred(NamedTuple):
     line: int
 
 
-def inferred(tree: ast.Module) -> Iterator[Inferred]:
+@at_most(20)
+def inferred(tree: ast.Module) -> Iterable[Inferred]:
     found = (
         Inferred(each.lineno)
-        for _, body in functions(tree)
-        for statement in own_statements(body)
+        for statement in all_statements(tree)
         for expression in ast.iter_child_nodes(statement)
         if isinstance(expression, ast.expr)
         for each in ast.walk(expression)
         if isinstance(each, ast.Call) and _infers_the_first(each)
     )
-    yield from islice(dict.fromkeys(found), MOST)
+    return dict.fromkeys(found)
 
 
 def _infers_the_first(call: ast.Call) -> bool:

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
-
-MOST = 30
-"""So many are told of a file."""
+from gradscope.analysis.source.functions import at_most, functions, last_name, own_statements
 
 CALLED = frozenset((
     "log", "log2", "log10", "log1p", "logit", "reciprocal", "rsqrt", "sqrt", "acos", "arccos",
@@ -50,14 +46,15 @@ Values = dict[str, ast.expr]
 """What a function's names are given, the last in each case."""
 
 
-def risks(tree: ast.Module) -> Iterator[Risk]:
+@at_most(30)
+def risks(tree: ast.Module) -> Iterable[Risk]:
     """Those of a file, each name of a line once."""
     found = (
         Risk(each.lineno, function, name)
         for function, body in functions(tree)
         for each, name in _of_function(list(own_statements(body)))
     )
-    yield from islice(dict.fromkeys(found), MOST)
+    return dict.fromkeys(found)
 
 
 def _of_function(statements: list[ast.stmt]) -> Iterator[tuple[ast.expr, str]]:
@@ -123,9 +120,7 @@ def _is_of_names(expression: ast.expr) -> bool:
     """Whether it is computed of what may be tensors, and of no sizes."""
     parts = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Attribute)]
     counted = {"size", "shape", "numel", "len", "math"}
-    return bool(parts) and not any(
-        (each.attr if isinstance(each, ast.Attribute) else each.id) in counted for each in parts
-    )
+    return bool(parts) and counted.isdisjoint(map(last_name, parts))
 
 
 def _is_safe(expression: ast.expr, values: Values) -> bool:
@@ -145,8 +140,7 @@ def _is_safe(expression: ast.expr, values: Values) -> bool:
 def _is_small(term: ast.expr) -> bool:
     if isinstance(term, ast.Constant):
         return isinstance(term.value, int | float) and term.value > 0
-    name = term.attr if isinstance(term, ast.Attribute) else getattr(term, "id", "")
-    return SMALL.search(name) is not None
+    return SMALL.search(last_name(term)) is not None
 
 
 def _stands_for(expression: ast.expr, values: Values) -> ast.expr:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.source.files import InSource, SourceFiles
-from gradscope.analysis.source.functions import functions, own_statements
+from gradscope.analysis.source.functions import functions, last_name, own_statements
 from gradscope.trace.trace import Trace
 
 CALLED = frozenset(
@@ -126,9 +126,7 @@ def _defaults(statement: ast.Assign) -> Iterator[Idle]:
         held, key = target.value, target.slice.value
         if not isinstance(held, ast.Attribute) or held.attr != "defaults" or key not in SETTINGS:
             continue
-        owner = held.value
-        name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
-        if OPTIMIZER.search(name):
+        if OPTIMIZER.search(last_name(held.value)):
             yield Idle(statement.lineno, "defaults", key)
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
+from gradscope.analysis.source.functions import functions, last_name, own_statements
 
 MOST = 200
 """So many terms are told of a file."""
@@ -65,11 +65,9 @@ def _without_grad(statements: list[ast.stmt]) -> Iterator[tuple[int, int]]:
             for item in each.items:
                 call = item.context_expr
                 named = call.func if isinstance(call, ast.Call) else call
-                if isinstance(named, ast.Attribute | ast.Name):
-                    name = named.attr if isinstance(named, ast.Attribute) else named.id
-                    if name in OFF:
-                        last = each.end_lineno or each.lineno
-                        yield from ((line, each.lineno) for line in range(each.lineno, last + 1))
+                if last_name(named) in OFF:
+                    last = each.end_lineno or each.lineno
+                    yield from ((line, each.lineno) for line in range(each.lineno, last + 1))
 
 
 Addition = tuple[ast.operator, tuple[ast.expr, ast.expr]]

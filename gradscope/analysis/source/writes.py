@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, own_statements
-
-MOST = 20
-"""So many are told of a file."""
+from gradscope.analysis.source.functions import all_statements, at_most
 
 OFF = frozenset(("no_grad", "inference_mode"))
 
@@ -22,6 +18,7 @@ class Write(NamedTuple):
     name: str  # of what it writes to, as it stands there
 
 
+@at_most(20)
 def writes(tree: ast.Module) -> Iterator[Write]:
     """Those of a file under `no_grad()`, as a block or above a function."""
     blocks = [
@@ -30,13 +27,9 @@ def writes(tree: ast.Module) -> Iterator[Write]:
         if (isinstance(line, ast.With) and any(_is_off(each.context_expr) for each in line.items))
         or (isinstance(line, ast.FunctionDef) and any(map(_is_off, line.decorator_list)))
     ]  # fmt: skip
-    found = (
-        Write(each.lineno, name)
-        for _, body in functions(tree)
-        for each in own_statements(body)
-        if (name := _written(each)) and any(a <= each.lineno <= b for a, b in blocks)
-    )
-    yield from islice(found, MOST)
+    for each in all_statements(tree):
+        if (name := _written(each)) and any(a <= each.lineno <= b for a, b in blocks):
+            yield Write(each.lineno, name)
 
 
 def _is_off(expression: ast.expr) -> bool:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.source.files import SourceFiles, parsed
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.functions import parsed
 from gradscope.trace.schema import Source
 from tests.shared.by_hand import trace_of
 

@@ -12,6 +12,7 @@ from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.retained_graphs import walked_again
+from gradscope.analysis.rules.own_line import one_statement
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Edge, KeptAct, Node, Saved
 from gradscope.trace.trace import Trace
@@ -167,11 +168,8 @@ def holder(act: Done[KeptAct]) -> str:
 
 def _detached(line: str) -> str:
     """The program's own line, with what it keeps detached; "" where that is not clear."""
-    try:
-        (statement,) = ast.parse(line.strip()).body
-    except (SyntaxError, ValueError):
-        return ""
-    before = ast.unparse(statement)
+    statement = one_statement(line)
+    before = ast.unparse(statement) if statement is not None else ""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         if len(call.args) != 1 or not isinstance(call.args[0], ast.Name | ast.Attribute | ast.Call):

@@ -13,6 +13,7 @@ from gradscope.analysis.program.acts import Origin, Origins
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
+from gradscope.analysis.source.functions import last_name, parsed
 from gradscope.trace.schema import NONE, GraphTask, Module
 from gradscope.trace.trace import Trace
 
@@ -88,16 +89,10 @@ def _has_batch_first(calls: Calls, parameters: tuple[int, ...]) -> bool | None:
 
 def _layers_made(line: str) -> Iterator[ast.Call]:
     """The calls in a line that make recurrent layers; none where it does not stand by itself."""
-    try:
-        tree = ast.parse(line.strip())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for each in ast.walk(tree):
-        if isinstance(each, ast.Call):
-            named = each.func
-            name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
-            if name in LAYERS:
-                yield each
+    tree = parsed(line.strip())
+    for each in ast.walk(tree) if tree is not None else ():
+        if isinstance(each, ast.Call) and last_name(each.func) in LAYERS:
+            yield each
 
 
 def _found(calls: Calls, at: int, found: tuple[str, bool, int, int], times: int) -> Found:
