@@ -1,8 +1,8 @@
-"""Small array look-ups that several analyses share."""
+"""Small look-ups that several analyses share, most of them in arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
@@ -16,6 +16,16 @@ from gradscope.trace.trace import Table
 
 Ids = NDArray[np.int64]
 Kind = TypeVar("Kind", bound=IntEnum)
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items that have the same key together, by the key, in the order of their first items."""
+    found: dict[Key, list[Item]] = {}
+    for each in items:
+        found.setdefault(key(each), []).append(each)
+    return found
 
 
 def member(kind: type[Kind], value: int) -> Kind | None:

@@ -141,7 +141,7 @@ class Graphs:
         for act in acts.of(RanAct):
             if act.inside != NONE or not act.facts.grad:
                 continue
-            place = acts.site(act).place
+            place = acts.place(act)
             if since < act.t <= stretch.end and place not in former:
                 return act
             former.add(place)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, at, site_of, site_of_row
@@ -94,10 +94,7 @@ class Places:
         What a loop does again is one place: calls of one function, nodes of one name, in one line
         and one module.
         """
-        groups: dict[tuple[Hashable, ...], list[Birth]] = defaultdict(list)
-        for birth in births:
-            groups[self.key(birth)].append(birth)
-        return [(group[0], len(group)) for group in groups.values()]
+        return [(group[0], len(group)) for group in grouped(births, self.key).values()]
 
     def key(self, birth: Birth) -> tuple[Hashable, ...]:
         """What births at one place of the program have in common."""

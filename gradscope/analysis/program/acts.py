@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.trace.schema import (
     ACTS,
@@ -96,10 +96,7 @@ class Acts:
 
     @cached_property
     def _by_kind(self) -> Mapping[type[ActFacts], list[Done[Any]]]:
-        found: dict[type[ActFacts], list[Done[Any]]] = defaultdict(list)
-        for act in self.all:
-            found[type(act.facts)].append(act)
-        return found
+        return grouped(self.all, lambda act: type(act.facts))
 
     @overload
     def of(self, kind: type[F], /) -> list[Done[F]]: ...
@@ -120,20 +117,14 @@ class Acts:
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
         """All that were built, or met."""
-        added: dict[int, list[int]] = defaultdict(list)
-        steps: dict[int, list[Done[StepAct]]] = defaultdict(list)
-        cleared: dict[int, list[Done[ZeroGradAct]]] = defaultdict(list)
-        for group in self.of(ParamGroupAct):
-            added[group.of] += group.tensors
-        for step in self.of(StepAct):
-            steps[step.of].append(step)
-        for clear in self.of(ZeroGradAct):
-            if clear.of != NONE:
-                cleared[clear.of].append(clear)
+        added = grouped(self.of(ParamGroupAct), lambda act: act.of)
+        steps = grouped(self.of(StepAct), lambda act: act.of)
+        cleared = grouped(self.of(ZeroGradAct), lambda act: act.of)
         return tuple(
             Optimizer(
-                act, act.facts.type, (*act.tensors, *added[act.id]),
-                tuple(steps[act.id]), tuple(cleared[act.id]),
+                act, act.facts.type,
+                sum((group.tensors for group in added.get(act.id, ())), act.tensors),
+                tuple(steps.get(act.id, ())), tuple(cleared.get(act.id, ())),
             )
             for act in self.of(OptimizerAct)
         )  # fmt: skip
@@ -141,6 +132,15 @@ class Acts:
     def site(self, act: Done[ActFacts]) -> Site:
         """The innermost line of the program's on which it was done."""
         return site_of(self.trace, act.stack)
+
+    def place(self, act: Done[ActFacts]) -> str:
+        """Its line as in "train.py:41"."""
+        return self.site(act).place
+
+    def called(self, act: Done[ActFacts]) -> str:
+        """ ", called at train.py:41,": the line around that, where one was kept."""
+        sites = self.sites(act)
+        return f", called{at(sites[1])}," if len(sites) > 1 else ""
 
     def sites(self, act: Done[ActFacts]) -> tuple[Site, ...]:
         """The lines from there outwards, as many as were kept; one that is empty, if none was."""

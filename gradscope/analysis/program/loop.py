@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.columns import Ids, grouped
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done, Optimizer, by_of, lines
 from gradscope.analysis.program.training import Training
@@ -267,10 +267,7 @@ class Loop:
 
 def by_line(moments: list[Moment]) -> dict[int, list[Moment]]:
     """Moments of one line together; lines by the first moment."""
-    found: dict[int, list[Moment]] = defaultdict(list)
-    for moment in moments:
-        found[moment.stack].append(moment)
-    return found
+    return grouped(moments, lambda moment: moment.stack)
 
 
 def left_over(moments: list[Moment]) -> list[Moment]:

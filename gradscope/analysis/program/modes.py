@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.source.functions import parsed
 from gradscope.trace.arrays import distinct
@@ -45,10 +45,8 @@ class Modes:
 
     @cached_property
     def _children(self) -> Mapping[int, list[int]]:
-        found: dict[int, list[int]] = defaultdict(list)
-        for module in self.modules.values():
-            found[module.parent].append(module.id)
-        return found
+        by_parent = grouped(self.modules.values(), lambda module: module.parent)
+        return {parent: [each.id for each in inside] for parent, inside in by_parent.items()}
 
     @property
     def outermost(self) -> list[int]:

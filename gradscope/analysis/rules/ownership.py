@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.acts import Done, Optimizer
@@ -126,14 +126,10 @@ def _computed(training: Training, act: Done[AssignedAct], lost: set[int]) -> Fou
 
 
 def _made_in_forward(training: Training) -> Iterator[Found]:
-    modules = training.trace.table(Module)
-    by_line: dict[str, list[Done[MadeAct]]] = defaultdict(list)
-    for act in training.acts.of(MadeAct):
-        if modules.has(act.module):
-            lost = set(modules.row(act.module).parameters) & training.reached - training.held
-            if lost:
-                by_line[training.acts.site(act).place].append(act)
-    for acts in by_line.values():
+    modules, lost = training.trace.table(Module), training.reached - training.held
+    made = [act for act in training.acts.of(MadeAct) if modules.has(act.module)]
+    made = [act for act in made if not lost.isdisjoint(modules.row(act.module).parameters)]
+    for acts in grouped(made, training.acts.place).values():
         act = acts[0]
         site = training.acts.site(act)
         yield Found(
@@ -257,10 +253,7 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
     yield from _rebound(training)
     if not training.optimizers:
         return
-    by_line: dict[str, list[Done[AssignedAct]]] = defaultdict(list)
-    for act in _replacements(training):
-        by_line[training.acts.site(act).place].append(act)
-    for acts in by_line.values():
+    for acts in grouped(_replacements(training), training.acts.place).values():
         act = acts[0]
         lost = set().union(*(each.tensors for each in acts)) & training.reached - training.held
         built_before = [each for each in training.optimizers if each.built.t < act.t]

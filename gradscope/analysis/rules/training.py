@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
@@ -109,7 +110,7 @@ def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done[CutAct],
     looks = only_looked_at(training.trace)
     for act in training.acts.of(CutAct):
         lost = missing.intersection(act.tensors)
-        place, by = training.acts.site(act).place, act.facts.by
+        place, by = training.acts.place(act), act.facts.by
         if lost and act.task == NONE and (place, by) not in looks:
             share = len(lost) / len(act.tensors)
             for tensor in lost:
@@ -148,7 +149,7 @@ def _choices(training: Training, lost: frozenset[int], other: Done[CutAct]) -> l
     found: dict[str, Done[CutAct]] = {}
     for act in training.acts.of(CutAct):
         if act.inside != NONE and lost <= set(act.tensors) and not _rank(act) and act is not other:
-            found.setdefault(training.acts.site(act).place, act)
+            found.setdefault(training.acts.place(act), act)
     return list(found.values())
 
 
@@ -214,7 +215,7 @@ def _without_grad(training: Training, missing: set[int]) -> Iterator[tuple[Found
         module = training.parameters.get(tensor, NONE)
         if ran.get(module) == {False}:
             act = where[module]
-            place = training.acts.site(act).place
+            place = training.acts.place(act)
             lost.setdefault(place, (act, set()))[1].add(tensor)
     for act, tensors in lost.values():
         site = training.acts.site(act)
@@ -296,10 +297,7 @@ def frozen(trace: Trace) -> Iterator[Found]:
         acts = [act for act in froze if still.intersection(act.tensors)]
         if not acts:
             continue
-        by_line: dict[str, list[Done[RequiresGradAct]]] = defaultdict(list)
-        for act in acts:
-            by_line[training.acts.site(act).place].append(act)
-        for several in by_line.values():
+        for several in grouped(acts, training.acts.place).values():
             yield _of_frozen(training, optimizer, still, several)
 
 
@@ -323,11 +321,9 @@ def _frozen_again(training: Training, optimizer: Optimizer) -> set[int]:
 
 def _flags(training: Training) -> Iterator[Found]:
     """`module.requires_grad = …` gives a module an attribute, and its parameters nothing."""
-    by_line: dict[str, list[Done[AssignedAct]]] = defaultdict(list)
-    for act in training.acts.of(AssignedAct):
-        if act.facts.what == "flag" and act.facts.name == "requires_grad":
-            by_line[training.acts.site(act).place].append(act)
-    for acts in by_line.values():
+    flags = (act for act in training.acts.of(AssignedAct) if act.facts.what == "flag")
+    asks = (act for act in flags if act.facts.name == "requires_grad")
+    for acts in grouped(asks, training.acts.place).values():
         act, site = acts[0], training.acts.site(acts[0])
         to = bool(act.facts.to)
         own = training.parameters_in(act.module)

@@ -71,7 +71,7 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
         if not _is_a_chain(act):
             yield _kept(acts, act, many)
     if chains:  # that several names lead to one is one cause
-        chains.sort(key=lambda each: (not acts.site(each[0]).place, not _container(each[0])))
+        chains.sort(key=lambda each: (not acts.place(each[0]), not _container(each[0])))
         act, many = chains[0]
         names = {holder(each): each for each, _ in chains}
         others = [each for name, each in names.items() if name != holder(act)]

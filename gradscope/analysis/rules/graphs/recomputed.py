@@ -92,7 +92,7 @@ def _of_others(loop: Loop, act: Done[ActFacts], others: list[str]) -> Found:
 
 def _dropouts_inside(loop: Loop, modes: Modes, checkpoint: Done[ActFacts]) -> list[int]:
     """Modules that drop at random, and were called by a checkpoint."""
-    place = loop.acts.site(checkpoint).place
+    place = loop.acts.place(checkpoint)
     called = [
         act for (_, _, training), act in ((key, act) for key, act in modes.ran.items()) if training
     ]

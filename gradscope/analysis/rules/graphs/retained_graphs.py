@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Edge, GraphTask, HookAct, Node, NodeBegin
 from gradscope.trace.trace import Trace
@@ -42,15 +43,17 @@ def walked_again(trace: Trace) -> Iterator[Found]:
         total.backward()
     """
     again = _again(trace)
-    lines: dict[int, list[GraphTask]] = defaultdict(list)
-    for task in trace.rows(GraphTask):
-        if task.parent == NONE and not task.inputs:
-            lines[task.stack].append(task)
-    for stack, tasks in lines.items():
+    for stack, tasks in _outermost(trace).items():
         counts = [again.get(task.id, 0) for task in sorted(tasks, key=lambda each: each.begin)]
         grows = _longest_growth(counts)
         if stack != NONE and grows >= MANY:
             yield _walked(trace, tasks, max(counts), grows)
+
+
+def _outermost(trace: Trace) -> dict[int, list[GraphTask]]:
+    """Calls of `backward`, inside of no other, by their lines."""
+    tasks = (row for row in trace.rows(GraphTask) if row.parent == NONE and not row.inputs)
+    return grouped(tasks, lambda task: task.stack)
 
 
 def _again(trace: Trace) -> Mapping[int, int]:
@@ -139,11 +142,8 @@ def graph_on_grad(trace: Trace) -> Iterator[Found]:
             grad, = torch.autograd.grad(loss, w, create_graph=True)
             (loss + (grad ** 2).sum()).backward()
     """
-    lines: dict[int, list[GraphTask]] = defaultdict(list)
-    for task in trace.rows(GraphTask):
-        if task.create_graph and task.accumulate_grad and task.parent == NONE and not task.inputs:
-            lines[task.stack].append(task)
-    for stack, tasks in lines.items():
+    for stack, every in _outermost(trace).items():
+        tasks = [task for task in every if task.create_graph and task.accumulate_grad]
         if len(tasks) > 1 and stack != NONE:
             site = site_of(trace, stack)
             yield Found(
@@ -183,11 +183,8 @@ def hook_holds_its_tensor(trace: Trace) -> Iterator[Found]:
             watched(w * 2).sum().backward()
     """
     acts = trace.once(Acts)
-    lines: dict[str, list[Done[HookAct]]] = defaultdict(list)
-    for act in acts.of(HookAct):
-        if act.facts.holds:
-            lines[acts.site(act).place].append(act)
-    for same in lines.values():
+    holds = (act for act in acts.of(HookAct) if act.facts.holds)
+    for same in grouped(holds, acts.place).values():
         if len(same) >= MANY:
             site = acts.site(same[0])
             called = acts.sites(same[0])[1:2]

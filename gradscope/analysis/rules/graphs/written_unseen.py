@@ -70,7 +70,7 @@ def written_unseen(trace: Trace) -> Iterator[Found]:
         for tensor in tensors:
             node = kept.needed_after(tensor, act.t)
             if node is not None:
-                by_line[training.acts.site(act).place].append((act, tensor, node))
+                by_line[training.acts.place(act)].append((act, tensor, node))
     for several in by_line.values():
         yield _found(training, several)
 
@@ -124,8 +124,7 @@ def _found(training: Training, several: list[tuple[Done[ActFacts], int, int]]) -
     made = site_of(trace, trace.table(Node).row(node).stack)
     tasks = [task for task in trace.rows(GraphTask) if task.begin > act.t]
     called = site_of(trace, tasks[0].stack) if tasks else site
-    outer = training.acts.sites(act)[1:2]
-    caller = f", called{at(outer[0])}," if outer else ""
+    caller = training.acts.called(act)
     times = f", {len(several)} times" if len(several) > 1 else ""
     return Found(
         message=f"{_what(training, tensor)} was written through .data{at(site)}{caller} between "

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
@@ -50,10 +51,8 @@ def hooked_again(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     begins = sorted(trace.table(GraphTask)["begin"].tolist())
-    several: dict[tuple[int, int, tuple[int, ...]], list[Done[HookAct]]] = defaultdict(list)
-    for act in loop.acts.of(HookAct):
-        if act.module != NONE or act.tensors:
-            several[act.stack, act.module, act.tensors].append(act)
+    hooks = (act for act in loop.acts.of(HookAct) if act.module != NONE or act.tensors)
+    several = grouped(hooks, lambda act: (act.stack, act.module, act.tensors))
     told: set[int] = set()
     for (stack, _, _), acts in several.items():
         again = [
@@ -70,9 +69,7 @@ def hooked_again(trace: Trace) -> Iterator[Found]:
 def _again(loop: Loop, acts: list[Done[HookAct]]) -> Found:
     act, last = acts[0], acts[-1]
     site = loop.acts.site(act)
-    sites = loop.acts.sites(act)
-    outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
-    by = act.facts.by
+    outer, by = loop.acts.called(act), act.facts.by
     return Found(
         message=f"a hook is registered again and again: {by}{at(site)}{outer} was called "
         f"{len(acts)} times for {_attended(loop.trace, act)}, and nothing was removed",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
@@ -77,12 +78,9 @@ def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
 
 def _of_nothing(loop: Loop) -> Iterator[Found]:
     """Clips that were given no gradients at all, each time, though a backward had brought some."""
-    several: dict[int, list[Done[ClipAct]]] = defaultdict(list)
-    for act in loop.acts.of(ClipAct):
-        several[act.stack].append(act)
     begins = [begin for begin, _ in loop.tasks.values()]
     training = loop.trace.once(Training)
-    for acts in several.values():
+    for acts in grouped(loop.acts.of(ClipAct), lambda act: act.stack).values():
         if begins and min(begins) < acts[0].t and len(acts) > 1:
             yield from _of_others(training, acts)
         empty = all(not act.tensors and act.facts.norm == 0 for act in acts)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Done
@@ -77,18 +77,13 @@ def not_a_copy(trace: Trace) -> Iterator[Found]:
                 average["w"].mul_(0.9).add_(w, alpha=0.1)
     """
     training = trace.once(Training)
-    by_line: dict[str, list[Done[AddedToItselfAct]]] = defaultdict(list)
-    for act in training.acts.of(AddedToItselfAct):
-        if act.facts.by == "lerp_" or act.facts.alpha > 0:
-            by_line[training.acts.site(act).place].append(act)
-    for acts in by_line.values():
+    every = training.acts.of(AddedToItselfAct)
+    added = (act for act in every if act.facts.by == "lerp_" or act.facts.alpha > 0)
+    for acts in grouped(added, training.acts.place).values():
         many = len({act.step for act in acts})
         if many >= STEPS and _stepped_between(training, acts[0], acts[-1]):
             yield _averaged(training, acts, many)
-    by_place: dict[str, list[Done[LoadedItselfAct]]] = defaultdict(list)
-    for load in training.acts.of(LoadedItselfAct):
-        by_place[training.acts.site(load).place].append(load)
-    for loads in by_place.values():
+    for loads in grouped(training.acts.of(LoadedItselfAct), training.acts.place).values():
         found = next(filter(None, (_loaded(training, each) for each in loads[:FEW])), None)
         if found is None and _stepped_between(training, loads[0], loads[-1]):
             found = _of_one_module(training, loads)
@@ -175,7 +170,7 @@ def _loaded(training: Training, act: Done[LoadedItselfAct]) -> Found | None:
     if taken is None:
         return None
     alike = [each for each in training.acts.of(StateTakenAct) if each.stack == taken.stack]
-    at_once = training.acts.site(taken).place == training.acts.site(act).place
+    at_once = training.acts.place(taken) == training.acts.place(act)
     for one in (taken,) if at_once else (taken, alike[0]):  # that was kept, too, or would have been
         steps = _stepped_between(training, one, act)
         loads = [

@@ -63,7 +63,7 @@ def eval_left_on(trace: Trace) -> Iterator[Found]:
         if not act.facts.to:
             task = _trained_under(loop, modes, act)
             if task != NONE:
-                by_line[loop.acts.site(act).place].append((act, task))
+                by_line[loop.acts.place(act)].append((act, task))
     for several in by_line.values():
         act, task = several[0]
         yield _left_on(loop, modes, act, task)
@@ -125,7 +125,7 @@ def _back(modes: Modes, act: Done[TrainAct], parts: frozenset[int]) -> Done[Trai
 
 
 def _left_on(loop: Loop, modes: Modes, act: Done[TrainAct], task: int) -> Found:
-    site, (_, stack) = loop.acts.site(act), loop.tasks[task]
+    site, outer, (_, stack) = loop.acts.site(act), loop.acts.called(act), loop.tasks[task]
     such = sorted(
         each for each in modes.inside(act.module) & modes.two_ways
         if (each, True, False) in modes.ran
@@ -134,8 +134,6 @@ def _left_on(loop: Loop, modes: Modes, act: Done[TrainAct], task: int) -> Found:
         (found := modes.ran.get((each, True, True))) is not None and found.t < act.t
         for each in such
     )
-    sites = loop.acts.sites(act)
-    outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
     model = line(site, "model.eval()").strip("`").partition(".eval()")[0]
     name = model if model.replace(".", "").isidentifier() else "model"
     back = _back(modes, act, modes.inside(act.module))
@@ -202,7 +200,7 @@ def training_mode_in_evaluation(trace: Trace) -> Iterator[Found]:
         act = modes.ran.get((module, False, True))
         if act is not None and _is_evaluation(loop, modes, module, act):
             outermost = modes.ran[modes.root(module), False, _mode_of(modes, modes.root(module))]
-            by_line[loop.acts.site(outermost).place].append(module)
+            by_line[loop.acts.place(outermost)].append(module)
     for several in by_line.values():
         yield _in_training(loop, modes, several)
 

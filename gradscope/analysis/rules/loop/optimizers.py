@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
@@ -92,8 +93,7 @@ def _begins_anew(loop: Loop, several: list[Optimizer]) -> bool:
 
 def _rebuilt(loop: Loop, several: list[Optimizer]) -> Found:
     one = several[0]
-    site, sites = loop.acts.site(one.built), loop.acts.sites(one.built)
-    outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
+    site, outer = loop.acts.site(one.built), loop.acts.called(one.built)
     most = max(len(each.steps) for each in several)
     steps = "one step" if most == 1 else f"at most {most} steps"
     return Found(
@@ -138,13 +138,12 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
             schedule.step()
     """
     loop = trace.once(Loop)
-    stepped: dict[int, list[Done[ScheduleStepAct]]] = defaultdict(list)
-    for act in loop.acts.of(ScheduleStepAct):
-        stepped[act.of].append(act)
+    stepped = grouped(loop.acts.of(ScheduleStepAct), lambda act: act.of)
     yield from _begun_anew(loop, stepped)
     for old in loop.acts.optimizers:
         last = old.steps[-1].t if old.steps else -1
-        if len(stepped[old.built.id]) < LATE or old.built.facts.before:
+        steps = stepped.get(old.built.id, [])
+        if len(steps) < LATE or old.built.facts.before:
             continue
         for new in loop.optimizers:
             if (
@@ -153,7 +152,7 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
                 and not set(new.tensors).isdisjoint(old.tensors)
             ):
                 since = max(last, new.steps[0].t)
-                idle = [act for act in stepped[old.built.id] if act.t > since]
+                idle = [act for act in steps if act.t > since]
                 if len(idle) >= LATE and new.steps[-1].t > idle[0].t:
                     yield _of_an_old_one(loop, old, new, idle)
                     break
@@ -161,21 +160,18 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
 
 def _begun_anew(loop: Loop, stepped: Mapping[int, list[Done[ScheduleStepAct]]]) -> Iterator[Found]:
     """Schedules made again and again on one line, of which each gets as far as its first step."""
-    several: dict[tuple[int, int], list[Done[ScheduleAct]]] = defaultdict(list)
-    for act in loop.acts.of(ScheduleAct):
-        several[act.stack, act.of].append(act)
+    several = grouped(loop.acts.of(ScheduleAct), lambda act: (act.stack, act.of))
     for (_, of), made in several.items():
         ends = [*(act.t for act in made[1:]), LAST]
         times = [
-            sum(act.t < step.t < end for step in stepped[of])
+            sum(act.t < step.t < end for step in stepped.get(of, ()))
             for act, end in zip(made, ends, strict=True)
         ]
         steps = (each.steps for each in loop.optimizers if each.built.id == of)
         trained = any(step.t > made[0].t for each in steps for step in each)
         if len(made) < ANEW or max(times) > 1 or sum(times) < len(made) - 1 or not trained:
             continue
-        site, sites = loop.acts.site(made[0]), loop.acts.sites(made[0])
-        outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
+        site, outer = loop.acts.site(made[0]), loop.acts.called(made[0])
         yield Found(
             message=f"{made[0].facts.type}{at(site)}{outer} is made anew {len(made)} times, "
             "each time before its first step: it never goes further",
@@ -197,8 +193,7 @@ LATE = 2
 def _of_an_old_one(
     loop: Loop, old: Optimizer, new: Optimizer, idle: list[Done[ScheduleStepAct]]
 ) -> Found:
-    site, sites = loop.acts.site(idle[0]), loop.acts.sites(idle[0])
-    outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
+    site, outer = loop.acts.site(idle[0]), loop.acts.called(idle[0])
     built = [act for act in loop.acts.of(ScheduleAct) if act.of == old.built.id]
     made = f" (built{at(loop.acts.site(built[0]))})" if built else ""
     kind, other = idle[0].facts.type, loop.acts.site(new.built)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.sites import at
@@ -124,13 +125,10 @@ def tied_twice(trace: Trace) -> Iterator[Found]:
     for optimizer in loop.optimizers:
         for tensor in dict.fromkeys(optimizer.tensors):
             holders[tensor].append(optimizer)
-    shared: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    known = {each.built.id: each for each in loop.optimizers}
-    for tensor, several in holders.items():
-        if len(several) > 1:
-            shared[tuple(each.built.id for each in several[:2])].append(tensor)
-    for ids, tensors in shared.items():
-        one, other = (known[id] for id in ids)
+    several = [tensor for tensor, of in holders.items() if len(of) > 1]
+    pairs = grouped(several, lambda tensor: tuple(each.built.id for each in holders[tensor][:2]))
+    for tensors in pairs.values():
+        one, other = holders[tensors[0]][:2]
         times = _together(loop, one, other)
         if times and not _is_anothers(trace, loop, (one, other)):
             yield _stepped_twice(loop, one, other, tensors, times)

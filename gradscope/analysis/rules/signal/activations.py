@@ -138,7 +138,7 @@ def _filled_before(calls: Calls, at: int) -> str:
     acts = calls.trace.once(Acts)
     leaves = {calls.origin_leaf(each) for each in calls.inputs(maker)}
     filled = [act for act in acts.of(FilledAct) if leaves & set(act.tensors)]
-    lines = {acts.site(act).place: act.facts.by for act in filled}
+    lines = {acts.place(act): act.facts.by for act in filled}
     said = " and ".join(f"{by} at {line}" for line, by in lines.items() if line)
     return f"; the layer before it was filled by {said}" if said else ""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.sites import Site, is_installed
 from gradscope.analysis.program.acts import Acts, Done, Origins
@@ -175,10 +175,7 @@ def truncated(trace: Trace) -> Iterator[Found]:
         torch.nn.functional.mse_loss(torch.zeros(3, requires_grad=True), scores)
     """
     acts = trace.once(Acts)
-    several: dict[int, list[Done[TruncatedAct]]] = defaultdict(list)
-    for act in acts.of(TruncatedAct):
-        several[act.stack].append(act)
-    for found in several.values():
+    for found in grouped(acts.of(TruncatedAct), lambda act: act.stack).values():
         low = min(each.facts.low for each in found)
         high = max(each.facts.high for each in found)
         to = sorted({number for each in found for number in each.facts.to})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Acts, Done
@@ -63,12 +63,10 @@ def no_effect(trace: Trace) -> Iterator[Found]:
 
 def _settings(acts: Acts) -> Iterator[Found]:
     """`optimizer.lr = x`, where the groups go on with what they had."""
-    several: dict[tuple[int, str], list[Done[AssignedAct]]] = defaultdict(list)
-    for act in acts.of(AssignedAct):
-        if act.facts.what == "setting" and repr(act.facts.to) != repr(act.facts.there):
-            several[act.stack, act.facts.name].append(act)
+    every = (act for act in acts.of(AssignedAct) if act.facts.what == "setting")
+    other = (act for act in every if repr(act.facts.to) != repr(act.facts.there))
     steps = acts.of(StepAct)
-    for (_, name), found in several.items():
+    for (_, name), found in grouped(other, lambda act: (act.stack, act.facts.name)).items():
         act = found[0]
         after = next((step for step in steps if step.of == act.of and step.t > act.t), None)
         if name == "lr" and after is not None and act.facts.to in after.facts.lr:
@@ -90,11 +88,9 @@ def _settings(acts: Acts) -> Iterator[Found]:
 
 def _modes(acts: Acts) -> Iterator[Found]:
     """`net.training = False`, where what is in the module stays in the other mode."""
-    several: dict[int, list[Done[AssignedAct]]] = defaultdict(list)
-    for act in acts.of(AssignedAct):
-        if act.facts.what == "flag" and act.facts.name == "training":
-            several[act.stack].append(act)
-    for found in several.values():
+    flags = (act for act in acts.of(AssignedAct) if act.facts.what == "flag")
+    modes = (act for act in flags if act.facts.name == "training")
+    for found in grouped(modes, lambda act: act.stack).values():
         act, left = found[0], [t for t in found[0].facts.left if MODAL.search(t)]
         of_all = len({(each.module, each.facts.within) for each in found}) > 1
         if not left or of_all:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.graph.unreached import Graphs
 from gradscope.analysis.identity.sites import at
@@ -57,10 +57,9 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
-    lines: dict[int, list[Done[CutAct]]] = defaultdict(list)
-    for act in training.acts.of(CutAct):
-        if act.facts.by == "data" and act.inside != NONE and act.task == NONE:
-            lines[act.stack].append(act)
+    cuts = [act for act in training.acts.of(CutAct) if act.facts.by == "data"]
+    cuts = [act for act in cuts if act.inside != NONE and act.task == NONE]
+    lines = grouped(cuts, lambda act: act.stack)
     if not lines:
         return
     begins = np.sort(trace.table(GraphTask)["begin"])

@@ -88,13 +88,11 @@ class LookedUp:
 def looked_up(trace: Trace) -> list[LookedUp]:
     """Those of a program, one of each line."""
     calls, acts = trace.once(Calls), trace.once(Acts)
-    cuts = {
-        acts.site(each).place: each for each in acts.of(CutAct)[::-1] if each.facts.by == NEAREST
-    }
+    cuts = {acts.place(each): each for each in acts.of(CutAct)[::-1] if each.facts.by == NEAREST}
     if not cuts:
         return []
-    came = [each for each in acts.of(CameInAct) if acts.site(each).place in cuts]
-    chosen = {tensor: acts.site(each).place for each in came for tensor in each.tensors}
+    came = [each for each in acts.of(CameInAct) if acts.place(each) in cuts]
+    chosen = {tensor: acts.place(each) for each in came for tensor in each.tensors}
     found: dict[int, LookedUp] = {}
     for at in calls.with_tensors(*LOOKUPS).tolist():
         if calls.stack(at) in found or not calls.needs_grad(calls.outputs(at)[0]):

@@ -74,7 +74,7 @@ def _suspects(training: Training, error: Finding) -> list[_Lost]:
     read = [act for act in now if isinstance(act.facts, CutAct) and act.facts.by in READ]
     by_line: dict[str, _Lost] = {}
     for act in (*reversed(cuts), *reversed(off), *(() if cuts or off else reversed(read))):
-        by_line.setdefault(training.acts.site(act).place, act)
+        by_line.setdefault(training.acts.place(act), act)
     return list(by_line.values())[:FEW]
 
 

@@ -138,13 +138,11 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
 
 def _begun_anew(training: Training, optimizer: Optimizer) -> Done[CutAct] | None:
     """A cut of what comes of its tensors, on a line that makes a leaf of what it cut."""
-    asked = {
-        training.acts.site(act).place for act in training.acts.of(RequiresGradAct) if act.facts.to
-    }
+    asked = {training.acts.place(act) for act in training.acts.of(RequiresGradAct) if act.facts.to}
     for act in training.acts.of(CutAct):
         of_its = act.task == NONE and set(optimizer.tensors) & set(act.tensors)
         cuts = of_its and act.facts.by in ("detach", "data")
-        if cuts and training.acts.site(act).place in asked:
+        if cuts and training.acts.place(act) in asked:
             return act
     return None
 

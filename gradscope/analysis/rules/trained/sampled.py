@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
+from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.acts import Done
@@ -55,14 +55,12 @@ def sample_cuts(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
-    drawn: dict[str, list[Done[GradOffAct]]] = defaultdict(list)
-    for act in training.acts.of(GradOffAct):
-        if act.facts.learned and act.facts.by in SAMPLES:
-            drawn[training.acts.site(act).place].append(act)
+    off = (act for act in training.acts.of(GradOffAct) if act.facts.learned)
+    drawn = grouped((act for act in off if act.facts.by in SAMPLES), training.acts.place)
     missing = never_reached(training) if drawn else set()
     if not drawn or not training.optimizers or missing & explained(training, missing):
         return  # GS401 says of these why no gradient comes there at all
-    used = {training.acts.site(act).place for act in training.acts.of(CameInAct)}
+    used = {training.acts.place(act) for act in training.acts.of(CameInAct)}
     for place, acts in drawn.items():
         is_used = place in used or _is_taken(trace, place)
         if is_used and not _is_weighed(trace, training.acts.site(acts[0]).text):

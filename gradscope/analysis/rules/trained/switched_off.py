@@ -28,7 +28,7 @@ def off_before(training: Training, backwards: list[int]) -> list[Done[GradOffAct
         place = bisect_left(steps, begin)
         since = bisect_left(times, steps[place - 1]) if place else 0
         inside = offs[since : bisect_left(times, begin)]
-        near = {training.acts.site(act).place: act for act in inside[::-1]}
+        near = {training.acts.place(act): act for act in inside[::-1]}
         often.update(near.keys())
         for line, act in near.items():
             blocks.setdefault(line, act)
