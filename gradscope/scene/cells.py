@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from functools import cached_property
 from typing import Any
 
 from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import leaf
-from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.arguments import arguments_of, in_words
@@ -59,7 +58,7 @@ class Cells:
             "saved": self._saved,
             "span": self._span,
             "stack": self._stack,
-            "step": lambda step: str(self._steps.get(step, step)),
+            "step": lambda step: str(self.trace.once(step_numbers).get(step, step)),
             "tensor": self.tensor,
             "thread": self.thread,
             "device": self._device,
@@ -100,7 +99,7 @@ class Cells:
 
     def node(self, id: int) -> str:
         if id not in self._nodes:
-            self._nodes[id] = f"{self._names.title(id)} (node {id})"
+            self._nodes[id] = f"{self.trace.once(node_names).title(id)} (node {id})"
         return self._nodes[id]
 
     def tensor(self, id: int) -> str:
@@ -122,7 +121,7 @@ class Cells:
         return f"{ops.row(id).name} (op {id})" if ops.has(id) else f"op {id}"
 
     def backward(self, id: int) -> str:
-        number_of = self._numbers.get(id)
+        number_of = self.trace.once(backward_numbers).get(id)
         return f"graph task {id}" if number_of is None else f"backward {number_of}"
 
     def _module(self, id: int) -> str:
@@ -151,18 +150,6 @@ class Cells:
     def _stack(self, id: int) -> str:
         found = site_of(self.trace, id)
         return f"{found.place}: {found.text}" if found.text else found.place or f"stack {id}"
-
-    @cached_property
-    def _names(self) -> NodeNames:
-        return node_names(self.trace)
-
-    @cached_property
-    def _numbers(self) -> dict[int, int]:
-        return backward_numbers(self.trace)
-
-    @cached_property
-    def _steps(self) -> dict[int, int]:
-        return step_numbers(self.trace)
 
 
 def kind_in_words(kinds: type[IntEnum], value: int) -> str:

@@ -262,7 +262,7 @@ class _Told:
     def _arrival(self, event: Any, norms: dict[int, _Look]) -> Happening | None:
         """A gradient that was sent, added, kept or captured."""
         number, node = self._numbers.get(event.task, NONE), event.node
-        site = self._called(event.task)
+        site = site_of_row(self.trace, GraphTask, event.task)
         if isinstance(event, Decrement):
             if self._edges.get((event.source, event.index)) not in self._places(node):
                 return None
@@ -333,9 +333,6 @@ class _Told:
     @cached_property
     def _how_is_known(self) -> bool:
         return "accumulate.how" not in self.trace.meta.get("absent", ())
-
-    def _called(self, task: int) -> Site:
-        return site_of_row(self.trace, GraphTask, task)
 
     def could_send(self) -> Iterator[Happening]:
         """Nodes with an edge to it, if what was sent along edges was not recorded."""

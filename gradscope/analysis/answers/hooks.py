@@ -179,7 +179,11 @@ class _Told:
     def _hook(
         self, found: dict[tuple[HookKind | None, str, On, str], Hook], begin: HookBegin
     ) -> Hook:
-        kind, on, written = member(HookKind, begin.hook), self._on(begin), self._site(begin.stack)
+        kind, on, written = (
+            member(HookKind, begin.hook),
+            self._on(begin),
+            site_of(self._trace, begin.stack),
+        )
         key = (kind, begin.name, on, written.place)
         if key not in found:
             found[key] = Hook(kind, begin.name, self._in_words(on), written, first=begin.t)
@@ -191,9 +195,6 @@ class _Told:
         looked = table["place"] == Place.HOOK
         pairs = zip(table["seq"][looked].tolist(), table["norm"][looked].tolist(), strict=True)
         return {seq: norm for seq, norm in pairs if not math.isnan(norm)}
-
-    def _site(self, stack: int) -> Site:
-        return site_of(self._trace, stack)
 
     def _on(self, begin: HookBegin) -> On:
         key = (begin.node, begin.module)
@@ -211,7 +212,7 @@ class _Told:
         leaf = leaf_of(self._trace, row)
         if leaf is not None:
             return On(tensor=leaf.tensor)
-        return On(node=row.name, made=self._site(row.stack).place)
+        return On(node=row.name, made=site_of(self._trace, row.stack).place)
 
     def _in_words(self, on: On) -> str:
         if on.tensor != NONE:

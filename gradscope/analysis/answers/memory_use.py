@@ -216,7 +216,7 @@ class _Shares:
         for there, name, stack, module, slot, size in zip(
             known, *columns, slots, sizes, strict=True
         ):
-            site = self._site(stack) if there else Site()
+            site = site_of(self._trace, stack) if there else Site()
             named = self._modules.get(module, "") if there and by_module else ""
             key = (named, "") if by_module else ("", site.place)
             bytes[key] += size
@@ -231,6 +231,3 @@ class _Shares:
             )
             for key in order
         )  # fmt: skip
-
-    def _site(self, stack: int) -> Site:
-        return site_of(self._trace, stack)

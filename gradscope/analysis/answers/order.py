@@ -179,7 +179,12 @@ class _Backward:
             root=node in self._task.roots,
             needed=counted[-1] if counted else NONE,
             arrivals=tuple(
-                Arrival(e.source, self._site(e.source), position.get(e.source, NONE), e.remaining)
+                Arrival(
+                    e.source,
+                    site_of_row(self._trace, Node, e.source),
+                    position.get(e.source, NONE),
+                    e.remaining,
+                )
                 for e in mine
                 if isinstance(e, Decrement)
             ),
@@ -227,7 +232,7 @@ class _Backward:
     def _other(self, node: int, its: Push | None, mine: Push) -> Other:
         sequence_nr = self._sequence_nr(node)
         because = Because.UNDER_WAY if its is None else self._because(its, mine)
-        return Other(node, sequence_nr, self._site(node), because)
+        return Other(node, sequence_nr, site_of_row(self._trace, Node, node), because)
 
     def _because(self, its: Push, mine: Push) -> Because:
         """Why the other goes before this one, or after it."""
@@ -248,6 +253,3 @@ class _Backward:
     def _sequence_nr(self, node: int) -> int:
         nodes = self._trace.table(Node)
         return nodes.row(node).sequence_nr if nodes.has(node) else NONE
-
-    def _site(self, node: int) -> Site:
-        return site_of_row(self._trace, Node, node)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from hashlib import sha256
 
 from gradscope.analysis.findings import Evidence
@@ -47,18 +46,17 @@ class Fingerprints:
         trace, id = self._trace, row.id
         if row.table == Node.TABLE and trace.table(Node).has(id):
             node = trace.table(Node).row(id)
-            yield from (node.name, self._modules.get(node.module, ""))
+            yield from (node.name, self._trace.once(module_names).get(node.module, ""))
         elif row.table == Op.TABLE and trace.table(Op).has(id):
             op = trace.table(Op).row(id)
-            yield from (op.name.partition(".")[0], self._modules.get(op.module, ""))
+            yield from (
+                op.name.partition(".")[0],
+                self._trace.once(module_names).get(op.module, ""),
+            )
         elif row.table == Tensor.TABLE and trace.table(Tensor).has(id):
             yield trace.table(Tensor).row(id).name
         elif row.table == Module.TABLE:
-            yield self._modules.get(id, "")
-
-    @cached_property
-    def _modules(self) -> dict[int, str]:
-        return module_names(self._trace)
+            yield self._trace.once(module_names).get(id, "")
 
 
 def shortened(ids: Sequence[str]) -> dict[str, str]:

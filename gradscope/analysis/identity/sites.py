@@ -28,6 +28,11 @@ def at(site: Site) -> str:
     return f" at {site}" if site.place else ""
 
 
+def in_brackets(site: Site) -> str:
+    """ " (train.py:41)", where it is known."""
+    return f" ({site})" if site.place else ""
+
+
 class _Known:
     """Lines that were looked up in a trace, by stack: the same few are asked for often."""
 

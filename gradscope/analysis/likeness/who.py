@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.backwards import backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
-from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.arguments import arguments_of, in_words
 from gradscope.analysis.program.modules import module_names
@@ -197,20 +197,21 @@ class Who:
 
     def sites(self, stacks: Ids) -> Ids:
         """Words of lines, `train.py:41`."""
-        return self.words.numbers(stacks, [self._site(s).place for s in distinct(stacks).tolist()])
+        found = [site_of(self.trace, stack).place for stack in distinct(stacks).tolist()]
+        return self.words.numbers(stacks, found)
 
     def lines(self, stacks: Ids) -> Ids:
         """Words of what stands in the line; where that is not known, of the line."""
-        found = [self._site(stack) for stack in distinct(stacks).tolist()]
+        found = [site_of(self.trace, stack) for stack in distinct(stacks).tolist()]
         return self.words.numbers(stacks, [site.text or site.place for site in found])
 
     def modules(self, ids: Ids) -> Ids:
         """Words of modules' paths."""
-        names = self._module_names
+        names = self.trace.once(module_names)
         return self.words.numbers(ids, [names.get(module, "") for module in distinct(ids).tolist()])
 
     def steps(self, ids: Ids) -> Ids:
-        numbers, rising = self._step_numbers, distinct(ids)
+        numbers, rising = self.trace.once(step_numbers), distinct(ids)
         found = np.array([numbers.get(step, NONE) for step in rising.tolist()], np.int64)
         return found[np.searchsorted(rising, ids)] if len(ids) else ids
 
@@ -227,24 +228,6 @@ class Who:
             for shape, dtype, device in zip(shapes, dtypes, devices.tolist(), strict=True)
         )
         return self.words.numbers(ids, ["" if p == NONE else next(told) for p in places.tolist()])
-
-    def _site(self, stack: int) -> Site:
-        known = self._sites.get(stack)
-        if known is None:
-            known = self._sites[stack] = site_of(self.trace, stack)
-        return known
-
-    @cached_property
-    def _sites(self) -> dict[int, Site]:
-        return {}
-
-    @cached_property
-    def _module_names(self) -> dict[int, str]:
-        return module_names(self.trace)
-
-    @cached_property
-    def _step_numbers(self) -> dict[int, int]:
-        return step_numbers(self.trace)
 
     @cached_property
     def _devices(self) -> dict[int, str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.analysis.columns import grouped
 from gradscope.analysis.identity.leaves import leaf
-from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of, site_of_row
 from gradscope.analysis.nonfinite.births import Birth, not_finite
 from gradscope.analysis.nonfinite.inner import inner_ops
@@ -49,7 +49,7 @@ class Places:
     trace: Trace
 
     def described(self, birth: Birth) -> PlaceInWords:
-        node = self._names.title(birth.node)
+        node = self.trace.once(node_names).title(birth.node)
         made = site_of_row(self.trace, Node, birth.node)
         match birth.place:
             case Place.OP_OUTPUT:
@@ -142,12 +142,12 @@ class Places:
         """In which module a call was made, where it is one of several that share their lines."""
         table = self.trace.table(kind)
         module = int(table["module"][table.index(id)]) if table.has(id) else NONE
-        name = self._modules.get(module, "")
+        name = self.trace.once(module_names).get(module, "")
         return f" in module {name}" if name else ""
 
     def _leaf(self, birth: Birth) -> str:
         found = leaf(self.trace, birth.tensor)
-        return found.title if found else self._names.title(birth.node)
+        return found.title if found else self.trace.once(node_names).title(birth.node)
 
     def origin(self, birth: Birth) -> Origin | None:
         """The call that made a tensor which came with it, if that is no call of the graph's."""
@@ -165,14 +165,6 @@ class Places:
         _, stack = self._first_uses.get(birth.tensor, (NONE, NONE))
         site = site_of(self.trace, stack)
         return f"; it is first used{at(site)}" if site.place else ""
-
-    @cached_property
-    def _modules(self) -> dict[int, str]:
-        return module_names(self.trace)
-
-    @cached_property
-    def _names(self) -> NodeNames:
-        return node_names(self.trace)
 
     @cached_property
     def _first_uses(self) -> dict[int, tuple[int, int]]:

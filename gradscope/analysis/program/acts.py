@@ -70,6 +70,11 @@ class Optimizer:
     cleared: tuple[Done[ZeroGradAct], ...]  # its own zero_grad
 
 
+def found_gradients(step: Done[StepAct]) -> bool:
+    """Whether some tensor had a gradient when it stepped."""
+    return step.facts.none != step.facts.many
+
+
 class Acts:
     """All acts of a trace."""
 

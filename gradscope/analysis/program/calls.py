@@ -70,12 +70,8 @@ class Calls:
         module = self.module(at)
         if module is None or not module.type:
             return ""
-        name = self._module_names.get(module.id, "")
+        name = self.trace.once(module_names).get(module.id, "")
         return f" of `{name}` ({module.type})" if name else f" of a {module.type}"
-
-    @cached_property
-    def _module_names(self) -> dict[int, str]:
-        return module_names(self.trace)
 
     @property
     def names(self) -> set[str]:

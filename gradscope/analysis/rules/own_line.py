@@ -7,9 +7,8 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterable
-from typing import TypeGuard
 
-from gradscope.analysis.source.functions import last_name, parsed
+from gradscope.analysis.source.functions import is_named, last_name, parsed
 
 ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -152,7 +151,7 @@ def carried_detached(line: str) -> str:
     statement = one_statement(line)
     match statement:
         case ast.Assign(targets=[ast.Name(id=carried)], value=value):
-            uses = [each for each in ast.walk(value) if _is_name(each, carried)]
+            uses = [each for each in ast.walk(value) if is_named(each, carried)]
             if len(uses) == 1:
                 text, end = line.strip(), uses[0].end_col_offset
                 if text.isascii() and end is not None:
@@ -188,10 +187,6 @@ def kept_detached(line: str) -> str:
         ):
             return code_of(line).replace(f"({of.id})", f"({of.id}.detach())")
     return ""
-
-
-def _is_name(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def one_statement(line: str) -> ast.stmt | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gradscope.analysis.source.functions import (
     all_statements,
     at_most,
+    is_named,
     last_name,
 )
 from gradscope.trace.schema import FROM_NUMBERS
@@ -38,7 +39,7 @@ def crossings(tree: ast.Module) -> Iterator[Crossing]:
 def _made_by(value: ast.expr) -> Iterator[str]:
     for each in ast.walk(value):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.args:
-            of_torch = isinstance(each.func.value, ast.Name) and each.func.value.id == "torch"
+            of_torch = is_named(each.func.value, "torch")
             plain = all(isinstance(part, _PLAIN) for part in ast.walk(each.args[0]))
             if of_torch and each.func.attr in FROM_NUMBERS and not plain:
                 yield each.func.attr

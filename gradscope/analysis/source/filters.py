@@ -6,7 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import all_statements, at_most, functions, own_statements
+from gradscope.analysis.source.functions import (
+    all_statements,
+    at_most,
+    functions,
+    is_named,
+    own_statements,
+)
 
 NAMED = frozenset(("named_parameters", "named_modules"))
 METHODS = frozenset(("startswith", "endswith"))
@@ -94,13 +100,17 @@ def _sought(
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         left, right = test.left, test.comparators[0]
         if isinstance(test.ops[0], ast.In | ast.NotIn):
-            if _is(right, name):
+            if is_named(right, name):
                 return "in", _words(left, bound)
-            return "equal", _words(right, bound) if _is(left, name) else ()
-        if isinstance(test.ops[0], ast.Eq | ast.NotEq) and _is(left, name):
+            return "equal", _words(right, bound) if is_named(left, name) else ()
+        if isinstance(test.ops[0], ast.Eq | ast.NotEq) and is_named(left, name):
             return "equal", _words(right, bound)
     called = test.func if isinstance(test, ast.Call) and test.args else None
-    if isinstance(called, ast.Attribute) and called.attr in METHODS and _is(called.value, name):
+    if (
+        isinstance(called, ast.Attribute)
+        and called.attr in METHODS
+        and is_named(called.value, name)
+    ):
         return called.attr, _words(test.args[0], bound)  # type: ignore[attr-defined]
     return "", ()
 
@@ -114,10 +124,6 @@ def _words(expression: ast.expr, bound: dict[str, tuple[str, ...]]) -> tuple[str
         parts = [_words(each, {}) for each in expression.elts]
         return tuple(word for part in parts for word in part) if all(parts) else ()
     return ()
-
-
-def _is(expression: ast.expr, name: str) -> bool:
-    return isinstance(expression, ast.Name) and expression.id == name
 
 
 @at_most(20)

@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 T = TypeVar("T")
 Find = Callable[[ast.Module], Iterable[T]]
@@ -64,6 +64,10 @@ def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 def all_statements(tree: ast.Module) -> Iterator[ast.stmt]:
     """The statements of a file, inside functions and outside."""
     return (each for _, body in functions(tree) for each in own_statements(body))
+
+
+def is_named(expression: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
+    return isinstance(expression, ast.Name) and expression.id == name
 
 
 def last_name(expression: ast.AST | None) -> str:

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import at_most, functions, own_statements
+from gradscope.analysis.source.functions import at_most, functions, is_named, own_statements
 
 
 class OtherName(NamedTuple):
@@ -57,7 +57,7 @@ def _is_given(part: ast.AST, name: str) -> bool:
     if not isinstance(part, ast.Call):
         return False
     owner = part.func.value if isinstance(part.func, ast.Attribute) else None
-    return any(isinstance(each, ast.Name) and each.id == name for each in (*part.args, owner))
+    return any(is_named(each, name) for each in (*part.args, owner))
 
 
 def _names(statement: ast.stmt, context: type[ast.expr_context]) -> set[str]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.source.files import InSource, SourceFiles
-from gradscope.analysis.source.functions import functions, last_name, own_statements
+from gradscope.analysis.source.functions import functions, is_named, last_name, own_statements
 from gradscope.trace.trace import Trace
 
 CALLED = frozenset(
@@ -70,7 +70,7 @@ def rebound(trace: Trace) -> list[InSource[Idle]]:
 
 
 def _is_about_torch(tree: ast.Module) -> bool:
-    if any(isinstance(each, ast.Name) and each.id == "torch" for each in ast.walk(tree)):
+    if any(is_named(each, "torch") for each in ast.walk(tree)):
         return True
     for each in tree.body:
         names = [alias.name for alias in each.names] if isinstance(each, ast.Import) else []
@@ -102,8 +102,7 @@ def _expression(statement: ast.Expr) -> Iterator[Idle]:
             yield Idle(line, "not-called", value.attr)
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         name, owner = value.func.attr, value.func.value
-        of_torch = isinstance(owner, ast.Name) and owner.id == "torch"
-        if name in ENTERED and of_torch:
+        if name in ENTERED and is_named(owner, "torch"):
             yield Idle(line, "not-entered", name)
         elif name in NEW and not any(each.arg in ("out", "inplace") for each in value.keywords):
             yield Idle(line, "dropped", name)
@@ -138,7 +137,7 @@ def _rebound(statement: ast.Assign, every: list[ast.stmt]) -> Iterator[Idle]:
     takes = {
         each.attr
         for each in ast.walk(statement.value)
-        if isinstance(each, ast.Attribute) and _is(each.value, name)
+        if isinstance(each, ast.Attribute) and is_named(each.value, name)
     }
     plainly = isinstance(statement.value, ast.BinOp)
     if "grad" in takes and plainly and not any(_makes_a_leaf(each, name) for each in every):
@@ -153,7 +152,7 @@ def _makes_a_leaf(statement: ast.stmt, name: str) -> bool:
         isinstance(each, ast.Attribute) and each.attr.startswith("requires_grad")
         for each in ast.walk(statement)
     )
-    return asks and any(_is(each, name) for each in ast.walk(statement))
+    return asks and any(is_named(each, name) for each in ast.walk(statement))
 
 
 def _loop_variable(loop: ast.For) -> Iterator[Idle]:
@@ -176,12 +175,8 @@ def _loop_variable(loop: ast.For) -> Iterator[Idle]:
                 takes_grad = any(
                     isinstance(part, ast.Attribute)
                     and part.attr == "grad"
-                    and _is(part.value, name)
+                    and is_named(part.value, name)
                     for part in ast.walk(each.value)
                 )
                 if not takes_grad:  # that is told as such
                     yield Idle(each.lineno, "loop-variable", name)
-
-
-def _is(expression: ast.AST, name: str) -> bool:
-    return isinstance(expression, ast.Name) and expression.id == name

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradscope.analysis.source.functions import functions, last_name, own_statements
+from gradscope.analysis.source.functions import functions, is_named, last_name, own_statements
 
 MOST = 200
 """So many terms are told of a file."""
@@ -118,7 +118,7 @@ def _origins(
             for each in statements
             if isinstance(each, ast.Assign)
             and each is not within
-            and any(isinstance(to, ast.Name) and to.id == name for to in each.targets)
+            and any(is_named(to, name) for to in each.targets)
             and any(isinstance(part, ast.Call) for part in ast.walk(each.value))
         ]
         yield from ((name, line) for line in lines[:DEFINITIONS])

@@ -16,7 +16,7 @@ from gradscope.analysis.answers.grad_of import (
 )
 from gradscope.analysis.answers.meant import tensor_meant
 from gradscope.analysis.identity.names import NodeNames, node_names
-from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.identity.sites import at, in_brackets
 from gradscope.scene.answers.answer import Answer, Section
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
 from gradscope.scene.readable import count, number, plural
@@ -117,11 +117,11 @@ def _in_words(h: Happening, names: NodeNames) -> str:
         case Part.SENT:
             who = f"{count(h.times)} × {h.name}" if h.times > 1 else names.title(h.node)
             none = " None, which is no gradient" if h.how == UNDEFINED else norm
-            return f"{who}{_made(h.site)} sent it{none}"
+            return f"{who}{in_brackets(h.site)} sent it{none}"
         case Part.SUMMED:
             return f"added up: {plural(h.times, 'addition')} {h.how}{norm}"
         case Part.HOOK:
-            return f"hook {h.name or '?'}{_made(h.site)} {_hooked(h)}"
+            return f"hook {h.name or '?'}{in_brackets(h.site)} {_hooked(h)}"
         case Part.KEPT:
             return f"{HOW.get(h.how, HOW[''])}, in the backward{where}{norm}"
         case Part.RETURNED:
@@ -180,10 +180,6 @@ def _hooked(h: Happening) -> str:
     if math.isnan(h.before) or math.isnan(h.norm):
         return h.how
     return f"{h.how}: norm {number(h.before)} to {number(h.norm)}"
-
-
-def _made(site: Site) -> str:
-    return f" ({site.place})" if site.place else ""
 
 
 def _norm(h: Happening) -> str:

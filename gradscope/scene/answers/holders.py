@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gradscope.analysis.answers.holders import Holders, Kind, Name, Saver, holders
 from gradscope.analysis.identity.names import NodeNames, node_names
-from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.identity.sites import at, in_brackets
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.readable import byte_count, count, plural
@@ -74,7 +74,7 @@ def _title(told: Holders, names: NodeNames) -> str:
 
 def _owners(told: Holders) -> Iterator[str]:
     owners = [f"module {told.module}"] if told.module else []
-    owners += [f"{type}{_made(site)}" for type, site in told.optimizers]
+    owners += [f"{type}{in_brackets(site)}" for type, site in told.optimizers]
     if owners:
         yield f"held by {' and by '.join(owners)}"
 
@@ -156,7 +156,9 @@ def _saver(saver: Saver) -> str:
         ends.append(f"let go by {_numbered(list(saver.backwards))}")
     if saver.freed:
         ends.append(f"{count(saver.freed)} freed with the graph")
-    return f"{saver.name}{times}{_made(saver.site)}, as {saver.slot or '?'}: {'; '.join(ends)}"
+    return (
+        f"{saver.name}{times}{in_brackets(saver.site)}, as {saver.slot or '?'}: {'; '.join(ends)}"
+    )
 
 
 def _numbered(numbers: list[int]) -> str:
@@ -174,7 +176,3 @@ def _tops(told: Holders, names: NodeNames) -> Iterator[str]:
         text = f": {top.site.text}" if top.site.text else ""
         gave = f" gave {tensors}" if tensors else ""
         yield f"{names.title(top.node)}{gave}{at(top.site)}{text}"
-
-
-def _made(site: Site) -> str:
-    return f" ({site.place})" if site.place else ""

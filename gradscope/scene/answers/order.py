@@ -8,7 +8,7 @@ from gradscope.analysis.answers.meant import node_meant
 from gradscope.analysis.answers.order import Because, Brief, Other, Turn, Turns, turns_of
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.names import NodeNames, node_names
-from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.identity.sites import at, in_brackets
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
 from gradscope.scene.readable import count, duration, ordinal, plural
@@ -100,13 +100,13 @@ def _arrivals(turn: Turn, names: NodeNames) -> Iterator[str]:
     for each in turn.arrivals:
         ran = "" if each.position == NONE else f", {ordinal(each.position)} to run,"
         left = "the last" if not each.remaining else f"{count(each.remaining)} still to come"
-        yield f"{names.title(each.node)}{_made(each.site)}{ran} sent one: {left}"
+        yield f"{names.title(each.node)}{in_brackets(each.site)}{ran} sent one: {left}"
 
 
 def _others(others: tuple[Other, ...], names: NodeNames, why: dict[Because, str]) -> Iterator[str]:
     for each in others:
         reason = why.get(each.because, each.because.value).format(count(each.sequence_nr))
-        yield f"{names.title(each.node)}{_made(each.site)} {reason}"
+        yield f"{names.title(each.node)}{in_brackets(each.site)} {reason}"
 
 
 def _in_short(turn: Brief) -> str:
@@ -114,7 +114,3 @@ def _in_short(turn: Brief) -> str:
         return f"backward {turn.backward}: did not run"
     queued = "" if turn.queued_ns == NONE else f", after {duration(turn.queued_ns)} in the queue"
     return f"backward {turn.backward}: ran {ordinal(turn.position)} of {count(turn.of)}{queued}"
-
-
-def _made(site: Site) -> str:
-    return f" ({site.place})" if site.place else ""

@@ -61,17 +61,17 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
             looks[key].append(act)
     kept: list[tuple[Done[KeptAct], int]] = []
     for same in looks.values():
-        last = max(same, key=_steps)
+        last = max(same, key=lambda act: act.facts.steps)
         if not last.facts.container and any(walked_again(trace)):
             continue  # GS603 tells of it
-        if _steps(last) >= MANY and (len(same) == 1 or _steps(same[0]) < _steps(last)):
+        if last.facts.steps >= MANY and (len(same) == 1 or same[0].facts.steps < last.facts.steps):
             kept.append((last, len(same)))
     chains = [(act, many) for act, many in kept if _is_a_chain(act)]
     for act, many in kept:
         if not _is_a_chain(act):
             yield _kept(acts, act, many)
     if chains:  # that several names lead to one is one cause
-        chains.sort(key=lambda each: (not acts.place(each[0]), not _container(each[0])))
+        chains.sort(key=lambda each: (not acts.place(each[0]), not each[0].facts.container))
         act, many = chains[0]
         names = {holder(each): each for each, _ in chains}
         others = [each for name, each in names.items() if name != holder(act)]
@@ -81,10 +81,6 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
 def _is_a_chain(act: Done[KeptAct]) -> bool:
     """Whether the graph of each step was made from that of the step before."""
     return act.facts.longest > 2
-
-
-def _container(act: Done[KeptAct]) -> str:
-    return act.facts.container
 
 
 def _link(trace: Trace) -> Site:
@@ -106,10 +102,6 @@ def _link(trace: Trace) -> Site:
     return site_of(trace, int(which[np.argmax(many)]))
 
 
-def _steps(act: Done[KeptAct]) -> int:
-    return act.facts.steps
-
-
 def _kept(
     acts: Acts,
     act: Done[KeptAct],
@@ -118,7 +110,7 @@ def _kept(
     link: Site | None = None,
 ) -> Found:
     facts, sites = act.facts, acts.sites(act)
-    what, many, steps = holder(act), facts.many, _steps(act)
+    what, many, steps = holder(act), facts.many, act.facts.steps
     grows = _is_a_chain(act)
     stored = f", stored at {sites[0]}{_callers(act, sites[0])}" if sites[0].place else ""
     if facts.container:

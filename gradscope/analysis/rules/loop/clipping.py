@@ -335,11 +335,8 @@ def _written_after(loop: Loop, optimizer: Optimizer) -> set[int]:
 
 def _factor(trace: Trace, task: int) -> float:
     """The power of two by which that call multiplies, as its node says; 0: none."""
-    calls, nodes, roots = (
-        trace.once(Calls),
-        trace.table(Node),
-        trace.table(GraphTask).row(task).roots,
-    )
+    calls, nodes = trace.once(Calls), trace.table(Node)
+    roots = trace.table(GraphTask).row(task).roots
     if len(roots) != 1 or not nodes.has(roots[0]) or not calls.ops.has(nodes.row(roots[0]).op):
         return 0.0
     at_ = calls.ops.index(nodes.row(roots[0]).op)

@@ -11,7 +11,7 @@ from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.acts import Done, Optimizer, found_gradients
 from gradscope.analysis.program.loop import Beat, Loop
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
@@ -26,7 +26,6 @@ from gradscope.trace.schema import (
     Phase,
     SharedAct,
     Span,
-    StepAct,
     Storage,
     Tensor,
 )
@@ -192,8 +191,8 @@ def _together(loop: Loop, one: Optimizer, other: Optimizer) -> int:
     """How often both stepped with no backward between, and neither inside the other's step."""
     fills = [each.t for each in loop.moments(one) if each.beat is Beat.FILLED]
     beats = sorted(
-        [(step.t, 1) for step in one.steps if _found_some(step)]
-        + [(step.t, 2) for step in other.steps if _found_some(step)]
+        [(step.t, 1) for step in one.steps if found_gradients(step)]
+        + [(step.t, 2) for step in other.steps if found_gradients(step)]
         + [(t, 0) for t in fills]
     )  # fmt: skip
     spans = loop.trace.table(Span)
@@ -210,11 +209,6 @@ def _is_anothers(trace: Trace, loop: Loop, pair: tuple[Optimizer, Optimizer]) ->
     training = trace.once(Training)
     lost = frozenset(training.parameters) & training.reached - training.held
     return bool(lost) and twin_of(loop.acts.optimizers) == pair
-
-
-def _found_some(step: Done[StepAct]) -> bool:
-    """Whether some tensor had a gradient when it stepped."""
-    return step.facts.none != step.facts.many
 
 
 def _stepped_twice(

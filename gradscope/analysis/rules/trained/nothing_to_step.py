@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.acts import Done, Optimizer, found_gradients
 from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
@@ -97,7 +97,7 @@ def _others(loop: Loop, optimizer: Optimizer) -> list[int]:
 
 
 def _empty(optimizer: Optimizer) -> bool:
-    return all(step.facts.none == step.facts.many for step in optimizer.steps)
+    return not any(map(found_gradients, optimizer.steps))
 
 
 def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> Found:
@@ -152,7 +152,7 @@ def _no_longer(
 ) -> Iterator[Found]:
     """Steps that found gradients once, and since some time find none: the model is another one."""
     idle = [step for step in optimizer.steps if step.t > last.t][1:]
-    if len(idle) < 2 or not all(each.facts.none == each.facts.many for each in idle):
+    if len(idle) < 2 or any(map(found_gradients, idle)):
         return
     later = {id for id, (t, _) in loop.tasks.items() if t > last.t}
     reached = training.reached_in(later) - training.held
