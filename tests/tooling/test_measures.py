@@ -22,7 +22,6 @@ LARGEST_CIRCLE = 8
 MOST_FILES_OF_A_NAME = 3
 
 LARGE_CLASSES = {
-    "analysis/likeness/who.py::Who": (11, 27),
     "analysis/nonfinite/lineage.py::Lineage": (22, 13),
     "analysis/program/calls.py::Calls": (6, 28),
     "analysis/program/summary.py::Summary": (21, 0),
