@@ -53,7 +53,7 @@ def _told(*words: str) -> None:
 @contextmanager
 def recorded(level: str, *, native: bool = True) -> Iterator[Callable[[], None]]:
     """By gradscope, into a file; its notes are written out within the round."""
-    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
     from gradscope.record.recording import Options, Recording
     from gradscope.trace.writer import FileWriter
 

@@ -19,8 +19,8 @@ from rules import rules_page
 
 from gradscope import errors
 from gradscope.trace import schema
-from gradscope.trace.file import columns, lines
-from gradscope.trace.schema import facts
+from gradscope.trace.file import column_text, file_lines
+from gradscope.trace.schema import run_facts
 from gradscope.trace.shorthand.runs import MODULE
 from gradscope.trace.shorthand.tables import SHORT
 
@@ -147,8 +147,8 @@ def trace_page() -> str:
             f"- version {major}.{minor}: {change}"
             for (major, minor), change in sorted(schema.HISTORY.items())
         ),
-        lines=inspect.getdoc(lines),
-        columns=inspect.getdoc(columns),
+        lines=inspect.getdoc(file_lines),
+        columns=inspect.getdoc(column_text),
         tables=_sections(tables, skip=()),
         shared="`, `".join(shared),
         events=_sections(schema.EVENTS.values(), skip=shared),
@@ -193,7 +193,9 @@ def _section(row: type[schema.Row], skip: Container[str]) -> str:
         section += "\nKinds without columns of their own:\n\n"
         section += "".join(f"- `{kind.KIND}`: {_docstring(kind)}\n" for kind in plain)
     if row is schema.Meta:
-        section += "".join(map(_fact_lines, (facts.RunFacts, facts.ChildFacts, facts.RankFacts)))
+        section += "".join(
+            map(_fact_lines, (run_facts.RunFacts, run_facts.ChildFacts, run_facts.RankFacts))
+        )
     return section
 
 

@@ -53,12 +53,12 @@ def imported(name: str) -> WatchableEngine:
 
 
 def _runtime() -> WatchableEngine:
-    from gradscope.record.from_runtime.engine import Runtime
+    from gradscope.record.from_runtime.runtime_engine import Runtime
 
     return Runtime()
 
 
 def _pytorch() -> WatchableEngine:
-    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 
     return PyTorch()

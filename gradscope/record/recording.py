@@ -41,7 +41,7 @@ from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
     from gradscope.record.source import Pause, WatchableEngine
-    from gradscope.record.stops.places import StopPlaces
+    from gradscope.record.stops.stop_places import StopPlaces
     from gradscope.trace.trace import Trace
 
 WRITTEN_EVERY = CALM / 1e9 + PERIOD

@@ -31,19 +31,19 @@ from gradscope.record.script.exits import Exits, say_why
 from gradscope.record.script.handlers import silence
 from gradscope.record.script.lowest_frame import ending_above
 from gradscope.record.script.main_thread import main_thread_has_ended
-from gradscope.record.script.program import (
+from gradscope.record.script.recursion import TRIED, as_deep_as_alone, room
+from gradscope.record.script.restore_process import as_before
+from gradscope.record.script.script_program import (
     ScriptProgram,
     folder_of,
     from_module,
     from_script,
     stage,
 )
-from gradscope.record.script.recursion import TRIED, as_deep_as_alone, room
-from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, Stopped, handled
 from gradscope.record.script.unimported import unimported
 from gradscope.record.stops.ending import raised_at_next_line, spare_signal, tell_main_thread
-from gradscope.record.stops.places import StopPlaces
+from gradscope.record.stops.stop_places import StopPlaces
 from gradscope.trace.shortcomings import ran_elsewhere
 from gradscope.trace.text import quoted
 from gradscope.trace.writer import FileWriter

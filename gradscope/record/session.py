@@ -11,10 +11,10 @@ import numpy as np
 from gradscope.errors import RecordingError
 from gradscope.record.acts.source.backwards import StepsByBackward
 from gradscope.record.acts.watching import WatchedActs
-from gradscope.record.notes.numbers import RecordNumbers
 from gradscope.record.notes.one_at_a_time import Alone
 from gradscope.record.notes.own_time import WRITING, OwnTimeClock
 from gradscope.record.notes.positions.contexts import Contexts
+from gradscope.record.notes.record_numbers import RecordNumbers
 from gradscope.record.notes.sites import Sites
 from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
@@ -26,15 +26,29 @@ if TYPE_CHECKING:
 
     from gradscope.record.notes.log import Ints
     from gradscope.record.source import Pause, RecordingSource, WatchableEngine
-    from gradscope.record.stops.places import StopPlaces
+    from gradscope.record.stops.stop_places import StopPlaces
     from gradscope.trace.writer import Writer
 
 MANY = 1 << 16
-"""So many records are worth a window in the file."""
+"""Records that are worth a window in the file."""
 
 SOON, CALM = 50_000_000, 750_000_000
-"""After so many nanoseconds notes are flushed at the next occasion, however few there are: soon at
-first, since a program may not live long; then after four times as many each time, up to CALM."""
+"""Nanoseconds after which notes are flushed at the next occasion, however few there are."""
+
+
+class FlushPace:
+    """How long notes wait: SOON at first, since a program may not live long; at last CALM."""
+
+    def __init__(self, start: int) -> None:
+        self.last = start
+        self._wait = SOON
+
+    def is_due(self) -> bool:
+        """Whether the last time was long ago. If so, the next wait is four times as long."""
+        due = time.perf_counter_ns() - self.last > self._wait
+        if due:
+            self._wait = min(4 * self._wait, CALM)
+        return due
 
 
 class Session:
@@ -54,9 +68,10 @@ class Session:
         self.level = level
         self.native = native
         self.numbers = RecordNumbers()
-        self.base = self.numbers.base
         self.sites = Sites(writer, whole=level == "full", machinery=engine.machinery)
-        self.contexts = Contexts(writer, start, self.base, engine, rank=this_process().number)
+        self.contexts = Contexts(
+            writer, start, self.numbers.base, engine, rank=this_process().number
+        )
         self.alone = Alone()
         self.faults = Faults()
         self.own_time = OwnTimeClock()
@@ -65,12 +80,16 @@ class Session:
         self.task_ended: Callable[[], None] = self.flush_if_due
         self.closed: Callable[[], None] = _nothing  # called when nothing is read any more
         self.not_finite: Callable[[], int] = _none  # of the tensors looked at, so far: asked often
-        self._flushed = start
-        self._calm = SOON
-        self._closing = self._closed = False
+        self._pace = FlushPace(start)
+        self._closed = False
         self.places: StopPlaces | None = None  # at which the program can be stopped, if it can
         self.module_paths: list[str] = []  # of modules that were met, by their ids
         self.source: RecordingSource = engine.watch(self)
+
+    @property
+    def base(self) -> int:
+        """The number below all that this recording gives out."""
+        return self.numbers.base
 
     def backward_ended(self, *, creates: bool) -> None:
         """One that ran in no other is over, recorded or not; whether it was to make a graph."""
@@ -89,8 +108,7 @@ class Session:
 
     def flush_if_due(self, *, wait: bool = True) -> None:
         """Flush when the last time was long ago, so that little is lost if the program dies."""
-        if time.perf_counter_ns() - self._flushed > self._calm:
-            self._calm = min(4 * self._calm, CALM)
+        if self._pace.is_due():
             self._flush_if_open(wait=wait)
 
     def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
@@ -111,12 +129,12 @@ class Session:
                 return False
             with self.own_time.working(WRITING):
                 # What names others goes first: threads may note both, and a name needs its row.
-                self.acts.flush(last=ends or self._closing)
+                self.acts.flush(last=ends)
                 self.source.flush()
                 self.contexts.flush()
                 self.sites.flush()
                 self.writer.commit()
-            self._flushed = time.perf_counter_ns()
+            self._pace.last = time.perf_counter_ns()
             if then is not None:
                 then()
             return True
@@ -161,9 +179,8 @@ class Session:
     def close(self) -> None:
         """Write what is left; nothing can be written after it."""
         self.contexts.finish()
-        self._closing = True
         try:
-            self.flush()
+            self.flush(ends=True)
         finally:
             self._closed = True
             self.numbers.retire()

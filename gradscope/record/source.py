@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.session import Session
-    from gradscope.record.stops.places import StopPlaces
+    from gradscope.record.stops.stop_places import StopPlaces
 
 
 class Pause(Protocol):

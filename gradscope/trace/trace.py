@@ -22,7 +22,7 @@ from gradscope.trace.schema import (
     String,
 )  # fmt: skip
 from gradscope.trace.schema.declare import EVENTS, NONE, Event, Row
-from gradscope.trace.schema.facts import misfits
+from gradscope.trace.schema.run_facts import misfits
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.table import CHUNK, Strings, Table
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from gradscope.watch import observer as at
 from gradscope.watch.hooks.watched import Own
 from gradscope.watch.listener import BackwardRuns, ranges
+from gradscope.watch.python_walk import LEAF
 from gradscope.watch.unseen import in_words
-from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:
     from gradscope.watch.called.observer import CallObserver

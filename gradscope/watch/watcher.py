@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.watch.called.collectives import Collectives
 from gradscope.watch.creation import Creation
-from gradscope.watch.engine import WatchedEngine
 from gradscope.watch.hooks.before import EarlierHooks
 from gradscope.watch.hooks.of_modules import ModuleHooks
 from gradscope.watch.hooks.of_saved import SavedHooks
 from gradscope.watch.hooks.of_tensors import TensorHooks
 from gradscope.watch.hooks.watched import HookedCalls
-from gradscope.watch.modules import ModuleCalls
+from gradscope.watch.module_calls import ModuleCalls
+from gradscope.watch.python_walk import NotDifferentiable, TooDeep, WalkGraph
 from gradscope.watch.runs import NodeRuns, calls, runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
-from gradscope.watch.walk import NotDifferentiable, TooDeep, WalkGraph
+from gradscope.watch.watched_engine import WatchedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,7 +106,7 @@ class Watcher:
         if not self.why_walked:
             try:
                 from gradscope.watch.native.creation import NodeMaker  # noqa: PLC0415 -- it compiles
-                from gradscope.watch.native.graph import NativeGraph  # noqa: PLC0415 -- likewise
+                from gradscope.watch.native.native_graph import NativeGraph  # noqa: PLC0415 -- likewise
 
                 maker = NodeMaker(listener.making())
                 graph = NativeGraph(listener, maker, saved=saved)

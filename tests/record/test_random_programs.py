@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import gradscope.runtime as torch
-from gradscope.record.from_runtime.c_functions.functions import Functions
+from gradscope.record.from_runtime.c_functions.telling import Functions
 from gradscope.record.from_runtime.hot.compiling import Compiling
 from gradscope.record.recorder import record
 from gradscope.trace import schema

@@ -22,11 +22,11 @@ MOST_DESCRIPTORS = 1 << 16
 OF_ENGINES = {
     "": (),
     "gradscope": (
-        "gradscope.record.from_runtime.engine",
+        "gradscope.record.from_runtime.runtime_engine",
         "gradscope.record.from_runtime.script.staged",
     ),
     "all of gradscope": (
-        "gradscope.record.from_runtime.engine",
+        "gradscope.record.from_runtime.runtime_engine",
         "gradscope.record.from_runtime.script.staged",
         "gradscope.runtime.nn",
         "gradscope.runtime.optim",

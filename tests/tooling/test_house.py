@@ -77,15 +77,14 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/core/autograd/engine/workers.py",  # what a node raised on another thread
         "runtime/utils/data/_utils/worker.py",  # a dataset, in another process
         # A fault of ours, which must not reach the program that is watched.
-        "record/acts/notes.py",
         "record/acts/rerun.py",  # a forward of the program's, run again when all is over
         "record/at_start.py",
         "debug/live/ends.py",
         "watch/creation.py",
         "watch/called/results.py",
-        "watch/engine.py",
-        "watch/listener.py",
-        "watch/modules.py",
+        "watch/watched_engine.py",
+        "watch/in_place/faults.py",
+        "watch/module_calls.py",
         "watch/runs.py",
         "watch/watcher.py",
     }

@@ -12,7 +12,7 @@ from gradscope.cli import main
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.load_save import decode, encode, load, save
 from gradscope.trace.schema import TABLES, Node, Row, columns
-from gradscope.trace.schema.facts import RunFacts
+from gradscope.trace.schema.run_facts import RunFacts
 from tests.shared.by_hand import trace_of
 
 WHOLE: dict[str, Any] = {

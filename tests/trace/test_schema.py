@@ -10,7 +10,7 @@ import pickle
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.file.lines import RESERVED
+from gradscope.trace.file.file_lines import RESERVED
 from gradscope.trace.schema import events, tables
 from gradscope.trace.schema.declare import EVENTS, NONE, TABLES, Event, Row, columns
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.file.lines import seal
+from gradscope.trace.file.file_lines import seal
 from gradscope.trace.load_save import decode, encode, load
 from gradscope.trace.schema import Decrement, Device, GraphTask, Node, Pop, TaskEnd, Tensor, Thread
 from gradscope.trace.shorthand import tables

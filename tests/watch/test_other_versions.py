@@ -20,7 +20,7 @@ pytestmark = pytest.mark.torch
      ("2.4.1", "(True)."), ("3.0.0a0+git1234567", "(True, check_nan=False).")],
 )  # fmt: skip
 def test_the_hint_of_an_error_is_that_of_the_version(version: str, said: str) -> None:
-    from gradscope.watch.engine import hint
+    from gradscope.watch.watched_engine import hint
 
     assert hint(version).endswith(f"with torch.autograd.set_detect_anomaly{said}")
 
@@ -61,9 +61,9 @@ def test_where_nodes_do_not_say_what_they_take_the_rest_is_recorded(
     """PyTorch 2.4, for which there is no machine code either."""
     import torch
 
-    from gradscope.watch import unseen, walk
+    from gradscope.watch import python_walk, unseen
 
-    monkeypatch.setattr(walk, "SHOWS_INPUTS", False)
+    monkeypatch.setattr(python_walk, "SHOWS_INPUTS", False)
     monkeypatch.setattr(unseen, "LISTED", ())
 
     def program() -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.debug.walk import Walk
-    from gradscope.record.stops.places import StopPlace
+    from gradscope.record.stops.stop_places import StopPlace
 
 SAVED = "_saved_"
 BANNER = "gs.node, gs.grads, gs.made, gs.saved, gs.queue; Ctrl-D goes back to the debugger"

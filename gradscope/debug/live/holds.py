@@ -21,7 +21,7 @@ from gradscope.trace.schema.declare import EVENTS
 
 if TYPE_CHECKING:
     from gradscope.debug.live.numbers import Numbers
-    from gradscope.record.stops.places import StopPlace
+    from gradscope.record.stops.stop_places import StopPlace
 
 LEAF = "AccumulateGrad"
 FORWARD = ("called", "raised", "backward")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gradscope.record.stops.places import StopPlace, StopPlaces
+    from gradscope.record.stops.stop_places import StopPlace, StopPlaces
 
 STATISTICS: dict[str, Callable[[Any], float]] = {
     "norm": lambda a: float(np.sqrt(np.square(np.abs(a)).sum(dtype=np.float64))),

@@ -23,7 +23,7 @@ from gradscope.debug.live.walk import BY_HAND, GoesOn, LiveWalk, Until
 from gradscope.errors import EmptyTraceError, GradscopeError
 from gradscope.record.notes.sites import is_ours
 from gradscope.record.script.signals import Stopped
-from gradscope.record.stops.places import StopPlace, StopPlaces
+from gradscope.record.stops.stop_places import StopPlace, StopPlaces
 from gradscope.trace.load_save import load
 
 if TYPE_CHECKING:

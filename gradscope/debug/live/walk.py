@@ -16,7 +16,7 @@ from gradscope.debug.live.holds import short
 from gradscope.debug.walk import Arrival, Stop, Walk
 from gradscope.errors import UnknownNameError, UsageError
 from gradscope.record.notes.local_names import names_of
-from gradscope.record.stops.places import StopPlace
+from gradscope.record.stops.stop_places import StopPlace
 
 if TYPE_CHECKING:
     from gradscope.debug.live.stopping import Live

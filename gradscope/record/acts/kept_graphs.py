@@ -19,7 +19,7 @@ from time import perf_counter_ns
 from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradscope.record.acts.source.lines import (
+from gradscope.record.acts.source.source_lines import (
     Stored,
     lines_that_call,
     lines_that_fill,

@@ -10,7 +10,7 @@ from weakref import ref
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import leaves_of
-from gradscope.record.acts.source.lines import (
+from gradscope.record.acts.source.source_lines import (
     Stored,
     line_that_equates,
     lines_that_store,

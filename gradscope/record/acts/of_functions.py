@@ -20,7 +20,7 @@ from weakref import ref
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.kept_arrays import KeptArray, NotKept, keep
 from gradscope.record.acts.rerun import compared
-from gradscope.record.acts.source.lines import (
+from gradscope.record.acts.source.source_lines import (
     line_that_keeps,
     line_that_writes,
     lines_of_gradient,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.from_pytorch.called.arguments import PyTorchArguments
 from gradscope.record.from_pytorch.called.in_place import MEMORY, InPlace
 from gradscope.record.from_pytorch.called.not_finite import NotFiniteCalls
 from gradscope.record.from_pytorch.called.operands import WRITTEN, OperandRows
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
+from gradscope.record.from_pytorch.called.pytorch_arguments import PyTorchArguments
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import PyTorchWrites
 from gradscope.record.from_pytorch.tensors import put, shape_of
@@ -26,9 +26,9 @@ from gradscope.watch.listener import own_result
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.moves import Moves
     from gradscope.record.from_pytorch.called.ops import Ints
+    from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.from_pytorch.native.walked import Walked
     from gradscope.record.from_pytorch.tasks import PyTorchTask
     from gradscope.record.from_pytorch.tensors import PyTorchTensors

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import leaves_of
-from gradscope.record.from_pytorch.called.calls import PyTorchCalls
+from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
 from gradscope.record.from_pytorch.graphs import PyTorchGraphs
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import PyTorchTensors
@@ -16,7 +16,7 @@ from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
 from gradscope.record.from_pytorch.values import PyTorchValues
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.local_names import gradient_of
-from gradscope.record.notes.modules import ModuleRows
+from gradscope.record.notes.module_rows import ModuleRows
 from gradscope.record.notes.positions.program_notes import ProgramNotes
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import ARRIVED

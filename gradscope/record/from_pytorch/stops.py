@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradscope.errors import from_the_line_of
-from gradscope.record.stops.places import Stoppable, StopPlaces
+from gradscope.record.stops.stop_places import Stoppable, StopPlaces
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:

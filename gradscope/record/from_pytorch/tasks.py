@@ -25,7 +25,7 @@ from gradscope.trace.shorthand.tables import UNDER_WAY
 from gradscope.watch.listener import BackwardRuns, together
 
 if TYPE_CHECKING:
-    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
+    from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.from_pytorch.values import PyTorchValues
     from gradscope.record.session import Session
     from gradscope.watch.listener import BackwardCall

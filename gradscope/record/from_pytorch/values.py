@@ -17,13 +17,13 @@ from gradscope.record.notes.log import take_all
 from gradscope.trace.ragged import Ragged, within
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import OPERAND, ShortLook
-from gradscope.watch.values import rows as ring_
-from gradscope.watch.values.rows import LOOKED, RESULT, TAKEN
+from gradscope.watch.values import ring_rows as ring_
+from gradscope.watch.values.ring_rows import LOOKED, RESULT, TAKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
+    from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.session import Session
     from gradscope.watch.listener import RunColumns
     from gradscope.watch.values.ring import Ring

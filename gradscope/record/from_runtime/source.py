@@ -11,8 +11,8 @@ import numpy as np
 from gradscope.errors import calls
 from gradscope.record.acts.notes import EngineLook
 from gradscope.record.from_runtime.cold.catalog import Catalog
+from gradscope.record.from_runtime.cold.cold_rows import ColdRows
 from gradscope.record.from_runtime.cold.operators import OperatorRows
-from gradscope.record.from_runtime.cold.rows import ColdRows
 from gradscope.record.from_runtime.error_lines.added import Answers
 from gradscope.record.from_runtime.error_lines.recent import called, released
 from gradscope.record.from_runtime.hot.compiling import Compiling
@@ -27,11 +27,11 @@ from gradscope.record.from_runtime.paused import (
     stop_watching,
 )
 from gradscope.record.from_runtime.replays.replays import Replays
-from gradscope.record.from_runtime.values.memory import address, memory
+from gradscope.record.from_runtime.values.array_memory import address, memory
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import take_all
-from gradscope.record.notes.modules import ModuleRows
-from gradscope.record.stops.places import Stoppable, StopPlaces
+from gradscope.record.notes.module_rows import ModuleRows
+from gradscope.record.stops.stop_places import Stoppable, StopPlaces
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.runtime.core.dtypes import dtypes

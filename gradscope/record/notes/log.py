@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from gradscope.machine_code.callables import Callables
-    from gradscope.record.notes.c_functions.parts import NumberBuffer
+    from gradscope.record.notes.c_functions.note_buffers import NumberBuffer
     from gradscope.trace.schema import Row
     from gradscope.trace.writer import Writer
 
@@ -77,7 +77,7 @@ class Log:
 
     def compile(self, functions: Callables) -> NumberBuffer:
         """From now on, note by a C function. See Note [Numbers without objects]."""
-        from gradscope.record.notes.c_functions.parts import NumberBuffer
+        from gradscope.record.notes.c_functions.note_buffers import NumberBuffer
 
         self.buffer = NumberBuffer(functions, self.width, self._list)
         self.note = self.buffer.push

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.machine_code.callables import Callables
-    from gradscope.record.notes.c_functions.parts import SiteTable
+    from gradscope.record.notes.c_functions.note_buffers import SiteTable
 
 PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 
@@ -168,7 +168,7 @@ class Sites:
 
     def compile(self, functions: Callables) -> SiteTable:
         """`of` as a C function, which asks this one about what it does not know."""
-        from gradscope.record.notes.c_functions.parts import SiteTable
+        from gradscope.record.notes.c_functions.note_buffers import SiteTable
 
         table = SiteTable(functions, self._all_known(), self.of)
         self._told = table.add

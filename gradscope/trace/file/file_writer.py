@@ -17,9 +17,9 @@ import orjson
 from gradscope.errors import LateBlockError, RecordingError
 from gradscope.trace.file.background_write import Pen
 from gradscope.trace.file.compression import packer
+from gradscope.trace.file.file_lines import block_lines, completed, header, window_line
 from gradscope.trace.file.index import IndexEntry, closing, entry
 from gradscope.trace.file.intern import InternedTexts
-from gradscope.trace.file.lines import block_lines, completed, header, window_line
 from gradscope.trace.file.opening import opened
 from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.file import columns as coding
-from gradscope.trace.file.lines import FIRST, LONGEST, seal, unseal
+from gradscope.trace.file import column_text
+from gradscope.trace.file.file_lines import FIRST, LONGEST, seal, unseal
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema.declare import NONE
 
@@ -64,7 +64,7 @@ def closing(entries: Sequence[IndexEntry], end: Mapping[str, Any], offset: int) 
     columns = dict(zip(IndexEntry._fields, map(list, zip(*entries, strict=True)), strict=False))
     tables = columns.pop("table", [])
     index = {"table": tables} | {
-        name: coding.encode(np.array(values, np.int64), explicit=True)
+        name: column_text.encode(np.array(values, np.int64), explicit=True)
         for name, values in columns.items()
     }
     ending = seal({"end": True, **end}) + b"\n],\n"
@@ -111,7 +111,7 @@ def _entries(given: Mapping[str, Any], size: int) -> tuple[IndexEntry, ...]:
     rows = len(tables)  # every column is written cell by cell
     kinds = {name: str if name == "table" else int for name in IndexEntry._fields}
     columns = [
-        coding.DECODERS[kind](given.get(name), rows).tolist() for name, kind in kinds.items()
+        column_text.DECODERS[kind](given.get(name), rows).tolist() for name, kind in kinds.items()
     ]
     if any(len(column) != rows for column in columns):
         raise UnreadableTraceError("its index has columns of different lengths")

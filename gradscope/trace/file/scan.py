@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
+from gradscope.trace.file.file_lines import FIRST, LONGEST, read_block, read_header, unseal
 from gradscope.trace.file.index import is_tail
-from gradscope.trace.file.lines import FIRST, LONGEST, read_block, read_header, unseal
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.shorthand import SHORT

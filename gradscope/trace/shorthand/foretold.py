@@ -20,7 +20,6 @@ from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import GraphTask, Order
-from gradscope.trace.shorthand.looks import AsForetold
 from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward, ReplayGraph, ReplayStep
 from gradscope.trace.shorthand.seen import (
     HOOKS,
@@ -31,6 +30,7 @@ from gradscope.trace.shorthand.seen import (
     seen_in,
     tasks_of,
 )
+from gradscope.trace.shorthand.short_looks import AsForetold
 from gradscope.trace.shorthand.tables import UNDER_WAY
 
 if TYPE_CHECKING:

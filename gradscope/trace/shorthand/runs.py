@@ -11,7 +11,7 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import CELLS, EVENTS, NONE, Event, columns
-from gradscope.trace.shorthand.columns import Ints, Tables, lookup
+from gradscope.trace.shorthand.short_columns import Ints, Tables, lookup
 
 Rows = dict[str, Any]
 

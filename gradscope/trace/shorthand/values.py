@@ -16,7 +16,7 @@ import numpy as np
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE, Event
 from gradscope.trace.schema.tables import Finding, Place, Value
-from gradscope.trace.shorthand.columns import Ints
+from gradscope.trace.shorthand.short_columns import Ints
 
 if TYPE_CHECKING:
     from gradscope.trace.table import Block

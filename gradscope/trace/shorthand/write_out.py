@@ -12,10 +12,10 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import SavedUnpacked
 from gradscope.trace.schema.tables import GraphTask, Saved, Tensor
-from gradscope.trace.shorthand import foretold, looks
-from gradscope.trace.shorthand.calls import ShortCalls
-from gradscope.trace.shorthand.columns import Ints, ShortColumns
+from gradscope.trace.shorthand import foretold, short_looks
 from gradscope.trace.shorthand.runs import ShortRuns
+from gradscope.trace.shorthand.short_calls import ShortCalls
+from gradscope.trace.shorthand.short_columns import Ints, ShortColumns
 from gradscope.trace.shorthand.tables import SHORT
 from gradscope.trace.shorthand.values import with_events
 
@@ -43,7 +43,7 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
         return plain
     if any(block.amend for parts in short.values() for block in parts):
         raise UnreadableTraceError("shorthand cannot be amended")
-    told: dict[int, looks.AsForetold] = {}
+    told: dict[int, short_looks.AsForetold] = {}
     orders = foretold.written(plain, short, make, room, told)
     if orders is not None:
         plain.append(orders)
@@ -63,7 +63,7 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
     id, thread, depth = _gathered(plain, GraphTask.TABLE, ("id", "thread", "depth"))
     runs = ShortRuns(tables, {"id": id, "thread": thread, "depth": depth})
     runs.write()
-    values = looks.written(tables["short.look"], told, short, make)
+    values = short_looks.written(tables["short.look"], told, short, make)
     plain = with_events([*plain, *([] if values is None else [values])], runs.made, make)
     saved = calls.saved(tables["short.saved"])
     for part in runs.made.get(SavedUnpacked, ()):

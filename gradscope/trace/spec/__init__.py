@@ -5,15 +5,23 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gradscope.trace.spec import counts, execution, foretold, memory, order, queue, references
-from gradscope.trace.spec.facts import CheckedTrace
+from gradscope.trace.spec import (
+    counts,
+    execution,
+    foretold,
+    order_rules,
+    queue,
+    references,
+    saved_and_buffers,
+)
+from gradscope.trace.spec.checked_trace import CheckedTrace
 from gradscope.trace.spec.rule import RULES, Violation
 
 if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
-__all__ = ["RULES", "Violation", "check", "counts", "execution", "memory", "order", "queue"]
-__all__ += ["foretold", "references"]
+__all__ = ["RULES", "Violation", "check", "counts", "execution", "foretold", "order_rules", "queue"]
+__all__ += ["references", "saved_and_buffers"]
 
 LIMIT = 10
 """How many violations of one rule are worth telling."""

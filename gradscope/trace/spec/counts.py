@@ -18,14 +18,14 @@ from gradscope.trace.schema.events import (
     Skipped,
 )
 from gradscope.trace.schema.tables import Edge
-from gradscope.trace.spec.facts import groups, running, timeline
+from gradscope.trace.spec.checked_trace import groups, running, timeline
 from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradscope.trace.ragged import Array
-    from gradscope.trace.spec.facts import CheckedTrace, JudgedEvents, Timeline
+    from gradscope.trace.spec.checked_trace import CheckedTrace, JudgedEvents, Timeline
 
 
 def _waiting(facts: CheckedTrace) -> Timeline:

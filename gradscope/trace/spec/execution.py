@@ -9,13 +9,13 @@ import numpy as np
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import Capture, HookBegin, HookEnd, NodeBegin, NodeEnd, Skipped
 from gradscope.trace.schema.tables import GraphTask
-from gradscope.trace.spec.facts import timeline, unmatched
+from gradscope.trace.spec.checked_trace import timeline, unmatched
 from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.spec.facts import CheckedTrace
+    from gradscope.trace.spec.checked_trace import CheckedTrace
 
 
 @rule

@@ -34,7 +34,7 @@ from gradscope.trace.shorthand.replay import Popped, Ready, ReplayBackward, Repl
 from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
-    from gradscope.trace.spec.facts import CheckedTrace, JudgedEvents
+    from gradscope.trace.spec.checked_trace import CheckedTrace, JudgedEvents
 
 OWN = "gradscope.runtime"
 """The producer whose engine this is."""

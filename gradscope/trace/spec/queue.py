@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import Error, Pop, Push, TaskEnd
 from gradscope.trace.schema.tables import Node
-from gradscope.trace.spec.facts import lookup
+from gradscope.trace.spec.checked_trace import lookup
 from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.spec.facts import CheckedTrace, JudgedEvents
+    from gradscope.trace.spec.checked_trace import CheckedTrace, JudgedEvents
 
 FOREMOST: Final = 2**63
 """Stands for the sequence_nr of AccumulateGrad: it runs as soon as it is ready."""

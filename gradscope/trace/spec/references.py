@@ -20,7 +20,7 @@ from gradscope.trace.schema.tables import (
     Storage,
 )
 from gradscope.trace.shortcomings import dropped_rows
-from gradscope.trace.spec.facts import groups, lookup, running
+from gradscope.trace.spec.checked_trace import groups, lookup, running
 from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gradscope.trace.ragged import Array, Data
     from gradscope.trace.schema.declare import Row
-    from gradscope.trace.spec.facts import CheckedTrace
+    from gradscope.trace.spec.checked_trace import CheckedTrace
     from gradscope.trace.table import Table
 
 

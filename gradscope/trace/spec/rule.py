@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gradscope.trace.schema.declare import NONE
 
 if TYPE_CHECKING:
-    from gradscope.trace.spec.facts import CheckedTrace
+    from gradscope.trace.spec.checked_trace import CheckedTrace
 
 
 @dataclass(frozen=True, slots=True)

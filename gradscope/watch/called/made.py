@@ -16,9 +16,9 @@ import numpy as np
 from gradscope.machine_code.language import Address, increase, load, store
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import writes
+from gradscope.watch.called.call_places import place_here
+from gradscope.watch.called.call_rows import Ints
 from gradscope.watch.called.made_rows import CAPACITY, COLUMNS, STAMP
-from gradscope.watch.called.places import place_here
-from gradscope.watch.called.rows import Ints
 from gradscope.watch.called.writes import (
     A_TENSOR,
     ALLOWED,

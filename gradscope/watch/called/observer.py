@@ -18,15 +18,9 @@ import torch
 
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.machine_code.ring import Reader
-from gradscope.watch.called import made, places, writes
-from gradscope.watch.called.made import (
-    IS_ON as WATCHES_RESULTS,
-    MadeByCall,
-    result_begins,
-    result_ends,
-)
-from gradscope.watch.called.places import place_here
-from gradscope.watch.called.rows import (
+from gradscope.watch.called import call_places, made, writes
+from gradscope.watch.called.call_places import place_here
+from gradscope.watch.called.call_rows import (
     END,
     EVALUATE,
     GRADIENTS,
@@ -38,6 +32,12 @@ from gradscope.watch.called.rows import (
     CalledRead,
     Ints,
     name_at,
+)
+from gradscope.watch.called.made import (
+    IS_ON as WATCHES_RESULTS,
+    MadeByCall,
+    result_begins,
+    result_ends,
 )
 from gradscope.watch.called.writes import (
     ALLOWED,
@@ -208,7 +208,7 @@ class CallObserver:
         if not self._handle:
             _state[4] = self._all
             _state[11:] = 0
-            places.begin(whole=self._all)
+            call_places.begin(whole=self._all)
             if self.writes is not None and self.made is not None:
                 self.writes.start()
                 self.made.start()

@@ -16,6 +16,7 @@ import torch
 
 from gradscope.machine_code.language import Address, increase, load, store
 from gradscope.machine_code.ring import Reader
+from gradscope.watch.called.call_rows import Ints
 from gradscope.watch.called.operand_rows import (
     A_LEAF,
     CAPACITY,
@@ -27,7 +28,6 @@ from gradscope.watch.called.operand_rows import (
     STAMP,
     WIDTH,
 )
-from gradscope.watch.called.rows import Ints
 from gradscope.watch.native.saved_layout import saved_layout
 from gradscope.watch.values.layout import INLINE
 

@@ -25,9 +25,9 @@ import torch
 from gradscope.machine_code.language import Address, External, increase, load, store
 from gradscope.machine_code.loaded import PROCESS
 from gradscope.machine_code.ring import Reader
-from gradscope.watch.called import places
-from gradscope.watch.called.places import place_here
-from gradscope.watch.called.rows import Ints, name_at
+from gradscope.watch.called import call_places
+from gradscope.watch.called.call_places import place_here
+from gradscope.watch.called.call_rows import Ints, name_at
 from gradscope.watch.called.write_rows import (
     CAPACITY,
     COLUMNS,
@@ -188,13 +188,13 @@ class WatchedWrites:
         self.lost += lost
         return rows
 
-    def places(self) -> list[places.CallPlace]:
+    def places(self) -> list[call_places.CallPlace]:
         """What places are new since the last time."""
-        return places.taken()
+        return call_places.taken()
 
     def is_users(self, code: Any, offset: int) -> None:
         """This place is the program's: who calls it need not be known."""
-        places.is_users(code, offset)
+        call_places.is_users(code, offset)
 
     def memory_of(self, tensor: Any) -> TensorMemory:
         """Where a tensor lies."""
@@ -297,7 +297,7 @@ def why_not(observed: Callable[[Callable[[], None]], None]) -> str:
             torch._foreach_mul_([other], 2)
 
     reader = Reader(_rows, _state, STAMP)
-    places.begin(whole=False)
+    call_places.begin(whole=False)
     _state[20:] = 0
     _state[1] = 1
     try:
@@ -305,7 +305,7 @@ def why_not(observed: Callable[[Callable[[], None]], None]) -> str:
     finally:
         _state[1] = 0
     rows, _ = reader.read()
-    found = places.taken()
+    found = call_places.taken()
     try:
         said = [name_at(schema)[0] for schema in rows[:, WORD].tolist()]
     except (OSError, ValueError) as error:

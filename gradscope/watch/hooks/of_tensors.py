@@ -17,7 +17,7 @@ from gradscope.watch.unseen import stands_for, unseen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.watch.walk import WalkGraph
+    from gradscope.watch.python_walk import WalkGraph
 
 TENSOR, POST_ACCUMULATE = "register_hook", "register_post_accumulate_grad_hook"
 PRE, POST = "register_prehook", "register_hook of a node"

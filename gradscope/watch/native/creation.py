@@ -42,6 +42,15 @@ from gradscope.machine_code.language import (
 from gradscope.watch.in_place.compilers import aside
 from gradscope.watch.native.ends import GoneNodes
 from gradscope.watch.native.frames import frame_layout
+from gradscope.watch.native.function_tables import (
+    ENDS,
+    FREES,
+    HEADER,
+    MAKES,
+    PARENTS,
+    STORES,
+    tables,
+)
 from gradscope.watch.native.records import (
     CONTEXT,
     LOW_HALF,
@@ -57,15 +66,6 @@ from gradscope.watch.native.records import (
     raise_again,
     stays,
     taken,
-)
-from gradscope.watch.native.tables import (
-    ENDS,
-    FREES,
-    HEADER,
-    MAKES,
-    PARENTS,
-    STORES,
-    tables,
 )
 
 Ints = NDArray[np.int64]

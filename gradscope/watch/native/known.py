@@ -27,7 +27,7 @@ from gradscope.watch.native.records import (
     TOPOLOGICAL,
     taken,
 )
-from gradscope.watch.native.words import (
+from gradscope.watch.native.walk_words import (
     ASK_KIND,
     ASK_LAYOUT,
     ASK_LEAF,

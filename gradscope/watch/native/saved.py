@@ -12,7 +12,7 @@ from gradscope.machine_code.language import increase, load, store
 from gradscope.watch.native.forms import form_of
 from gradscope.watch.native.known import looked_at, made_of
 from gradscope.watch.native.records import FIRST, MANY, NUMBER, REST, TIME
-from gradscope.watch.native.words import (
+from gradscope.watch.native.walk_words import (
     A_LEAF,
     AT_BYTES,
     AT_COUNTER,

@@ -28,9 +28,9 @@ import torch
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
+from gradscope.watch.called.call_rows import value_at
 from gradscope.watch.called.made import DEEP
 from gradscope.watch.called.observer import BEHIND_SEQUENCE, call_begins, call_ends, put_down
-from gradscope.watch.called.rows import value_at
 from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX
 from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
@@ -43,7 +43,7 @@ from gradscope.watch.observer import (
 from gradscope.watch.values import measure, ring, without_node
 from gradscope.watch.values.lists import A_TENSOR, VALUE, lists
 from gradscope.watch.values.ring import HOOKS
-from gradscope.watch.values.rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
+from gradscope.watch.values.ring_rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
 from gradscope.watch.values.without_node import put_call
 
 _state = np.zeros(8 + 6 * calls.THREADS, np.int64)

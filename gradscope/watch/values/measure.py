@@ -14,7 +14,7 @@ from gradscope.machine_code.language import Address, External, increase, load, s
 from gradscope.machine_code.loaded import PROCESS
 from gradscope.machine_code.statistics import CHUNK, KINDS, LANES, SIZES, elements
 from gradscope.watch.values.layout import INLINE, found, no_tensor
-from gradscope.watch.values.rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
+from gradscope.watch.values.ring_rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
 
 MOST_BAD = 8
 """So many bad elements are named."""

@@ -12,7 +12,7 @@ from gradscope.machine_code.callables import FAST, Callables
 from gradscope.machine_code.interpreter import as_int, from_int
 from gradscope.machine_code.language import Address, increase, load, store
 from gradscope.machine_code.ring import Reader
-from gradscope.watch.native.words import (
+from gradscope.watch.native.walk_words import (
     NODE_COLUMNS,
     NODE_ROW,
     NODES,
@@ -31,7 +31,7 @@ from gradscope.watch.values.measure import (
     slots_used,
     window_of,
 )
-from gradscope.watch.values.rows import (
+from gradscope.watch.values.ring_rows import (
     A_LEAF,
     AN_OPERAND,
     BAD,

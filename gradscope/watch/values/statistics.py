@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.machine_code.statistics import UP
-from gradscope.watch.values.rows import COUNT, HEAD, IN_UNITS, LOW, SQUARES, ZERO
+from gradscope.watch.values.ring_rows import COUNT, HEAD, IN_UNITS, LOW, SQUARES, ZERO
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

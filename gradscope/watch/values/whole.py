@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gradscope.machine_code.language import Compiled, load
+from gradscope.watch.called.call_rows import EVALUATE
 from gradscope.watch.called.observer import SCHEMA
 from gradscope.watch.called.operands import OperandObserver, put_operand
-from gradscope.watch.called.rows import EVALUATE
 from gradscope.watch.values.callbacks import (
     IN_LIST,
     INPUTS,
@@ -21,7 +21,7 @@ from gradscope.watch.values.callbacks import (
     looking_ends,
 )
 from gradscope.watch.values.lists import A_TENSOR, VALUE
-from gradscope.watch.values.numbers import number_bit
+from gradscope.watch.values.number_bit import number_bit
 
 EVALUATED = EVALUATE
 

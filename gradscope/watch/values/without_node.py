@@ -2,7 +2,7 @@
 
 No walk comes to them, so that what they returned would be nobody's. A call made no node if the next
 node has the number afterwards that it had when the call began. Who called is asked only here (Note
-[Lines from inside] in called/places.py): what is finite costs nothing.
+[Lines from inside] in called/call_places.py): what is finite costs nothing.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from gradscope.machine_code.language import Address, increase, load, store
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import made, observer as calls
-from gradscope.watch.called.places import place_here
-from gradscope.watch.called.rows import Ints
-from gradscope.watch.values.rows import CALL_STAMP
+from gradscope.watch.called.call_places import place_here
+from gradscope.watch.called.call_rows import Ints
+from gradscope.watch.values.ring_rows import CALL_STAMP
 
 CAPACITY, ROW = 1 << 12, 8 * 8
 _rows = np.zeros((CAPACITY, 8), np.int64)

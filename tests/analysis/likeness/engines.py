@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.analysis.likeness import likeness, not_seen
-from gradscope.record.from_runtime.engine import Runtime
+from gradscope.record.from_runtime.runtime_engine import Runtime
 from gradscope.record.from_runtime.script.aliases import torch_is_gradscope
 from gradscope.record.recording import Options, Recording
 from gradscope.trace.trace import Trace
@@ -32,7 +32,7 @@ def on_pytorch(program: Callable[[Any], Any], level: str = "engine") -> Trace:
     """The trace of a program on PyTorch."""
     import torch
 
-    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 
     return _recorded(PyTorch(), torch, program, level)
 

@@ -15,7 +15,7 @@ from gradscope.analysis.state.moments import Moments
 from gradscope.analysis.state.state import Backward, State, at
 from gradscope.record.recorder import record
 from gradscope.record.recording import Recording
-from gradscope.record.stops.places import StopPlace, StopPlaces
+from gradscope.record.stops.stop_places import StopPlace, StopPlaces
 from gradscope.runtime.core.state.thread import local
 from gradscope.trace.schema import GraphTask, NodeBegin
 from gradscope.trace.schema.tables import Order

@@ -66,7 +66,7 @@ def test_a_warning_outside_of_the_program_has_no_line_of_the_command_line(
 
 
 def test_gradients_are_read_by_one_function_that_does_not_warn() -> None:
-    files = [*(GRADSCOPE / "record").rglob("*.py"), GRADSCOPE / "watch/walk.py"]
+    files = [*(GRADSCOPE / "record").rglob("*.py"), GRADSCOPE / "watch/python_walk.py"]
     readers = {
         str(path.relative_to(GRADSCOPE))
         for path in files
@@ -76,4 +76,4 @@ def test_gradients_are_read_by_one_function_that_does_not_warn() -> None:
         and ast.unparse(node.value) not in ("torch.autograd", "leaf._meta", "tensor._meta")
     }
 
-    assert readers == {"record/notes/local_names.py", "watch/walk.py"}
+    assert readers == {"record/notes/local_names.py", "watch/python_walk.py"}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import gradscope
-from gradscope.record.from_pytorch.engine import PyTorch
+from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 from gradscope.record.recording import Options, Recording
 from gradscope.scene.readable import shape
 from gradscope.trace.schema import (
@@ -254,8 +254,8 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     import torch
 
     from gradscope.watch.observer import Observer
+    from gradscope.watch.python_walk import WalkGraph
     from gradscope.watch.runs import HookedRuns, NativeRuns
-    from gradscope.watch.walk import WalkGraph
 
     assert isinstance(NativeRuns(Observer())._observer, Observer)
     hooked = HookedRuns()
@@ -415,7 +415,7 @@ def test_a_deep_chain_is_left_alone_where_it_would_be_walked_from_python_and_tha
 def test_what_a_pause_leaves_out_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gradscope.watch.walk import WalkGraph
+    from gradscope.watch.python_walk import WalkGraph
 
     walked = []
     own = WalkGraph.roots

@@ -70,7 +70,7 @@ def test_a_watched_program_does_what_it_does_unwatched(program: Program) -> None
     """Values, gradients, graphs, hook calls, errors; and the trace keeps every rule."""
     import torch
 
-    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 
     unwatched = outcome(torch, program)
     recording = Recording(MemoryWriter(), Options(), PyTorch())

@@ -119,7 +119,7 @@ def test_looking_changes_nothing(name: str) -> None:
 def test_a_random_program_does_what_it_does_unwatched(program: Program) -> None:
     import torch
 
-    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 
     unwatched = outcome(torch, program)
     recording = Recording(MemoryWriter(), Options(level="values"), PyTorch())
@@ -180,7 +180,7 @@ def test_a_hook_that_divides_by_zero_is_found_by_its_name() -> None:
 def test_results_of_whole_numbers_are_not_looked_at() -> None:
     import torch
 
-    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 
     x = torch.ones(100, requires_grad=True)
     with Recording(MemoryWriter(), Options(level="values"), PyTorch()) as recording:

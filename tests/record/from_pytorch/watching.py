@@ -15,7 +15,7 @@ from gradscope.trace.writer import MemoryWriter
 
 def recorded(program: Callable[[], Any], level: str = "engine") -> tuple[Any, Trace]:
     """What a program returns, and its trace, which keeps all rules."""
-    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 
     recording = Recording(MemoryWriter(), Options(level=level), PyTorch())
     with recording:

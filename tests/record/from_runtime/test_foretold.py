@@ -9,7 +9,7 @@ import gradscope.runtime as torch
 from gradscope.record.recorder import record
 from gradscope.trace import schema
 from gradscope.trace.spec import check
-from gradscope.trace.spec.facts import CheckedTrace
+from gradscope.trace.spec.checked_trace import CheckedTrace
 from gradscope.trace.spec.foretold import compared
 from gradscope.trace.trace import Trace
 

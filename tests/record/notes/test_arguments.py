@@ -60,7 +60,7 @@ def test_dims_exponents_factors_and_flags_are_read() -> None:
 def test_pytorch_s_nodes_say_the_same(native: bool) -> None:
     import torch
 
-    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 
     recording = Recording(MemoryWriter(), Options(level="engine", native=native), PyTorch())
     with recording:

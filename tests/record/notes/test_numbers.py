@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.record.from_runtime.c_functions.functions import Functions
-from gradscope.record.notes.numbers import LONG_WINDOW, RecordNumbers
+from gradscope.record.from_runtime.c_functions.telling import Functions
+from gradscope.record.notes.record_numbers import LONG_WINDOW, RecordNumbers
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe
 from gradscope.trace.schema import Op

@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 from gradscope.trace.file.compression import FREE, RATIO
+from gradscope.trace.file.file_lines import LONGEST, MEMORY, SHORT_MEMORY, block_line, header, seal
 from gradscope.trace.file.file_writer import FileWriter
-from gradscope.trace.file.lines import LONGEST, MEMORY, SHORT_MEMORY, block_line, header, seal
 from gradscope.trace.load_save import decode, load, save
 from gradscope.trace.schema import Frame
 from gradscope.trace.table import Block

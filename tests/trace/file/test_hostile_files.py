@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from gradscope.errors import FutureTraceError, UnreadableTraceError
-from gradscope.trace.file.lines import header, seal, window_line
+from gradscope.trace.file.file_lines import header, seal, window_line
 from gradscope.trace.load_save import decode, encode, load
 from gradscope.trace.schema import (
     MINOR,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.file.lines import header
+from gradscope.trace.file.file_lines import header
 from gradscope.trace.load_save import decode, encode, load
 from gradscope.trace.schema import TABLES, Node, Push, Saved
 from gradscope.trace.spec import check

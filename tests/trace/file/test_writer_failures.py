@@ -16,7 +16,7 @@ import pytest
 
 from gradscope.errors import MissingProgramError, RecordingError
 from gradscope.trace.file import file_writer
-from gradscope.trace.file.lines import header
+from gradscope.trace.file.file_lines import header
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Frame, Push, String
 from gradscope.trace.writer import FileWriter

@@ -13,7 +13,7 @@ import gradscope.runtime as ours
 from gradscope.record.recorder import record
 from gradscope.trace.schema import GraphTask
 from gradscope.trace.shorthand.replay import NOBODY, Popped, Ready, ReplayBackward, ReplayGraph
-from gradscope.trace.spec.facts import CheckedTrace
+from gradscope.trace.spec.checked_trace import CheckedTrace
 from gradscope.trace.spec.foretold import compared, what_follows_from_the_graph_is_what_happened
 from tests.programs import Program, outcome, programs
 from tests.shared.searching import searching

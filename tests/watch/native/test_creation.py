@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gradscope.machine_code.language import Compiled
-from gradscope.record.from_pytorch.engine import PyTorch
+from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 from gradscope.record.recording import Options, Recording
 from gradscope.trace.schema import Node
 from gradscope.trace.spec import check

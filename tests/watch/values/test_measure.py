@@ -17,7 +17,7 @@ pytestmark = pytest.mark.torch
 def looked_at(tensors: list[Any]) -> tuple[list[Statistics], int]:
     """The statistics of those that can be read, and how many cannot."""
     from gradscope.watch.values.ring import Ring
-    from gradscope.watch.values.rows import STAMP
+    from gradscope.watch.values.ring_rows import STAMP
 
     ring = Ring()
     for tensor in tensors:

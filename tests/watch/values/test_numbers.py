@@ -20,7 +20,7 @@ def looks(numbers: list[int], tensors: list[int]) -> np.ndarray:
 
 @pytest.mark.torch
 def test_what_was_there_before_is_told_from_the_bit_by_more_looks() -> None:
-    from gradscope.watch.values.numbers import _bit
+    from gradscope.watch.values.number_bit import _bit
 
     same = looks([NUMBER | LEFT_OVER] * 4, [0] * 4)
     other = looks([NUMBER] * 4, [0] * 4)
@@ -32,7 +32,7 @@ def test_what_was_there_before_is_told_from_the_bit_by_more_looks() -> None:
 
 @pytest.mark.torch
 def test_it_is_not_there_where_numbers_say_what_tensors_say() -> None:
-    from gradscope.watch.values.numbers import _bit
+    from gradscope.watch.values.number_bit import _bit
 
     assert _bit(looks([0] * 4, [0] * 4)) == 0
     assert _bit(looks([0] * 4, [NUMBER] * 4)) == 0

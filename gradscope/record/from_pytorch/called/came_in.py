@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.acts.source.lines import called_at
+from gradscope.record.acts.source.source_lines import called_at
 from gradscope.record.from_pytorch.called.latest import latest
 from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace.ragged import Ragged
@@ -19,8 +19,8 @@ from gradscope.trace.schema import NONE, Act, CameInAct
 from gradscope.watch.called import made_rows as row
 
 if TYPE_CHECKING:
-    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.in_place import InPlace
+    from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.session import Session
     from gradscope.watch.called.writes import TensorMemory
 

@@ -18,19 +18,19 @@ import numpy as np
 from gradscope.record.from_pytorch.called.came_in import CameIn
 from gradscope.record.from_pytorch.called.latest import latest
 from gradscope.record.notes.log import Ints, take_all
-from gradscope.record.notes.places import Instruction, stack_of
+from gradscope.record.notes.place_stacks import Instruction, stack_of
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE
 from gradscope.watch.called import write_rows as row
-from gradscope.watch.called.rows import NO_LINE
+from gradscope.watch.called.call_rows import NO_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.ops import Ops
+    from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.session import Session
     from gradscope.watch.called.writes import TensorMemory, WatchedWrites
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradscope.record.acts.source.lines import called_at
+from gradscope.record.acts.source.source_lines import called_at
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import FROM_NUMBERS, NONE, Place
-from gradscope.watch.values import rows as row
+from gradscope.watch.values import ring_rows as row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.in_place import InPlace
+    from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.from_pytorch.values import PyTorchValues
     from gradscope.record.session import Session
     from gradscope.watch.values.without_node import WithoutNode

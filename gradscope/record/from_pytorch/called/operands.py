@@ -17,8 +17,8 @@ from gradscope.trace.ragged import Ragged
 from gradscope.watch.called import operand_rows as row
 
 if TYPE_CHECKING:
-    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
     from gradscope.record.from_pytorch.called.ops import Ops
+    from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.from_pytorch.tensors import PyTorchTensors
     from gradscope.watch.called.operands import OperandObserver
 

@@ -16,7 +16,7 @@ from gradscope.trace.schema import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.called.calls import PyTorchCalls
+    from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
 
 Ints = NDArray[np.int64]
 

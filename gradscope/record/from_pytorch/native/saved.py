@@ -18,11 +18,11 @@ from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.saved_layout import saved_layout
-from gradscope.watch.native.words import FORM_ROW, OF_UNMET, PACKED, PLAIN_VALUE, SAVED_COLUMNS
+from gradscope.watch.native.walk_words import FORM_ROW, OF_UNMET, PACKED, PLAIN_VALUE, SAVED_COLUMNS
 
 if TYPE_CHECKING:
     from gradscope.record.session import Session
-    from gradscope.watch.native.graph import NativeGraph
+    from gradscope.watch.native.native_graph import NativeGraph
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

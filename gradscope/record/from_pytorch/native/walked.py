@@ -20,14 +20,14 @@ from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, take, within
 from gradscope.trace.schema import NONE
-from gradscope.watch.native.words import EDGE_COLUMNS, LARGE_FROM, NODE_COLUMNS
+from gradscope.watch.native.walk_words import EDGE_COLUMNS, LARGE_FROM, NODE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.from_pytorch.tensors import PyTorchTensors
     from gradscope.record.session import Session
-    from gradscope.watch.native.graph import NativeGraph
+    from gradscope.watch.native.native_graph import NativeGraph
 
 Ints = NDArray[np.int64]
 

@@ -7,12 +7,12 @@ from threading import RLock
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.from_runtime.cold.arguments import RuntimeArguments
 from gradscope.record.from_runtime.cold.fused import FusedWrites
 from gradscope.record.from_runtime.cold.history import hooked, odd, present_edge, version_of
 from gradscope.record.from_runtime.cold.interned import ColdTexts, Shapes
 from gradscope.record.from_runtime.cold.leaves import Leaves
 from gradscope.record.from_runtime.cold.operators import why
+from gradscope.record.from_runtime.cold.runtime_arguments import RuntimeArguments
 from gradscope.record.from_runtime.cold.tasks import TaskRows
 from gradscope.record.from_runtime.error_lines.recent import Maker, Recent, WriteAt, remember_write
 from gradscope.record.from_runtime.hot.threads import DeviceNumbers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 from gradscope.record.acts.notes import FRAMES
-from gradscope.record.acts.source.lines import called_at
+from gradscope.record.acts.source.source_lines import called_at
 from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema import CameInAct
 

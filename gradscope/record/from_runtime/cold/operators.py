@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.runtime.core.rows.operation import REGISTRY, Operation
 from gradscope.runtime.core.state.thread import local
 from gradscope.trace.schema import Why
-from gradscope.trace.shorthand.calls import ABSENT, RESULT
+from gradscope.trace.shorthand.short_calls import ABSENT, RESULT
 from gradscope.trace.shorthand.tables import ShortOperator, ShortSlot
 
 if TYPE_CHECKING:

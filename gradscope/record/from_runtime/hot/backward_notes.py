@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.from_runtime.error_lines.added import Answers
     from gradscope.record.notes.log import Ints
-    from gradscope.record.notes.modules import ModuleRows
+    from gradscope.record.notes.module_rows import ModuleRows
     from gradscope.record.session import Session
     from gradscope.runtime.core.graph.node import Node
     from gradscope.trace.schema import Event

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradscope.runtime.core.kernels.compile_notices import own_work
 
 if TYPE_CHECKING:
-    from gradscope.record.from_runtime.c_functions.functions import Functions
+    from gradscope.record.from_runtime.c_functions.telling import Functions
 
 LONG = 1 << 14
 """So many records in one process are worth it."""
@@ -32,7 +32,7 @@ class Compiling:
                 return None
             # Whatever is wrong with llvmlite here: Python serves.
             with suppress(Exception), own_work("compiles its recorder"):
-                from gradscope.record.from_runtime.c_functions.functions import Functions
+                from gradscope.record.from_runtime.c_functions.telling import Functions
 
                 cls.functions = Functions()
         return cls.functions

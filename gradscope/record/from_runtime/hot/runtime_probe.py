@@ -1,6 +1,6 @@
 """The probe over gradscope's own runtime: notes what it is told, with as little as it can.
 
-See Note [Numbers] in record/notes/numbers.py.
+See Note [Numbers] in record/notes/record_numbers.py.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.from_runtime.c_functions.functions import Functions
-    from gradscope.record.from_runtime.c_functions.parts import Follower
+    from gradscope.record.from_runtime.c_functions.tellers import Follower
+    from gradscope.record.from_runtime.c_functions.telling import Functions
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.from_runtime.hot.frees import Frees
     from gradscope.record.notes.layouts import Layouts
-    from gradscope.record.notes.modules import ModuleRows
+    from gradscope.record.notes.module_rows import ModuleRows
     from gradscope.record.session import Session
 
 PACE = 8_000_000
@@ -37,7 +37,7 @@ SLOTS = (
     (Tensor, "_edge"), (Tensor, "_versions"), (VersionCounter, "value"), (ThreadState, "context"),
     (ThreadState, "grad_enabled"),
 )  # fmt: skip
-"""Where C functions look; see from_runtime/c_functions/functions.py for the order."""
+"""Where C functions look; see from_runtime/c_functions/telling.py for the order."""
 
 FOLLOWED = ((Node, "record_nr"), (GraphTask, "record_nr"), (GraphTask, "last_told"))
 
@@ -66,7 +66,7 @@ class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
 
     def compile(self, functions: Functions, *, unused: bool) -> None:
         """From now on, note by C functions. See Note [Numbers without objects]."""
-        from gradscope.record.from_runtime.c_functions.parts import CallTeller, Follower
+        from gradscope.record.from_runtime.c_functions.tellers import CallTeller, Follower
 
         one, two, runs, moves, _ = (log.compile(functions) for log in self.logs)
         self.event = self.events.note

@@ -15,7 +15,8 @@ from weakref import ref
 import numpy as np
 
 from gradscope.record.from_runtime.paused import others
-from gradscope.record.from_runtime.replays.columns import (
+from gradscope.record.from_runtime.replays.plans import Plans
+from gradscope.record.from_runtime.replays.replay_columns import (
     WRITTEN_ONCE,
     Basis,
     Filled,
@@ -23,7 +24,7 @@ from gradscope.record.from_runtime.replays.columns import (
     part_of,
     places,
 )
-from gradscope.record.from_runtime.replays.looks import (
+from gradscope.record.from_runtime.replays.replay_looks import (
     NOBODYS,
     UNKNOWN,
     KnownLook,
@@ -40,7 +41,6 @@ from gradscope.record.from_runtime.replays.looks import (
     version_of,
     without_older,
 )
-from gradscope.record.from_runtime.replays.plans import Plans
 from gradscope.record.from_runtime.replays.template import (
     OptimizerRates,
     Template,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.from_runtime.hot.frees import Frees
-    from gradscope.record.from_runtime.replays.columns import ColumnPart
+    from gradscope.record.from_runtime.replays.replay_columns import ColumnPart
     from gradscope.record.session import Session
     from gradscope.runtime.fast.capture.told import Run
 

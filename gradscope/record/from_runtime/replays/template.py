@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradscope.record.from_runtime.replays.columns import Basis, ColumnPart, Filled
+from gradscope.record.from_runtime.replays.replay_columns import Basis, ColumnPart, Filled
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, StepAct
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from weakref import ref
 
-    from gradscope.record.from_runtime.replays.looks import KnownLook
+    from gradscope.record.from_runtime.replays.replay_looks import KnownLook
     from gradscope.record.from_runtime.replays.window import WindowMarks
     from gradscope.record.notes.log import Ints
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.acts.watching import WatchedActs
-    from gradscope.record.notes.modules import ModuleRows
+    from gradscope.record.notes.module_rows import ModuleRows
     from gradscope.record.notes.positions.contexts import Contexts
 
 PHASES = {

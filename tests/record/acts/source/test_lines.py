@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradscope.record.acts.source.lines import lines_that_return
+from gradscope.record.acts.source.source_lines import lines_that_return
 
 FUNCTIONS = """\
 def warm_up(step):

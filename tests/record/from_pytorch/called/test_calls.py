@@ -240,7 +240,7 @@ def test_calls_whose_nodes_come_too_late_are_named_by_them_and_counted(
 ) -> None:
     import torch
 
-    from gradscope.record.from_pytorch.called import calls
+    from gradscope.record.from_pytorch.called import pytorch_calls
 
     def program() -> None:
         x = torch.ones(3, requires_grad=True)
@@ -250,7 +250,7 @@ def test_calls_whose_nodes_come_too_late_are_named_by_them_and_counted(
             flush()
         late.sum().backward()
 
-    monkeypatch.setattr(calls, "MOST_KEPT", 1)
+    monkeypatch.setattr(pytorch_calls, "MOST_KEPT", 1)
     _, trace = watched(program)
 
     assert list(notes_of(trace)) == [

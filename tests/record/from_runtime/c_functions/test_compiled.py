@@ -17,10 +17,10 @@ from hypothesis import given, strategies as st
 import gradscope.runtime as torch
 from gradscope.machine_code.callables import offset
 from gradscope.record.from_runtime import paused
-from gradscope.record.from_runtime.c_functions.functions import Functions
+from gradscope.record.from_runtime.c_functions.telling import Functions
 from gradscope.record.from_runtime.hot.compiling import Compiling
 from gradscope.record.notes.c_functions import OURS
-from gradscope.record.notes.c_functions.parts import Counter, NumberBuffer, SiteTable
+from gradscope.record.notes.c_functions.note_buffers import Counter, NumberBuffer, SiteTable
 from gradscope.record.notes.log import Log
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe

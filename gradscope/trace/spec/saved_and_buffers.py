@@ -17,13 +17,13 @@ from gradscope.trace.schema.events import (
     SavedUnpacked,
 )
 from gradscope.trace.schema.tables import GraphTask, Node, Saved, Value, Version
-from gradscope.trace.spec.facts import groups, running, timeline
+from gradscope.trace.spec.checked_trace import groups, running, timeline
 from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.spec.facts import CheckedTrace
+    from gradscope.trace.spec.checked_trace import CheckedTrace
 
 
 @rule

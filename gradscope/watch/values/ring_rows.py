@@ -21,4 +21,4 @@ VOID = -1
 
 CALL_STAMP, CALL, BEGIN, END, WORD, THREAD, LINE = range(7)
 """Of calls that made no node, and whose result is not finite: the number of the call's row, when it
-began and ended, what names it, its thread, and where it was called (called/places.py)."""
+began and ended, what names it, its thread, and where it was called (called/call_places.py)."""

@@ -1,6 +1,6 @@
 """What the runtime calls for every call and every run, as C functions.
 
-See Note [Numbers without objects] in record/notes/c_functions/functions.py. These look into slots
+See Note [Numbers without objects] in record/notes/c_functions/noting.py. These look into slots
 of our own classes, too. Their twins also serve whenever a call is not an ordinary one: `noted`
 hands over what it was given, and has done nothing yet.
 """
@@ -26,7 +26,7 @@ from gradscope.machine_code.interpreter import (
 )
 from gradscope.machine_code.language import load, store
 from gradscope.machine_code.seldom import due
-from gradscope.record.notes.c_functions.functions import KINDS, UNKNOWN, found
+from gradscope.record.notes.c_functions.noting import KINDS, UNKNOWN, found
 
 # A teller is what `noted` needs: these are the places of its words.
 ONE_INPUT, TWO_INPUTS, TABLE, COUNTER, BASE, LAYOUTS, ASK, NOTHING, TRUE = range(0, 72, 8)

@@ -1,6 +1,6 @@
 """The graph found natively: a C function walks over it, and rows of numbers are what it leaves.
 
-See walk.py for how, and Note [Where things are] in layout.py for why it can. No node gets
+See native_walk.py for how, and Note [Where things are] in layout.py for why it can. No node gets
 an object of Python's but those whose saved values are looked at.
 """
 
@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.language import External
 from gradscope.watch.listener import SavedByNode, own_result
-from gradscope.watch.native import known, walk, words as places
+from gradscope.watch.native import known, native_walk, walk_words as places
 from gradscope.watch.native.creation import NodeMaker, own_function
 from gradscope.watch.native.forms import Forms, more_forms
 from gradscope.watch.native.layout import IN_WRAPPER, NativeLayout, NotFound, in_custom, layout
 from gradscope.watch.native.records import RECORDING, TABLE, NativeNodeRecord
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
-from gradscope.watch.walk import DEEPEST, LEAF, WalkGraph, described
+from gradscope.watch.python_walk import DEEPEST, LEAF, WalkGraph, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gradscope.watch.listener import Listener
-    from gradscope.watch.walk import WalkLeaf
+    from gradscope.watch.python_walk import WalkLeaf
 
 Ints = NDArray[np.int64]
 _CUSTOM = torch._C._FunctionBase
@@ -119,9 +119,9 @@ class NativeGraph(WalkGraph):
         self.forms = Forms(self.words)
         self._view = memoryview(self.words.data)  # it is quicker to read
         self._at = self.words.ctypes.data
-        self._walk_from = functions.over(walk.walk, self)
-        self._walk_behind = functions.over(walk.walk_behind, self)
-        self._exchange = functions.over(walk.exchange, self)
+        self._walk_from = functions.over(native_walk.walk, self)
+        self._walk_behind = functions.over(native_walk.walk_behind, self)
+        self._exchange = functions.over(native_walk.exchange, self)
         self._more_forms = functions.over(more_forms, self)
 
     def _words(self, found: NativeLayout) -> Ints:
@@ -391,9 +391,8 @@ def _ready(frees: int) -> tuple[Callables, NativeLayout]:
                 raise NotFound(str(error)) from None
     known.own_frees = own_function("own_frees", frees, 1)
     _in_custom()
-    return Callables(
-        {walk.walk: ONE, walk.walk_behind: ONE, walk.exchange: ONE, more_forms: ONE}
-    ), found
+    own = native_walk.walk, native_walk.walk_behind, native_walk.exchange, more_forms
+    return Callables(dict.fromkeys(own, ONE)), found
 
 
 _SUFFIXES = (".so", ".dylib")

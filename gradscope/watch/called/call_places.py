@@ -17,7 +17,7 @@ import numpy as np
 
 from gradscope.machine_code.interpreter import PYTHON, caller_of, code_of, drop, keep, offset_in
 from gradscope.machine_code.language import Address, External, increase, load, store
-from gradscope.watch.called.rows import NO_LINE
+from gradscope.watch.called.call_rows import NO_LINE
 
 MOST_FRAMES, MOST_NEW = 64, 1 << 12
 KEYS, PLACE = 1 << 15, 8 * (2 + 2 * MOST_FRAMES)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradscope.record.acts.of_optimizers import setting
-from gradscope.record.from_runtime.replays.columns import Filled, kind_of
+from gradscope.record.from_runtime.replays.replay_columns import Filled, kind_of
 from gradscope.trace import schema
 from gradscope.trace.ragged import take
 from gradscope.trace.schema import NONE
@@ -18,7 +18,7 @@ from gradscope.trace.table import Block
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradscope.record.from_runtime.replays.columns import Basis, ColumnPart
+    from gradscope.record.from_runtime.replays.replay_columns import Basis, ColumnPart
     from gradscope.trace.schema.declare import Row
 
 NOBODYS = NONE - 1

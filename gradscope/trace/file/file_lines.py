@@ -37,7 +37,7 @@ import orjson
 
 from gradscope.errors import FutureTraceError, UnreadableTraceError
 from gradscope.trace.assemble import default
-from gradscope.trace.file import columns as coding
+from gradscope.trace.file import column_text
 from gradscope.trace.ragged import Ragged, take
 from gradscope.trace.schema import VERSION
 from gradscope.trace.schema.declare import TABLES, columns
@@ -160,7 +160,7 @@ def _block_fields(block: Block, explicit: int) -> dict[str, Any]:
     if block.amend:
         fields["amend"] = True
     for number, (name, data) in enumerate(block.data.items()):
-        fields[name] = coding.encode(data, explicit=number < explicit)
+        fields[name] = column_text.encode(data, explicit=number < explicit)
     return fields
 
 
@@ -180,7 +180,7 @@ def read_block(fields: dict[str, Any], length: int) -> Block:
     left = allowed - rows * width
     for name, coded in given.items():
         try:
-            data[name] = column = coding.decode(coded, rows, known.get(name), left)
+            data[name] = column = column_text.decode(coded, rows, known.get(name), left)
         except UnreadableTraceError as error:
             raise UnreadableTraceError(
                 f"column {quoted(name)} of table {quoted(table)}: {error}"

@@ -40,7 +40,7 @@ from gradscope.watch.native.records import (
     TOPOLOGICAL,
 )
 from gradscope.watch.native.saved import put_saved, settle, source_of
-from gradscope.watch.native.words import (
+from gradscope.watch.native.walk_words import (
     ABOVE,
     AT_EDGES,
     AT_INPUTS,

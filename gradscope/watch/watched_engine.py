@@ -24,8 +24,8 @@ from gradscope.watch.in_place.compilers import compiler_aside
 from gradscope.watch.in_place.engine_caller import engine_caller
 from gradscope.watch.in_place.standing_in import passed_over
 from gradscope.watch.listener import BackwardCall
+from gradscope.watch.python_walk import DEEPEST, NotDifferentiable, TooDeep
 from gradscope.watch.unseen import unseen
-from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from gradscope.watch.creation import Creation
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
+    from gradscope.watch.python_walk import WalkGraph
     from gradscope.watch.runs import NodeRuns
-    from gradscope.watch.walk import WalkGraph
 
 CALLS_THE_ENGINE = "torch.autograd.graph"
 _HIDDEN = (

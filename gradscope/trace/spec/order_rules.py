@@ -16,13 +16,13 @@ from gradscope.trace.schema.events import (
     Wait,
     Wake,
 )
-from gradscope.trace.spec.facts import lookup, running, timeline
+from gradscope.trace.spec.checked_trace import lookup, running, timeline
 from gradscope.trace.spec.rule import RuleFault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.spec.facts import CheckedTrace
+    from gradscope.trace.spec.checked_trace import CheckedTrace
 
 
 @rule

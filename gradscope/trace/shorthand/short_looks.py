@@ -25,7 +25,7 @@ from gradscope.trace.shorthand.seen import SeenTask
 from gradscope.trace.shorthand.tables import ARRIVED, OPERAND
 
 if TYPE_CHECKING:
-    from gradscope.trace.shorthand.columns import ShortColumns
+    from gradscope.trace.shorthand.short_columns import ShortColumns
     from gradscope.trace.table import Block
 
 SAME = (Accumulation.STOLEN, Accumulation.CLONED)

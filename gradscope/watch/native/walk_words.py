@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradscope.machine_code.callables import offset
 from gradscope.watch.native.layout import INLINE
-from gradscope.watch.walk import WalkLeaf
+from gradscope.watch.python_walk import WalkLeaf
 
 # The places of a graph's words. First arrays of rows, each with how many rows it has and has room
 # for; then what is asked, and what is looked up; then where things are in a node.

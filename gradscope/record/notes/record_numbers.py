@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradscope.machine_code.callables import Callables
-    from gradscope.record.notes.c_functions.parts import Counter
+    from gradscope.record.notes.c_functions.note_buffers import Counter
 
 WINDOW = 1 << 9
 """How many numbers are given out between two rests. See Note [Small lists] in log.py."""
@@ -74,7 +74,7 @@ class RecordNumbers:
 
     def compile(self, functions: Callables, *, unused: bool) -> Counter:
         """From now on, give them out by a C function; `unused`: from the first on."""
-        from gradscope.record.notes.c_functions.parts import Counter
+        from gradscope.record.notes.c_functions.note_buffers import Counter
 
         counter = Counter(functions)
         with RecordNumbers._lock:

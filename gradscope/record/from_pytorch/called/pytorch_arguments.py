@@ -7,7 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gradscope.record.acts.numbers.moved import seen
-from gradscope.record.notes.arguments import (
+from gradscope.record.notes.noted_arguments import (
     FLAT,
     INPUT,
     OPERAND,

@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Edge, Node, Op, Saved, Storage, Tensor, Why
-from gradscope.trace.shorthand.columns import Ints, ShortColumns, Tables, lookup
+from gradscope.trace.shorthand.short_columns import Ints, ShortColumns, Tables, lookup
 
 Put = Callable[[Any, dict[str, Any]], None]
 """Takes the rows of a table, column by column."""

@@ -19,7 +19,7 @@ from gradscope.trace.ragged import within
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.events import Accumulation
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
-from gradscope.watch.called import rows as observed
+from gradscope.watch.called import call_rows as observed
 from gradscope.watch.listener import RunColumns
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.record.notes.arguments import (
+from gradscope.record.notes.noted_arguments import (
     FLAT,
     INPUT,
     OPERAND,

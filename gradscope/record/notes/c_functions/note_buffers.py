@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.machine_code.callables import Callables
-from gradscope.record.notes.c_functions import functions as made_of
+from gradscope.record.notes.c_functions import noting as made_of
 
 
 class NumberBuffer:

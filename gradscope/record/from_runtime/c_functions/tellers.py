@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.machine_code.callables import Callables, offset
-from gradscope.record.from_runtime.c_functions import functions as made_of
-from gradscope.record.notes.c_functions.parts import Counter, NumberBuffer, SiteTable
+from gradscope.record.from_runtime.c_functions import telling as made_of
+from gradscope.record.notes.c_functions.note_buffers import Counter, NumberBuffer, SiteTable
 
 if TYPE_CHECKING:
     from gradscope.machine_code.seldom import Seldom
