@@ -7,7 +7,7 @@ from typing import Any
 
 import gradscope.runtime as torch
 from gradscope.runtime.distributions import constraints
-from gradscope.runtime.distributions.distribution import ByProbs
+from gradscope.runtime.distributions.distribution import ByProbs, Distribution
 
 
 class Categorical(ByProbs):
@@ -76,3 +76,32 @@ class Categorical(ByProbs):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         return self._enumerated(torch.arange(self._num_events), expand=expand)
+
+
+class ByCategorical(Distribution):
+    """Vectors with a number for each class of `_categorical`, which a subclass makes."""
+
+    arg_constraints = Categorical.arg_constraints
+    _categorical: Categorical
+
+    def __init__(self, validate_args: bool | None) -> None:
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        new._categorical = self._categorical.expand(batch_shape)
+
+    def _new(self, *args: Any, **kwargs: Any) -> Any:
+        return self._categorical._new(*args, **kwargs)
+
+    @property
+    def probs(self) -> Any:
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Any:
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        return self._categorical.param_shape

@@ -8,18 +8,13 @@ from typing import Any
 import gradscope.runtime as torch
 from gradscope.runtime.distributions import constraints
 from gradscope.runtime.distributions.binomial import Binomial
-from gradscope.runtime.distributions.categorical import Categorical
-from gradscope.runtime.distributions.distribution import Distribution
+from gradscope.runtime.distributions.categorical import ByCategorical, Categorical
 from gradscope.runtime.distributions.utils import broadcast_all
 
 
-class Multinomial(Distribution):
+class Multinomial(ByCategorical):
     """Counts of classes among `total_count` draws."""
 
-    arg_constraints = {  # noqa: RUF012
-        "probs": constraints.simplex,
-        "logits": constraints.real_vector,
-    }
     batched = ()
 
     def __init__(
@@ -34,32 +29,16 @@ class Multinomial(Distribution):
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        super().__init__(validate_args)
 
     def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        super()._expand_parts(new, batch_shape)
         new.total_count = self.total_count
-        new._categorical = self._categorical.expand(batch_shape)
         new._binomial = self._binomial.expand(batch_shape + self.event_shape)
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._categorical._new(*args, **kwargs)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def logits(self) -> Any:
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Any:
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Any:

@@ -6,17 +6,12 @@ from typing import Any
 
 import gradscope.runtime as torch
 from gradscope.runtime.distributions import constraints
-from gradscope.runtime.distributions.categorical import Categorical
-from gradscope.runtime.distributions.distribution import Distribution
+from gradscope.runtime.distributions.categorical import ByCategorical, Categorical
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(ByCategorical):
     """Vectors with a one at the class that was drawn."""
 
-    arg_constraints = {  # noqa: RUF012
-        "probs": constraints.simplex,
-        "logits": constraints.real_vector,
-    }
     support = constraints.one_hot
     has_enumerate_support = True
     batched = ()
@@ -25,30 +20,11 @@ class OneHotCategorical(Distribution):
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
-        new._categorical = self._categorical.expand(batch_shape)
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._categorical._new(*args, **kwargs)
+        super().__init__(validate_args)
 
     @property
     def _param(self) -> Any:
         return self._categorical._param
-
-    @property
-    def probs(self) -> Any:
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Any:
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Any:

@@ -6,19 +6,15 @@ from typing import Any
 
 import gradscope.runtime as torch
 from gradscope.runtime.distributions import constraints
-from gradscope.runtime.distributions.categorical import Categorical
-from gradscope.runtime.distributions.distribution import Distribution
+from gradscope.runtime.distributions.categorical import ByCategorical, Categorical
 from gradscope.runtime.distributions.relaxed import Relaxed
 from gradscope.runtime.distributions.transforms import ExpTransform
 from gradscope.runtime.distributions.utils import broadcast_all, clamp_probs
 
-CONSTRAINTS = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
-
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(ByCategorical):
     """The logarithms of what RelaxedOneHotCategorical gives."""
 
-    arg_constraints = CONSTRAINTS
     support = constraints.real_vector
     has_rsample = True
     batched = ()
@@ -32,24 +28,11 @@ class ExpRelaxedCategorical(Distribution):
     ) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        super().__init__(validate_args)
 
     def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        super()._expand_parts(new, batch_shape)
         new.temperature = self.temperature
-        new._categorical = self._categorical.expand(batch_shape)
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Any:
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Any:
-        return self._categorical.probs
 
     def rsample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
         shape = self._extended_shape(sample_shape)
@@ -71,7 +54,7 @@ class ExpRelaxedCategorical(Distribution):
 class RelaxedOneHotCategorical(Relaxed):
     """Shares of a whole, near a corner; the nearer the colder."""
 
-    arg_constraints = CONSTRAINTS
+    arg_constraints = Categorical.arg_constraints
     support = constraints.simplex
     batched = ()
 
