@@ -78,7 +78,7 @@ class ConstantPad3d(_ConstantPadNd):
     dims = 3
 
 
-class ZeroPad1d(ConstantPad1d):
+class _ZeroPadNd(_ConstantPadNd):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
@@ -86,20 +86,16 @@ class ZeroPad1d(ConstantPad1d):
         return f"{self.padding}"
 
 
-class ZeroPad2d(ConstantPad2d):
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+class ZeroPad1d(_ZeroPadNd, ConstantPad1d):
+    pass
 
 
-class ZeroPad3d(ConstantPad3d):
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
+class ZeroPad2d(_ZeroPadNd, ConstantPad2d):
+    pass
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+
+class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
+    pass
 
 
 class _ReflectionPadNd(_PadNd):

@@ -25,6 +25,12 @@ def _activation(activation: Activation) -> Callable[[Any], Any]:
     return functional.relu if activation == "relu" else functional.gelu
 
 
+def _seen(attention: Any, x: Any, memory: Any, mask: Any, padding: Any, is_causal: bool) -> Any:
+    """What `x` takes from what it pays attention to."""
+    how = {"attn_mask": mask, "key_padding_mask": padding, "is_causal": is_causal}
+    return attention(x, memory, memory, need_weights=False, **how)[0]
+
+
 class TransformerEncoderLayer(Module):
     """Attention to itself, then two linear layers; each adds to what went in."""
 
@@ -87,16 +93,7 @@ class TransformerEncoderLayer(Module):
     def _sa_block(
         self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
     ) -> Any:
-        x = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            need_weights=False,
-            is_causal=is_causal,
-        )[0]
-        return self.dropout1(x)
+        return self.dropout1(_seen(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _ff_block(self, x: Any) -> Any:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
@@ -165,30 +162,13 @@ class TransformerDecoderLayer(Module):
     def _sa_block(
         self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
     ) -> Any:
-        x = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )[0]
-        return self.dropout1(x)
+        return self.dropout1(_seen(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _mha_block(
         self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
     ) -> Any:
-        x = self.multihead_attn(
-            x,
-            mem,
-            mem,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )[0]
-        return self.dropout2(x)
+        attention = self.multihead_attn
+        return self.dropout2(_seen(attention, x, mem, attn_mask, key_padding_mask, is_causal))
 
     def _ff_block(self, x: Any) -> Any:
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
