@@ -24,7 +24,7 @@ WORD, HALF, BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
 RETURNED = {"word": WORD, "half": HALF, "nothing": ir.VoidType()}
 
 
-class Module:
+class MachineModule:
     """Functions with all they call."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
@@ -61,7 +61,7 @@ class Module:
 class _Body:
     """Writes the code of one function. All variables live in memory; LLVM finds registers."""
 
-    def __init__(self, compiled: Module, source: Function, made: ir.Function) -> None:
+    def __init__(self, compiled: MachineModule, source: Function, made: ir.Function) -> None:
         tree = ast.parse(textwrap.dedent(inspect.getsource(source))).body[0]
         assert isinstance(tree, ast.FunctionDef)
         self.compiled, self.made = compiled, made

@@ -96,9 +96,9 @@ class Compiled:
         self._engine = engine(about, self._text, symbols, opt=3)  # owns the code
 
     def _text(self) -> str:
-        from gradscope.machine_code.build import Module  # noqa: PLC0415 -- what is kept needs none of it
+        from gradscope.machine_code.build import MachineModule  # noqa: PLC0415 -- what is kept needs none of it
 
-        return Module(self._functions).text()
+        return MachineModule(self._functions).text()
 
     def address(self, function: Function) -> int:
         """Where the code of a function is."""

@@ -44,7 +44,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was compiled, and not read."""
     found: list[Any] = []
 
-    class Counted(build.Module):
+    class Counted(build.MachineModule):
         def __init__(self, functions: Any) -> None:
             found.append(functions)
             super().__init__(functions)

@@ -6,7 +6,7 @@ import ctypes
 
 from hypothesis import given, strategies as st
 
-from gradscope.machine_code.build import Module
+from gradscope.machine_code.build import MachineModule
 from gradscope.machine_code.language import Compiled, External, invoke
 
 labs = External(ctypes.CDLL(None), "labs", 1, last=True)
@@ -50,7 +50,7 @@ def test_what_is_at_an_address_is_called_with_words() -> None:
 
 
 def test_what_is_called_last_is_jumped_to() -> None:
-    text = Module([handed_on]).text()
+    text = MachineModule([handed_on]).text()
 
     assert text.count("musttail call i64") == 1
     assert COMPILED_HANDED_ON(-4) == 8

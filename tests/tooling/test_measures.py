@@ -33,7 +33,7 @@ LARGE_CLASSES = {
     "record/recording.py::Recording": (19, 29),
     "runtime/core/autograd/engine/graph_task.py::GraphTask": (28, 2),
     "runtime/core/state/thread.py::ThreadState": (39, 8),
-    "runtime/fast/capture/plan/plan.py::Plan": (25, 16),
+    "runtime/fast/capture/plan/plan.py::ReplayPlan": (25, 16),
     "trace/file/file_writer.py::FileWriter": (21, 22),
     "trace/schema/run_facts.py::RunFacts": (31, 0),
     "trace/schema/tables.py::Value": (22, 0),
@@ -43,17 +43,13 @@ LARGE_CLASSES = {
 """Attributes and methods of classes that have more than they should."""
 
 REPEATED_CLASSES = """
-Argument Argument Arrival Arrival Axis Axis Backward Backward Block Block Block Buffer Buffer Call
-Call Call Call Call Capture Capture Captured Captured Column Column Column Column Constant
-Constant Entry Entry Finding Finding Formula Formula Found Found Generator Generator Gradient
-Gradient GraphTask GraphTask Held Held Holds Holds Kept Kept Kind Kind Kind Kind Lane Lane Layout
-Layout Leaf Leaf Level Level Line Line Lines Lines Look Look Look Made Made Mark Mark Meta Meta
-Module Module Moment Moment Moments Moments Moments Names Names Names Node Node Node Numbers
-Numbers Numbers Parameter Parameter Parameters Parameters Part Part Part Part Parts Parts Parts
-Passages Passages Piece Piece Piece Places Places Plan Plan Plan Program Program Recording
-Recording Ref Ref Replayed Replayed Row Row Row Rows Rows Rows Run Run Running Running Scope Scope
-Scope Screen Screen Section Section Session Session Span Span Span Span State State Step Step Stop
-Stop Storage Storage Tensor Tensor Wanted Wanted Wanted Way Way Way Words Words Words Write Write
+Arrival Arrival Block Block Buffer Buffer Captured Captured Column Column Column Column Entry
+Entry Finding Finding Found Found Generator Generator Gradient Gradient GraphTask GraphTask Held
+Held Kind Kind Kind Kind Lane Lane Level Level Line Line Lines Lines Look Look Mark Mark Meta Meta
+Moments Moments Moments Names Names Node Node Node Numbers Numbers Part Part Part Parts Parts
+Parts Passages Passages Piece Piece Places Places Replayed Replayed Row Row Row Rows Rows Rows
+Running Running Scope Scope Scope Screen Screen Section Section Session Session Span Span Span
+State State Storage Storage Tensor Tensor Wanted Wanted Words Words Write Write
 """
 """Names of classes that several files define, each as often as it is defined."""
 

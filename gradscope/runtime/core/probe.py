@@ -30,7 +30,7 @@ from gradscope.runtime.core.kernels import compile_notices
 from gradscope.runtime.core.state.array_calls import layout_only
 
 
-class Look(Protocol):
+class ValueObserver(Protocol):
     """Who looks at values, where a watcher has one: what is read here may not be kept."""
 
     def result(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None: ...
@@ -62,7 +62,7 @@ class Look(Protocol):
 class CallListener(Protocol):
     """Hears of each call of an operation, and of what a program does to tensors besides."""
 
-    look: Look | None
+    look: ValueObserver | None
 
     # an ordinary call; `call` is for views and while something special is on
     noted: Callable[..., Any]

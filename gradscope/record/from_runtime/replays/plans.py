@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.replays.template import Template, TemplateReplay
     from gradscope.record.session import Session
     from gradscope.runtime.fast.capture.captured import Captured
-    from gradscope.runtime.fast.capture.plan.plan import Plan
-    from gradscope.runtime.fast.capture.told import Run
+    from gradscope.runtime.fast.capture.plan.plan import ReplayPlan
+    from gradscope.runtime.fast.capture.told import ReplayRun
 
 PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
 REPLAY = (
@@ -48,7 +48,7 @@ class Plans:
         self._session = session
         self._captured: WeakKeyDictionary[Captured, int] = WeakKeyDictionary()
         self._told: WeakKeyDictionary[Captured, dict[str, int]] = WeakKeyDictionary()
-        self._plans: WeakKeyDictionary[Plan, KnownPlan] = WeakKeyDictionary()
+        self._plans: WeakKeyDictionary[ReplayPlan, KnownPlan] = WeakKeyDictionary()
         self._ids, self._plan_ids, self._replay_ids = count(), count(), count()
         self._call_ids, self._buffer_ids, self._missed_ids = count(), count(), count()
         self._new: list[tuple[Any, dict[str, Any]]] = []
@@ -106,7 +106,7 @@ class Plans:
 
     # -- plans ----------------------------------------------------------------------------------
 
-    def replayed(self, replay: TemplateReplay, run: Run, ended: int) -> None:
+    def replayed(self, replay: TemplateReplay, run: ReplayRun, ended: int) -> None:
         """A plan has been replayed."""
         known = self._plans.get(run.plan)
         if known is None or known.text != run.plan.text:
@@ -121,7 +121,7 @@ class Plans:
             times[0] - session.start - replay.begun,
         ))  # fmt: skip
 
-    def _plan(self, run: Run, replay: TemplateReplay, before: int) -> int:
+    def _plan(self, run: ReplayRun, replay: TemplateReplay, before: int) -> int:
         template, found = replay.template, [*replay.found.tolist(), NONE]
         plan, number, session = run.plan, next(self._plan_ids), self._session
         sight = sight_of(plan)

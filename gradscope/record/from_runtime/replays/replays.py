@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.hot.frees import Frees
     from gradscope.record.from_runtime.replays.replay_columns import ColumnPart
     from gradscope.record.session import Session
-    from gradscope.runtime.fast.capture.told import Run
+    from gradscope.runtime.fast.capture.told import ReplayRun
 
 ONCE = (
     schema.RanAct, schema.MadeAct, schema.BuiltAct, schema.SharedAct, schema.OptimizerAct,
@@ -274,7 +274,7 @@ class Replays:
             marks.t, tensors,
         )  # fmt: skip
 
-    def end(self, replay: TemplateReplay, results: Sequence[Any], run: Run) -> None:
+    def end(self, replay: TemplateReplay, results: Sequence[Any], run: ReplayRun) -> None:
         """It is over."""
         session, template = self._session, replay.template
         begun, ended, start = template.begun, template.ended, session.start

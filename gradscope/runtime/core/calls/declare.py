@@ -31,7 +31,7 @@ from gradscope.runtime.core.generated.first_call import LazyFunction, road_of
 from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import REGISTRY, Formula, Operation
 from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, parameters
-from gradscope.runtime.core.rows.plan import Memory, Parameter, Plan, Slot
+from gradscope.runtime.core.rows.plan import Memory, Parameter, RoadPlan, Slot
 from gradscope.runtime.core.rows.traits import (
     BY_HAND,
     COMPARES,
@@ -53,10 +53,10 @@ from gradscope.runtime.core.rows.traits import (
     TRANSPOSED,
     UNKNOWN,
     Constants,
-    Holds,
+    HoldsTensors,
     Joint,
     Named,
-    Numbers,
+    NumberInputs,
     Outputs,
     Refused,
     Sequences,
@@ -135,7 +135,7 @@ def inplace(
     source: Operation = function.op
     plan = source.plan
     needs_self = any(slot.kind == "input" and slot.source == "self" for slot in plan.slots)
-    made = Plan(
+    made = RoadPlan(
         parameters=plan.parameters,
         differentiable=plan.differentiable,
         slots=plan.slots,
@@ -178,7 +178,7 @@ def _declare(
     names = next((t.names for t in traits if isinstance(t, Outputs)), ("result",))
     without = next((t.without for t in traits if isinstance(t, Outputs)), ())
     parameters = _parameters(forward, traits, differentiable)
-    plan = Plan(
+    plan = RoadPlan(
         parameters=parameters,
         differentiable=tuple(p.name for p in parameters if p.name in differentiable),
         slots=(
@@ -211,7 +211,7 @@ def _parameters(
     """The forward's parameters; a NumPy function's are called self and other."""
     extra = {n for t in traits if isinstance(t, Tensors) for n in t.names}
     many = {n for t in traits if isinstance(t, Sequences) for n in t.names}
-    plain = {n for t in traits if isinstance(t, Numbers) for n in t.names}
+    plain = {n for t in traits if isinstance(t, NumberInputs) for n in t.names}
     promotes = PROMOTES in traits or COMPARES in traits
     keep = F_ONLY in traits or INTERNAL in traits
     if isinstance(forward, np.ufunc):
@@ -252,7 +252,7 @@ def _slots(
     traits: Sequence[Trait],
 ) -> tuple[Slot, ...]:
     """What the formulas' words ask to keep, in PyTorch's order: by name, outputs last."""
-    held = {n for t in traits if isinstance(t, Holds) for n in t.names}
+    held = {n for t in traits if isinstance(t, HoldsTensors) for n in t.names}
     is_joint = any(isinstance(t, Joint) for t in traits)
     wanted: dict[str, list[int]] = {}
     for i, formula in enumerate(formulas):

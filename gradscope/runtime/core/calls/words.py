@@ -12,7 +12,7 @@ from gradscope.runtime.core.kernels.compile_notices import own_work
 from gradscope.runtime.core.rows.operation import REGISTRY
 
 
-class Words:
+class Vocabulary:
     """The vocabulary of formulas: `w.cos(x)` is a kernel on arrays, an operation on tensors."""
 
     def __getattr__(self, name: str) -> Any:
@@ -27,4 +27,4 @@ class Words:
         return word
 
 
-w = Words()
+w = Vocabulary()

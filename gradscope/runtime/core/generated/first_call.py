@@ -25,7 +25,7 @@ from gradscope.runtime.core.rows.parameters import (
     OTHERS,
     REST,
     STARS,
-    Argument,
+    FunctionParameter,
     give_defaults,
 )
 from gradscope.runtime.core.state.forking import renewed
@@ -48,7 +48,7 @@ class LazyFunction:
         kind: str,
         label: Callable[[], str],
         text: Callable[[], str],
-        arguments: Sequence[Argument],
+        arguments: Sequence[FunctionParameter],
         add_names: Names | None = None,
     ) -> None:
         self.kind = kind
@@ -128,7 +128,7 @@ def road_of(
     text: Callable[[], str],
     op: Operation,
     add_names: Names,
-    arguments: Sequence[Argument],
+    arguments: Sequence[FunctionParameter],
 ) -> LazyFunction:
     """A road of an operation, which has a name by the time the road is built."""
     return LazyFunction(kind, lambda: f"{op.name}{LABELS[kind]}", text, arguments, add_names)
@@ -138,7 +138,7 @@ LABELS = {"fast": "", "number": " by a number", "full": ", the long way"}
 """What the roads of an operation are called, where their lines are shown."""
 
 
-def _stand_in(kind: str, arguments: Sequence[Argument]) -> CodeType:
+def _stand_in(kind: str, arguments: Sequence[FunctionParameter]) -> CodeType:
     """The code of a function that nobody has called yet; users see the parameters it will have."""
     kinds = [p.kind for p in arguments]
     names = [p.name for p in arguments if p.kind not in STARS]

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any
 
-from gradscope.runtime.core.rows.parameters import Argument, give_defaults
+from gradscope.runtime.core.rows.parameters import FunctionParameter, give_defaults
 from gradscope.runtime.core.state.frames import WRITTEN
 
 _compiled: dict[str, tuple[CodeType, list[str]]] = {}
@@ -26,7 +26,12 @@ _shown: dict[str, list[str]] = {}
 
 
 def build(
-    name: str, text: str, scope: dict[str, Any], arguments: Iterable[Argument], *, label: str = ""
+    name: str,
+    text: str,
+    scope: dict[str, Any],
+    arguments: Iterable[FunctionParameter],
+    *,
+    label: str = "",
 ) -> FunctionType:
     """The function `text` defines, with its own code object and `scope` as its globals.
 

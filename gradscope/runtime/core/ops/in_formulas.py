@@ -43,7 +43,7 @@ class Scalar:
         return w.div(wrapped_number(self.value), tensor)
 
 
-class Constant(dict[Any, Any]):
+class FormulaNumber(dict[Any, Any]):
     """A number in any dtype: `x * TWO[x.dtype]`.
 
     For an array it is an array without dimensions, which NumPy multiplies with in half the time.
@@ -62,7 +62,7 @@ class Constant(dict[Any, Any]):
         return made
 
 
-ZERO, ONE, TWO, MINUS_TWO = map(Constant, (0, 1, 2, -2))
+ZERO, ONE, TWO, MINUS_TWO = map(FormulaNumber, (0, 1, 2, -2))
 
 
 def on_arrays(value: Any) -> bool:

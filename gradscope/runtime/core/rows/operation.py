@@ -13,7 +13,7 @@ from gradscope.runtime.core.state import upward
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.graph.node import OpNode
-    from gradscope.runtime.core.rows.plan import Plan
+    from gradscope.runtime.core.rows.plan import RoadPlan
 
 REGISTRY: dict[str, Operation] = {}
 """Every declared operation by its full name (`mul.Tensor`)."""
@@ -38,7 +38,7 @@ class Operation:
 
     node_name: str
     kernel: Callable[..., Any]
-    plan: Plan
+    plan: RoadPlan
     formulas: tuple[Formula, ...]
     traits: tuple[Trait, ...]
     joint: bool

@@ -22,7 +22,7 @@ KINDS = (BY_PLACE, EITHER, REST, BY_NAME, OTHERS)
 STARS = {REST: "*", OTHERS: "**"}
 
 
-class Argument(NamedTuple):
+class FunctionParameter(NamedTuple):
     """One argument that a function takes: a parameter of it."""
 
     name: str
@@ -34,11 +34,11 @@ class Argument(NamedTuple):
         return STARS.get(self.kind, "") + self.name
 
 
-def parameters(function: Any) -> list[Argument]:
+def parameters(function: Any) -> list[FunctionParameter]:
     """The parameters of a function, in their order."""
     if not isinstance(function, FunctionType) or function.__dict__.keys() & _SHOWN_OTHERWISE:
         return [
-            Argument(p.name, KINDS[p.kind], p.default)
+            FunctionParameter(p.name, KINDS[p.kind], p.default)
             for p in inspect.signature(function).parameters.values()
         ]
     code, defaults, named = function.__code__, function.__defaults__, function.__kwdefaults__
@@ -46,17 +46,21 @@ def parameters(function: Any) -> list[Argument]:
     last = count + code.co_kwonlyargcount
     given = (*(REQUIRED,) * (count - len(defaults or ())), *(defaults or ()))
     found = [
-        Argument(name, EITHER, default) for name, default in zip(names[:count], given, strict=True)
+        FunctionParameter(name, EITHER, default)
+        for name, default in zip(names[:count], given, strict=True)
     ]
     for i in range(code.co_posonlyargcount):
         found[i] = found[i]._replace(kind=BY_PLACE)
     if code.co_flags & inspect.CO_VARARGS:
-        found.append(Argument(names[last], REST))
+        found.append(FunctionParameter(names[last], REST))
     found += [
-        Argument(name, BY_NAME, (named or {}).get(name, REQUIRED)) for name in names[count:last]
+        FunctionParameter(name, BY_NAME, (named or {}).get(name, REQUIRED))
+        for name in names[count:last]
     ]
     if code.co_flags & inspect.CO_VARKEYWORDS:
-        found.append(Argument(names[last + bool(code.co_flags & inspect.CO_VARARGS)], OTHERS))
+        found.append(
+            FunctionParameter(names[last + bool(code.co_flags & inspect.CO_VARARGS)], OTHERS)
+        )
     return found
 
 
@@ -75,7 +79,7 @@ def _takes_any(code: CodeType) -> bool:
     return bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
 
-def declared(arguments: Iterable[Argument]) -> str:
+def declared(arguments: Iterable[FunctionParameter]) -> str:
     """A list of parameters, without defaults: a function gets these with its code."""
     parts: list[str] = []
     before = None
@@ -91,12 +95,12 @@ def declared(arguments: Iterable[Argument]) -> str:
     return ", ".join(parts)
 
 
-def passed(arguments: Iterable[Argument]) -> str:
+def passed(arguments: Iterable[FunctionParameter]) -> str:
     """The arguments of a call that passes on what a function with these parameters was given."""
     return ", ".join(f"{p.name}={p.name}" if p.kind is BY_NAME else p.starred for p in arguments)
 
 
-def give_defaults(function: FunctionType, arguments: Iterable[Argument]) -> None:
+def give_defaults(function: FunctionType, arguments: Iterable[FunctionParameter]) -> None:
     """Give a function the defaults of its parameters."""
     having = [p for p in arguments if p.default is not REQUIRED]
     if having:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradscope.runtime.core.rows.parameters import BY_NAME, EITHER, REQUIRED, Argument
+from gradscope.runtime.core.rows.parameters import BY_NAME, EITHER, REQUIRED, FunctionParameter
 
 
 class Parameter(NamedTuple):
@@ -44,7 +44,7 @@ class Memory(NamedTuple):
     apart: tuple[str, ...] = ()
 
 
-class Plan(NamedTuple):
+class RoadPlan(NamedTuple):
     """All that the text of a road depends on."""
 
     parameters: tuple[Parameter, ...]
@@ -65,10 +65,10 @@ class Plan(NamedTuple):
     gaps: bool = False  # its formula takes None for a gradient that never came, not zeros
 
     @property
-    def arguments(self) -> list[Argument]:
+    def arguments(self) -> list[FunctionParameter]:
         """The parameters of the function that users call."""
         return [
-            Argument(
+            FunctionParameter(
                 p.public,
                 BY_NAME if p.keyword_only else EITHER,
                 p.default if p.has_default else REQUIRED,

@@ -116,7 +116,7 @@ class Tensors(_Names):
     """Inputs that are tensors but get no gradient (an index, a mask)."""
 
 
-class Numbers(_Names):
+class NumberInputs(_Names):
     """Inputs that are plain numbers, where the same name means a tensor elsewhere (`self`)."""
 
 
@@ -124,7 +124,7 @@ class Sequences(_Names):
     """Inputs that are sequences of tensors."""
 
 
-class Holds(_Names):
+class HoldsTensors(_Names):
     """Options that are sequences of tensors (or None); a node keeps them like its inputs."""
 
 
@@ -186,5 +186,5 @@ class Named(Trait):
 
 
 # How rows write them.
-hidden, holds, numbers, sequence, tensors = Hidden, Holds, Numbers, Sequences, Tensors
+hidden, holds, numbers, sequence, tensors = Hidden, HoldsTensors, NumberInputs, Sequences, Tensors
 joint, jvp, outputs, overload, refuses, shows = Joint, Jvp, Outputs, Named, Refused, Constants

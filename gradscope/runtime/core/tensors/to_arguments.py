@@ -18,7 +18,7 @@ memory_format = None)
 """
 
 
-class Wanted(NamedTuple):
+class ToOptions(NamedTuple):
     """What is asked for; None where nothing is said of it."""
 
     device: Any
@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
     memory_format: Any
 
 
-def wanted_of(given: tuple[Any, ...], named: dict[str, Any]) -> Wanted:
+def wanted_of(given: tuple[Any, ...], named: dict[str, Any]) -> ToOptions:
     """What a module's `to` is asked for, which copies nothing that is there already."""
     known = {"device": None, "dtype": None, "non_blocking": False, "copy": False, **named}
     rest: list[Any] = list(given)
@@ -50,7 +50,7 @@ def wanted_of(given: tuple[Any, ...], named: dict[str, Any]) -> Wanted:
     device = known["device"]
     if device is not None and not isinstance(device, device_type):
         device = device_type(device)
-    return Wanted(device, known["dtype"], known["non_blocking"], known.get("memory_format"))
+    return ToOptions(device, known["dtype"], known["non_blocking"], known.get("memory_format"))
 
 
 def _refuse(given: tuple[Any, ...], named: dict[str, Any]) -> NoReturn:

@@ -12,10 +12,10 @@ from gradscope.runtime.core import probe
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.fast.capture.making import CHANGES, MORE_CODE, Making
 from gradscope.runtime.fast.capture.pieces import Pieces, cut, line_about
-from gradscope.runtime.fast.capture.plan.plan import Plan
+from gradscope.runtime.fast.capture.plan.plan import ReplayPlan
 from gradscope.runtime.fast.capture.proving import proved
-from gradscope.runtime.fast.capture.recording.recording import FROM_THE_START, Stop
-from gradscope.runtime.fast.capture.recording.watching import Program, profiled_in_c
+from gradscope.runtime.fast.capture.recording.recording import FROM_THE_START, StopReason
+from gradscope.runtime.fast.capture.recording.watching import WatchedCode, profiled_in_c
 from gradscope.runtime.fast.capture.told import Told
 
 MOST_PLANS = 8
@@ -33,7 +33,7 @@ class Captured:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.plans: list[Plan] = []
+        self.plans: list[ReplayPlan] = []
         self.stops = list(FROM_THE_START)
         self.recaptured: list[str] = []  # why a plan did not fit
         self.pieces: Pieces | None = None
@@ -42,7 +42,7 @@ class Captured:
         self.whole: Captured | None = None  # the step it is a piece of
         self.lines = (0, 0)  # of that step
         self.eager = 0  # calls that ran as if nothing were captured
-        self._program = Program()
+        self._program = WatchedCode()
         self._watched = False
         self._tries = 0
         self._said: set[str] = set()
@@ -69,7 +69,7 @@ class Captured:
         return self._without(None, told, args, kwargs)
 
     def _with(
-        self, plan: Plan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, plan: ReplayPlan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Replay a plan, once it is proved, and known to whoever watches."""
         if not plan.proved:
@@ -82,7 +82,9 @@ class Captured:
             return self._show(plan, told, args, kwargs)
         return plan.replay_told(told, self, args, kwargs)
 
-    def _show(self, plan: Plan, told: Told, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _show(
+        self, plan: ReplayPlan, told: Told, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Let somebody see the step that has not, or has seen what replays could not repeat."""
         if plan.shown(told) < MOST_TRIES:
             return self._without(plan, told, args, kwargs)
@@ -96,7 +98,11 @@ class Captured:
         return self._as_ever(args, kwargs)
 
     def _without(
-        self, again: Plan | None, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        again: ReplayPlan | None,
+        told: Told | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         """Make a plan, or one `again` that somebody has not seen made, or run as ever."""
         if self.stops or profiled_in_c() or not _recording.acquire(blocking=False):
@@ -148,7 +154,11 @@ class Captured:
         return self.function(*args, **kwargs)
 
     def _make(
-        self, again: Plan | None, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        again: ReplayPlan | None,
+        told: Told | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         """Watch the step, or record it."""
         self.eager += 1
@@ -169,7 +179,7 @@ class Captured:
         if plan is not None:
             self.plans.insert(0, plan)
             if len(self.plans) > MOST_PLANS:
-                self._give_up([Stop(f"{MOST_PLANS} plans are made, and none fits")])
+                self._give_up([StopReason(f"{MOST_PLANS} plans are made, and none fits")])
             return
         anew = self.plans and making.stops and making.stops[0].reason.startswith(CHANGES)
         if anew or (making.stops and making.stops[0].reason == MORE_CODE):
@@ -184,19 +194,19 @@ class Captured:
             self._give_up(making.stops)
 
     def _prove(
-        self, plan: Plan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, plan: ReplayPlan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Run the step and the plan, and compare."""
         self.eager += 1
         result, reason = proved(plan, self.function, args, kwargs, keep=told is not None)
         if reason:
             self.plans.remove(plan)
-            self._give_up([Stop(f"the replay differs in {reason}")])
+            self._give_up([StopReason(f"the replay differs in {reason}")])
         plan.proved = not reason
         return result
 
     def _fuse(
-        self, plan: Plan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, plan: ReplayPlan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Let neighbouring calls become one, if that leaves the same bits."""
         if not plan.fuse():
@@ -208,7 +218,7 @@ class Captured:
             self.not_fused.append(reason)
         return result
 
-    def _give_up(self, stops: list[Stop]) -> None:
+    def _give_up(self, stops: list[StopReason]) -> None:
         """Go on in pieces, if the step can be cut where it cannot be replayed, else as ever."""
         self.stops = list(stops)
         self.plans.clear()

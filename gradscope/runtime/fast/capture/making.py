@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.runtime.core.state.thread import local
-from gradscope.runtime.fast.capture.plan.plan import Effects, Plan
+from gradscope.runtime.fast.capture.plan.plan import Effects, ReplayPlan
 from gradscope.runtime.fast.capture.plan.results import Results
 from gradscope.runtime.fast.capture.reach.arguments import Arguments
 from gradscope.runtime.fast.capture.reach.guards import Guards, TensorState, version_of
@@ -16,10 +16,10 @@ from gradscope.runtime.fast.capture.reach.holdings import Holding
 from gradscope.runtime.fast.capture.reach.objects import Unreadable
 from gradscope.runtime.fast.capture.reach.reached import Reached, explained
 from gradscope.runtime.fast.capture.recording.exchange import exchanged
-from gradscope.runtime.fast.capture.recording.recording import Recording, Stop
+from gradscope.runtime.fast.capture.recording.recording import StepRecording, StopReason
 from gradscope.runtime.fast.capture.recording.reviewed import SWITCHES
 from gradscope.runtime.fast.capture.recording.trees import read_by
-from gradscope.runtime.fast.capture.recording.watching import Program, Watching
+from gradscope.runtime.fast.capture.recording.watching import WatchedCode, Watching
 from gradscope.runtime.fast.capture.told import Told
 
 
@@ -29,7 +29,7 @@ class Making:
     def __init__(
         self,
         function: Callable[..., Any],
-        program: Program,
+        program: WatchedCode,
         *,
         records: bool = True,
         told: Told | None = None,
@@ -38,12 +38,12 @@ class Making:
         self.program = program
         self.told = told
         code = getattr(getattr(function, "__func__", function), "__code__", None)
-        self.recording = Recording(code, records=records)
-        self.plan: Plan | None = None
+        self.recording = StepRecording(code, records=records)
+        self.plan: ReplayPlan | None = None
         self.in_tuples: set[int] = set()
 
     @property
-    def stops(self) -> list[Stop]:
+    def stops(self) -> list[StopReason]:
         return self.recording.stops
 
     def watch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -166,7 +166,7 @@ class Making:
             recording.stop(f"{CHANGES}: {changed}", "", about)
         guards = self._without_options(guards, states)
         if not recording.stops:
-            self.plan = Plan(recording, guards, inputs, results, effects)
+            self.plan = ReplayPlan(recording, guards, inputs, results, effects)
             for state in states:
                 state.grad = None  # guards know how it lay, and the program may let it go
 

@@ -27,7 +27,7 @@ INNER = (ast.FunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StepPart:
     """Some statements of a step as a function of the local variables they read."""
 
     function: Callable[..., Any]
@@ -42,7 +42,7 @@ class Part:
 class Pieces:
     """A step in pieces, one after the other."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[StepPart, ...]
     signature: inspect.Signature
     instance: Any = None
 
@@ -110,7 +110,7 @@ def cut(
             return None
         known |= _names(statements, ast.Store)
         if not (is_cut or _hands_over(statements)):
-            part = Part(
+            part = StepPart(
                 capture(part.function), part.given, part.left, part.returns, part.lines, cut=False
             )
         parts.append(part)
@@ -248,7 +248,7 @@ def _part(
     later: Sequence[ast.stmt],
     *,
     is_cut: bool,
-) -> Part | None:
+) -> StepPart | None:
     shared = {name for node in declared for name in node.names}
     given = sorted((_names(statements, ast.Load) & known) - _set_before_read(statements) - shared)
     left = sorted((_names(statements, ast.Store) & _names(later, ast.Load)) - shared)
@@ -257,7 +257,7 @@ def _part(
     returns = isinstance(statements[-1], ast.Return)
     lines = statements[0].lineno, _end(statements[-1])
     made = _compiled(function, statements, declared, given, left, returns=returns)
-    return Part(made, tuple(given), tuple(left), returns, lines, is_cut)
+    return StepPart(made, tuple(given), tuple(left), returns, lines, is_cut)
 
 
 def _compiled(

@@ -17,13 +17,13 @@ from gradscope.runtime.core.state.generator import Generator
 from gradscope.runtime.core.tensors.default_generator import default_generator
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
-from gradscope.runtime.fast.capture.plan.plan import Plan
+from gradscope.runtime.fast.capture.plan.plan import ReplayPlan
 from gradscope.runtime.fast.capture.reach.guards import version_of
 from gradscope.runtime.fast.capture.recording.recording import PLAIN
 
 
 @dataclass
-class Kept:
+class TensorCopy:
     """Numbers, version and gradient of one tensor at some moment."""
 
     tensor: Any
@@ -34,7 +34,7 @@ class Kept:
     grad_version: int
 
     @classmethod
-    def of(cls, tensor: Any) -> Kept:
+    def of(cls, tensor: Any) -> TensorCopy:
         grad = None if tensor._meta is None else tensor._meta.grad
         return cls(
             tensor,
@@ -59,7 +59,7 @@ class Kept:
 
     def differs(self, tolerance: float) -> str:
         """How the tensor differs now from what is kept here."""
-        now = Kept.of(self.tensor)
+        now = TensorCopy.of(self.tensor)
         if not _close(now.numbers, self.numbers, tolerance):
             return "the numbers"
         if now.version != self.version:
@@ -99,11 +99,11 @@ def _close(found: Any, wanted: Any, tolerance: float) -> bool:
     return np.allclose(found, wanted, 0.0, tolerance * largest, equal_nan=True)
 
 
-class Moment:
+class StepState:
     """All that a step can change, at some moment."""
 
     def __init__(self, states: Sequence[Any], generators: Sequence[Generator]) -> None:
-        self.kept = [Kept.of(tensor) for tensor in states]
+        self.kept = [TensorCopy.of(tensor) for tensor in states]
         self.drawn = [(each, Generator.get_state(each)) for each in generators]
 
     def put_back(self) -> None:
@@ -128,7 +128,7 @@ FAILURES = (Exception,)
 
 
 def proved(
-    plan: Plan,
+    plan: ReplayPlan,
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -143,13 +143,13 @@ def proved(
     tensors += [leaf.value for leaf in plan.guards.arguments.leaves_of(args, kwargs)]
     names = [state.name for state in plan.guards.states] + plan.given
     generators = [default_generator, *plan.guards.generators()]
-    before = Moment(tensors, generators)
+    before = StepState(tensors, generators)
     begin = perf_counter_ns()
     result = function(*args, **kwargs)
     took = perf_counter_ns() - begin
     plan.eager = took if plan.eager < 0 else min(took, plan.eager)
     plan.eager_watched = keep
-    after = Moment(tensors, generators)
+    after = StepState(tensors, generators)
     before.put_back()
     try:
         replayed = plan.replay(args, kwargs)

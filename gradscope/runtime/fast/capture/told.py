@@ -18,7 +18,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReplayRun:
     """Of which step, by which plan, and between which times which pieces of it ran."""
 
     captured: Any
@@ -47,7 +47,7 @@ class Told(Protocol):
     def begin(self, template: Any, tensors: Sequence[Any]) -> Any:
         """A replay is about to begin, with these instead of the tensors of `open`."""
 
-    def end(self, replay: Any, results: Sequence[Any], run: Run) -> None:
+    def end(self, replay: Any, results: Sequence[Any], run: ReplayRun) -> None:
         """It is over."""
 
     def met(self, captured: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.linalg.products import COST, Way
+from gradscope.runtime.core.kernels.linalg.products import COST, ProductPlan
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.threads.spread import spread
 from gradscope.runtime.fast.tiles import fast_products
@@ -22,7 +22,9 @@ NONE: Final = {kind: np.empty(0, kind) for kind in "fd"}
 """What is added where there is no bias."""
 
 
-def product(left: Array, right: Array, made: Array | None, bias: Array | None, way: Way) -> Array:
+def product(
+    left: Array, right: Array, made: Array | None, bias: Array | None, way: ProductPlan
+) -> Array:
     """Return the product, written into `made` if that is given; `bias` is added to each row."""
     if made is None:
         made = np.empty((left.shape[0], right.shape[1]), left.dtype)

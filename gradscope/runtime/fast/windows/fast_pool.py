@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.support import Array
-from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span, regular
+from gradscope.runtime.core.kernels.windows.spans import WHOLE, PoolSpan, regular
 from gradscope.runtime.fast.compiling.compiled import compiled
 from gradscope.runtime.fast.threads.spread import spread
 
-Spans = tuple[Span, ...]
+Spans = tuple[PoolSpan, ...]
 
 COST = 1.0
 """Nanoseconds for one place of one window."""

@@ -15,7 +15,7 @@ from gradscope.runtime.core.autograd.engine.evaluate import (
     evaluate_in_anomaly_mode,
 )
 from gradscope.runtime.core.autograd.engine.evaluators import Evaluate, unwatched, watched
-from gradscope.runtime.core.autograd.engine.graph_task import Capture, ExecInfo, GraphTask
+from gradscope.runtime.core.autograd.engine.graph_task import ExecInfo, GradientCapture, GraphTask
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
 from gradscope.runtime.core.autograd.modes.anomaly_mode import tell
 from gradscope.runtime.core.errors.engine import starting as errors
@@ -136,7 +136,7 @@ class Engine:
             else:
                 if entry.captures is None:
                     entry.captures = []
-                entry.captures.append(Capture(nr, index))
+                entry.captures.append(GradientCapture(nr, index))
         seen = {root}
         stack = [(root, iter(root.next_functions))]
         while stack:

@@ -24,7 +24,7 @@ from gradscope.runtime.core.autograd.engine.evaluate import evaluate_function
 from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
 from gradscope.runtime.core.generated.texts import build
 from gradscope.runtime.core.graph.node import OpNode
-from gradscope.runtime.core.rows.parameters import Argument
+from gradscope.runtime.core.rows.parameters import FunctionParameter
 from gradscope.runtime.core.state.frames import WRITTEN
 from gradscope.runtime.core.state.thread import ThreadState
 
@@ -74,7 +74,7 @@ class Unwatched(Watched):
         return made
 
 
-ARGUMENTS = [Argument(name) for name in ("task", "node", "inputs", "heap")]
+ARGUMENTS = [FunctionParameter(name) for name in ("task", "node", "inputs", "heap")]
 
 
 def gradients(kind: type) -> int:

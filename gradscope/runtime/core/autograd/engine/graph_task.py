@@ -21,7 +21,7 @@ DEPTH = 1 << 65
 _next_number = count().__next__
 
 
-class Capture:
+class GradientCapture:
     """A gradient asked for: input `input_nr` of a node, kept as result `output_idx`."""
 
     __slots__ = ("hooks", "input_nr", "output_idx")
@@ -39,7 +39,7 @@ class ExecInfo:
 
     def __init__(self) -> None:
         self.needed = False
-        self.captures: list[Capture] | None = None
+        self.captures: list[GradientCapture] | None = None
 
     def should_execute(self) -> bool:
         return self.needed or self.captures is not None

@@ -16,7 +16,12 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad, plainly, set_fw_grad
-from gradscope.runtime.core.autograd.forward.jvp_rules import Call, fitted, reads_self, rule_of
+from gradscope.runtime.core.autograd.forward.jvp_rules import (
+    TangentCall,
+    fitted,
+    reads_self,
+    rule_of,
+)
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.traits import COMPARES
 from gradscope.runtime.core.state import upward
@@ -48,7 +53,7 @@ def call(
     made = _run(op, values, arrays, begin, where)
     there = [t for one in tangents.values() for t in (one if isinstance(one, list) else (one,))]
     with plainly():
-        found = rule(Call(op, given, tangents, made))
+        found = rule(TangentCall(op, given, tangents, made))
     if op.plan.outputs == 1:
         _give(op, made, found, there, written=written)
     else:

@@ -30,10 +30,10 @@ from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
-Rule = Callable[["Call"], Any]
+Rule = Callable[["TangentCall"], Any]
 
 
-class Call:
+class TangentCall:
     """One call of an operation, and what a formula for its tangent may ask for."""
 
     __slots__ = ("inputs", "made", "op", "recording", "shown", "source", "tangents")
@@ -144,7 +144,7 @@ def output_names(op: Operation) -> tuple[str, ...]:
 # -- the rules ----------------------------------------------------------------------------------
 
 
-def _linear(call: Call) -> Any:
+def _linear(call: TangentCall) -> Any:
     parameters = call.op.plan.parameters
     return call.source.call_with(
         *[
@@ -154,7 +154,7 @@ def _linear(call: Call) -> Any:
     )
 
 
-def _elementwise(call: Call) -> Any:
+def _elementwise(call: TangentCall) -> Any:
     total = None
     by_hand = BY_HAND in call.op.traits
     for index, name in enumerate(call.op.plan.differentiable):
@@ -173,7 +173,7 @@ def _elementwise(call: Call) -> Any:
     return total if call.op.plan.outputs == 1 else _first(call, total)
 
 
-def _first(call: Call, tangent: Any) -> tuple[Any, ...]:
+def _first(call: TangentCall, tangent: Any) -> tuple[Any, ...]:
     """The tangents of several outputs, of which the first alone has one."""
     return (tangent, *[None] * (len(call.made) - 1))
 
@@ -182,7 +182,7 @@ def _conj(value: Any) -> Any:
     return value.conj() if value is not None and value.is_complex() else value
 
 
-def _product(call: Call) -> Any:
+def _product(call: TangentCall) -> Any:
     total = None
     names = [p.name for p in call.op.plan.parameters]
     for name, tangent in call.tangents.items():
@@ -192,7 +192,7 @@ def _product(call: Call) -> Any:
     return total
 
 
-def _reduces(call: Call) -> Any:
+def _reduces(call: TangentCall) -> Any:
     if call.op.plan.outputs == 1:
         return _reduced(call, call.made, _ones(call.made))
     found: list[Any] = []
@@ -204,7 +204,7 @@ def _reduces(call: Call) -> Any:
     return found
 
 
-def _reduced(call: Call, made: Any, ones: Any) -> Any:
+def _reduced(call: TangentCall, made: Any, ones: Any) -> Any:
     """The tangent of one output: what a gradient of ones becomes, times the tangents, summed."""
     total = None
     for index, name in enumerate(call.op.plan.differentiable):
@@ -232,11 +232,11 @@ def _ones(value: Any) -> Any:
     return wrapped_on(np.ones(value._array.shape, value._array.dtype), value.device)
 
 
-def _written(by: Formula, call: Call) -> Any:
+def _written(by: Formula, call: TangentCall) -> Any:
     return call.formula(by, None)
 
 
-def _transposed(call: Call) -> Any:
+def _transposed(call: TangentCall) -> Any:
     """The backward is linear in the gradient it is given: its transpose takes tangents forward."""
     op = call.op
     made = (call.made,) if op.plan.outputs == 1 else call.made
@@ -272,7 +272,7 @@ def _transposed(call: Call) -> Any:
     return found[0] if op.plan.outputs == 1 else found
 
 
-def _backward(call: Call, seeds: Sequence[Any]) -> list[tuple[Any, Any]]:
+def _backward(call: TangentCall, seeds: Sequence[Any]) -> list[tuple[Any, Any]]:
     """What the row's formulas return for these gradients, beside the tangents of their inputs."""
     op = call.op
     turned = BY_HAND not in op.traits

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import OR_BLAME
 from gradscope.runtime.core.errors.arguments.wrappers import around
-from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, Argument, parameters
+from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, FunctionParameter, parameters
 
 
 class _Missing:
@@ -26,7 +26,9 @@ def taking_axis(name: str, inner: FunctionType) -> FunctionType:
     """A function around one with a `dim`, with its parameters and NumPy's names for two of them."""
     given = [p._replace(default=MISSING) if _must_be_given(p) else p for p in parameters(inner)]
     names = {p.name for p in given}
-    extra = [Argument(new, BY_NAME, None) for new, old in OTHERWISE.items() if old in names]
+    extra = [
+        FunctionParameter(new, BY_NAME, None) for new, old in OTHERWISE.items() if old in names
+    ]
     lines = "".join(
         f"    if {new} is not None:\n        {OTHERWISE[new]} = {new}\n" for new, *_ in extra
     )
@@ -40,5 +42,5 @@ def taking_axis(name: str, inner: FunctionType) -> FunctionType:
     return made
 
 
-def _must_be_given(p: Argument) -> bool:
+def _must_be_given(p: FunctionParameter) -> bool:
     return p.name == "dim" and p.default is REQUIRED

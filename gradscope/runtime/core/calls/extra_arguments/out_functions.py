@@ -14,9 +14,9 @@ from gradscope.runtime.core.errors.arguments.raise_wrong_call import OR_BLAME
 from gradscope.runtime.core.errors.arguments.wrappers import around
 from gradscope.runtime.core.generated.first_call import LazyFunction
 from gradscope.runtime.core.rows.operation import Operation
-from gradscope.runtime.core.rows.parameters import BY_NAME, Argument, names_of, parameters
+from gradscope.runtime.core.rows.parameters import BY_NAME, FunctionParameter, names_of, parameters
 
-OUT = Argument("out", BY_NAME, None)
+OUT = FunctionParameter("out", BY_NAME, None)
 
 LINES = f"""\
     try:

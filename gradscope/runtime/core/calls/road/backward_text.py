@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradscope.runtime.core.rows.parameters import declared, passed
-from gradscope.runtime.core.rows.plan import Plan, Slot
+from gradscope.runtime.core.rows.plan import RoadPlan, Slot
 
 
-def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) -> str:
+def backward(plan: RoadPlan, formulas: Sequence[Any], *, arrays: bool, joint: bool) -> str:
     """The text of a node's backward: on bare arrays, or on tensors for `create_graph`."""
     many = any(p.many for p in plan.tensors)
     lines = ["def run(node, grads):", "    saved = node._saved", "    if saved is None:"]
@@ -44,7 +44,7 @@ def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) 
     return "\n".join(lines) + "\n"
 
 
-def _incoming(plan: Plan, *, arrays: bool) -> list[str]:
+def _incoming(plan: RoadPlan, *, arrays: bool) -> list[str]:
     none = "return (None,) * len(node.next_functions)"
     if plan.outputs == 1:
         return ["    grad = grads[0]", "    if grad is None:", f"        {none}"]
@@ -99,7 +99,7 @@ def hands_on(formula: Any) -> bool:
 _SAME = (lambda grad: grad).__code__.co_code
 
 
-def word(plan: Plan) -> str:
+def word(plan: RoadPlan) -> str:
     """The text of a formula's word: the kernel on an array, the operation on a tensor."""
     first = plan.parameters[0].public
     to_kernel = (f"{p.name}={p.public}" if p.keyword_only else p.public for p in plan.parameters)

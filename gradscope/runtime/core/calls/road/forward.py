@@ -20,8 +20,8 @@ from gradscope.runtime.core.calls.road.node import (
     topological,
 )
 from gradscope.runtime.core.calls.road.telling import begins, tell, whom
-from gradscope.runtime.core.rows.parameters import Argument, declared, passed
-from gradscope.runtime.core.rows.plan import Parameter, Plan
+from gradscope.runtime.core.rows.parameters import FunctionParameter, declared, passed
+from gradscope.runtime.core.rows.plan import Parameter, RoadPlan
 
 __all__ = [
     "fast",
@@ -30,20 +30,20 @@ __all__ = [
 ]
 
 
-def with_out(plan: Plan) -> Plan:
+def with_out(plan: RoadPlan) -> RoadPlan:
     """The plan of a function that takes `out=` besides."""
     out = Parameter("out", "out", tensor=False, keyword_only=True, has_default=True)
     return plan._replace(parameters=(*plan.parameters, out))
 
 
-def takes_number(plan: Plan) -> bool:
+def takes_number(plan: RoadPlan) -> bool:
     """Whether the second input may be a Python number, which gives way in promotion."""
     names = [p.name for p in plan.tensors]
     ordinary = plan.same_dtype and plan.kind in {"plain", "inplace"} and plan.numbers
     return ordinary and names == ["self", "other"]
 
 
-def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
+def fast(plan: RoadPlan, *, number: bool = False, out: bool = False) -> str:
     """The text of the short road (see Note [Two roads]).
 
     With `number`, `other` is a Python number, which takes the dtype of the tensor. With `out`, the
@@ -77,7 +77,7 @@ def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def full(plan: Plan) -> str:
+def full(plan: RoadPlan) -> str:
     """The text of the road below the dispatcher: arrays are given, everything is allowed."""
     lines = [f"def road({declared(arguments_in_full(plan))}):", "    state = local.state"]
     lines += [f"    tell = {whom(plan, 'full')} if begin else None"]
@@ -85,13 +85,16 @@ def full(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def arguments_in_full(plan: Plan) -> list[Argument]:
+def arguments_in_full(plan: RoadPlan) -> list[FunctionParameter]:
     """What the road below the dispatcher takes: arguments, arrays, and when the call began."""
     names = [p.name for p in plan.parameters]
-    return [Argument(name) for name in (*names, *(f"a_{p.name}" for p in plan.tensors), "begin")]
+    return [
+        FunctionParameter(name)
+        for name in (*names, *(f"a_{p.name}" for p in plan.tensors), "begin")
+    ]
 
 
-def _renamed(plan: Plan) -> list[str]:
+def _renamed(plan: RoadPlan) -> list[str]:
     return [f"    {p.name} = {p.public}" for p in plan.parameters if p.name != p.public]
 
 
@@ -103,7 +106,7 @@ def _unwrap(p: Parameter) -> str:
     return f"{p.name}._array"
 
 
-def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
+def _guards(plan: RoadPlan, leave: str, *, number: bool) -> list[str]:
     """What the short road must make sure of: one ordinary dtype all over."""
     single = [p for p in plan.tensors if not (p.many or p.optional or p.not_promoted)]
     lines: list[str] = []
@@ -149,7 +152,7 @@ def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
     return lines
 
 
-def _body(plan: Plan, *, saving: str) -> list[str]:
+def _body(plan: RoadPlan, *, saving: str) -> list[str]:
     if plan.kind == "inplace":
         return _inplace_body(plan, saving=saving)
     lines = [*_computed(plan), *_wrapping(plan)]
@@ -163,7 +166,7 @@ def _body(plan: Plan, *, saving: str) -> list[str]:
     return lines
 
 
-def _computed(plan: Plan, into: str = "") -> list[str]:
+def _computed(plan: RoadPlan, into: str = "") -> list[str]:
     """The kernel's call, and what is said when NumPy refuses it."""
     arguments = ", ".join(filter(None, (_array_arguments(plan), into)))
     return [
@@ -176,7 +179,7 @@ def _computed(plan: Plan, into: str = "") -> list[str]:
     ]
 
 
-def _laid(plan: Plan) -> list[str]:
+def _laid(plan: RoadPlan) -> list[str]:
     """The result in the order that its row's rule asks for."""
     given = "".join(f"*a_{p.name}, " if p.many else f"a_{p.name}, " for p in plan.tensors)
     lay = f"    result = lie(result, ({given}))"
@@ -187,13 +190,13 @@ def _laid(plan: Plan) -> list[str]:
     return []
 
 
-def _array_arguments(plan: Plan) -> str:
+def _array_arguments(plan: RoadPlan) -> str:
     """What the kernel is called with: arrays for tensors, the rest as it is."""
     values = [(p, f"a_{p.name}" if p.tensor else p.name) for p in plan.parameters]
     return ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in values)
 
 
-def _wrapping(plan: Plan) -> list[str]:
+def _wrapping(plan: RoadPlan) -> list[str]:
     """Tensors around the kernel's arrays, still without history."""
     if plan.outputs != 1:
         return ["    made = wrap_all(result)", "    node = None"]
@@ -212,7 +215,7 @@ def _wrapping(plan: Plan) -> list[str]:
     return lines
 
 
-def _attach(plan: Plan) -> list[str]:
+def _attach(plan: RoadPlan) -> list[str]:
     if plan.kind != "view":
         return []
     source = plan.tensors[0].name
@@ -221,7 +224,7 @@ def _attach(plan: Plan) -> list[str]:
     return [f"    {function}(made, {source}, op, ({options}), node, state)"]
 
 
-def _inplace_body(plan: Plan, *, saving: str) -> list[str]:
+def _inplace_body(plan: RoadPlan, *, saving: str) -> list[str]:
     """Write into `self`, then give it its new history."""
     inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
     memory = "" if plan.memory is None else ", op.plan"
@@ -258,7 +261,7 @@ def _inplace_body(plan: Plan, *, saving: str) -> list[str]:
     return lines
 
 
-def _cloned(plan: Plan) -> list[str]:
+def _cloned(plan: RoadPlan) -> list[str]:
     """Copy what `self` holds before it is written over, if a gradient will read it.
 
     The kernel still gets the array of the target: some kernels write into it.
@@ -268,14 +271,14 @@ def _cloned(plan: Plan) -> list[str]:
     return [f"if {_clone_wanted(plan)}:", "    self = before_write(self)"]
 
 
-def _clone_wanted(plan: Plan) -> str:
+def _clone_wanted(plan: RoadPlan) -> str:
     slot = next(s for s in plan.slots if s.kind == "input" and s.source == "self")
     if len(slot.wanted_by) != 1:
         return "True"
     return f"e_{plan.differentiable[slot.wanted_by[0]]}"
 
 
-def _inplace_node(plan: Plan, saving: str) -> list[str]:
+def _inplace_node(plan: RoadPlan, saving: str) -> list[str]:
     many: set[str] = set()
     parts = [f"e_{n} or NOWHERE" for n in plan.differentiable]
     way = "number" if saving == "number" else "full"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.rows.plan import Plan, Slot
+from gradscope.runtime.core.rows.plan import RoadPlan, Slot
 
 
-def edges(plan: Plan, saving: str) -> list[str]:
+def edges(plan: RoadPlan, saving: str) -> list[str]:
     """Where the gradients of the differentiable inputs go: an edge, or something false."""
     lines: list[str] = []
     for p in plan.tensors:
@@ -24,13 +24,13 @@ def edges(plan: Plan, saving: str) -> list[str]:
     return lines
 
 
-def any_edge(plan: Plan) -> str:
+def any_edge(plan: RoadPlan) -> str:
     many = {p.name for p in plan.tensors if p.many}
     tests = [f"any(e_{n})" if n in many else f"e_{n}" for n in plan.differentiable]
     return " or ".join(tests) or "False"
 
 
-def node_lines(plan: Plan, saving: str) -> list[str]:
+def node_lines(plan: RoadPlan, saving: str) -> list[str]:
     many = {p.name for p in plan.tensors if p.many}
     parts = [
         f"*[e or NOWHERE for e in e_{n}]" if n in many else f"e_{n} or NOWHERE"
@@ -65,7 +65,7 @@ def node_lines(plan: Plan, saving: str) -> list[str]:
     return lines
 
 
-def topological(plan: Plan, many: set[str]) -> list[str]:
+def topological(plan: RoadPlan, many: set[str]) -> list[str]:
     """One more than the highest number among the nodes the gradients go to."""
     any_order = "node.topological_nr = above(functions)"
     if many:
@@ -88,7 +88,7 @@ def _topological(names: tuple[str, ...]) -> list[str]:
     return [*lines, "node.topological_nr = top + 1"]
 
 
-def _kept_result(plan: Plan, saving: str) -> list[str]:
+def _kept_result(plan: RoadPlan, saving: str) -> list[str]:
     """What `save_output` does with a result that is new, where no hook is to pack it."""
     if not _keeps_new_result(plan, saving):
         return []
@@ -102,16 +102,16 @@ def _kept_result(plan: Plan, saving: str) -> list[str]:
     ]
 
 
-def _keeps_new_result(plan: Plan, saving: str) -> bool:
+def _keeps_new_result(plan: RoadPlan, saving: str) -> bool:
     kept = any(slot.kind == "output" for slot in plan.slots)
     return kept and saving != "full" and plan.outputs == 1 and plan.kind == "plain"
 
 
-def saved_tuple(plan: Plan, saving: str) -> str:
+def saved_tuple(plan: RoadPlan, saving: str) -> str:
     return "(" + "".join(f"{keep_slot(plan, slot, saving)}, " for slot in plan.slots) + ")"
 
 
-def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
+def keep_slot(plan: RoadPlan, slot: Slot, saving: str) -> str:
     if slot.kind in {"option", "constant"}:
         return slot.source
     if slot.kind == "held":
@@ -150,7 +150,7 @@ def _held(saving: str) -> str:
     return "t if t is None or t._versions is None else save_input(t, state)"
 
 
-def _keep_input(plan: Plan, name: str, saving: str) -> str:
+def _keep_input(plan: RoadPlan, name: str, saving: str) -> str:
     """The tensor itself while nobody has written to it, else a SavedVariable with its version."""
     p = next(p for p in plan.parameters if p.name == name)
     if p.many:

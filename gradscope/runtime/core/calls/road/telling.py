@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.rows.plan import Plan
+from gradscope.runtime.core.rows.plan import RoadPlan
 
 
-def begins(plan: Plan, saving: str) -> list[str]:
+def begins(plan: RoadPlan, saving: str) -> list[str]:
     """The lines that look whether anybody is to be told, and then, what time it is."""
     return [f"tell = {whom(plan, saving)}", "begin = 0 if tell is None else clock()"]
 
 
-def whom(plan: Plan, saving: str) -> str:
+def whom(plan: RoadPlan, saving: str) -> str:
     """Which of the watcher's methods is told of such calls; None, if nobody watches."""
     if plan.kind == "inplace":
         return "probe.wrote"
@@ -21,7 +21,7 @@ def whom(plan: Plan, saving: str) -> str:
     return "(probe.call if state.special else probe.noted)" if saving == "full" else "probe.noted"
 
 
-def tell(plan: Plan, saving: str) -> str:
+def tell(plan: RoadPlan, saving: str) -> str:
     """The call that tells it."""
     if not _ordinary(plan, saving):
         made = "(made,)" if plan.outputs == 1 else "made"
@@ -35,22 +35,22 @@ _DEPTH = {"fast": 1, "number": 2, "full": 3}
 """How far above a road the frame stands that called it (see Note [Two roads])."""
 
 
-def _ordinary(plan: Plan, saving: str) -> bool:
+def _ordinary(plan: RoadPlan, saving: str) -> bool:
     """Whether a call has one or two tensors, always, and one result."""
     regular = not any(p.many or p.optional for p in plan.tensors) and not _held(plan)
     return plan.outputs == 1 and regular and len(_inputs(plan, saving)) in (1, 2)
 
 
-def _inputs(plan: Plan, saving: str) -> list[str]:
+def _inputs(plan: RoadPlan, saving: str) -> list[str]:
     return [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
 
 
-def _held(plan: Plan) -> list[str]:
+def _held(plan: RoadPlan) -> list[str]:
     """The options that hold tensors, such as the indices of an index."""
     return [slot.source for slot in plan.slots if slot.kind == "held"]
 
 
-def _tensor_tuple(plan: Plan) -> str:
+def _tensor_tuple(plan: RoadPlan) -> str:
     if plan.tensors and plan.tensors[0].many:
         rest = "".join(f", {p.name}" for p in plan.tensors[1:])
         return f"(*{plan.tensors[0].name}{rest},)"

@@ -11,7 +11,7 @@ from typing import Any
 from gradscope.runtime.core.dispatch.modes.aten import OpOverload
 from gradscope.runtime.core.dispatch.operators.calls import run, tensors_in
 from gradscope.runtime.core.dispatch.operators.generated import (
-    Formula,
+    RegisteredBackward,
     autograd_kernel,
     written_arguments,
 )
@@ -91,7 +91,7 @@ class CustomOpDef:
         )
         Operator.known[self._qualname] = self._operator
         self._opoverload = offer(self._operator)
-        self._formula: Formula = self._register_autograd()
+        self._formula: RegisteredBackward = self._register_autograd()
         _definitions[self._qualname] = self
 
     @property
@@ -118,7 +118,7 @@ class CustomOpDef:
                 "from what was provided to us in `mutates_args`. Please make these consistent."
             )
 
-    def _register_autograd(self) -> Formula:
+    def _register_autograd(self) -> RegisteredBackward:
         kernel = autograd_kernel(self._operator)
         where = self._operator.where
         self._operator.register(key_of("Autograd"), Kernel(kernel, where, with_keyset=True))

@@ -22,7 +22,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 @dataclass
-class Call:
+class OperatorCall:
     """What goes along with the arguments of one call."""
 
     keys: DispatchKeySet
@@ -37,13 +37,13 @@ def autograd_kernel(
     setup_context: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """A kernel that records a call as one node, which calls this backward."""
-    formula = Formula(operator, backward, setup_context)
+    formula = RegisteredBackward(operator, backward, setup_context)
     generated = _function(formula)
 
     def kernel(keys: DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
         state = local.state
         lists = [len(a) if isinstance(a, list | tuple) else None for a in args]
-        call = Call(keys & after_autograd(), lists, kwargs)
+        call = OperatorCall(keys & after_autograd(), lists, kwargs)
         inputs = list(tensors_in((*args, *kwargs.values())))
         if state.grad_enabled and any(t.requires_grad for t in inputs):
             result = generated.apply(*_flat(args, lists), call)
@@ -82,7 +82,7 @@ class _Below:
         self._keys.__exit__(*error)
 
 
-class Formula:
+class RegisteredBackward:
     """An operator's backward, which may be registered later."""
 
     def __init__(self, operator: Operator, backward: Any, setup_context: Any) -> None:
@@ -90,7 +90,7 @@ class Formula:
         self.backward = backward
         self.setup_context = setup_context
 
-    def set_up(self, ctx: Any, args: Any, call: Call, output: Any) -> None:
+    def set_up(self, ctx: Any, args: Any, call: OperatorCall, output: Any) -> None:
         if self.setup_context is None:
             return
         schema = self.operator.schema
@@ -106,7 +106,7 @@ class Formula:
                 f"Trying to backward through {self.operator.overload} but no autograd formula was "
                 "registered. Please use register_autograd to add one."
             )
-        call: Call = ctx.operator_call
+        call: OperatorCall = ctx.operator_call
         flat_needs = ctx.needs_input_grad
         ctx.needs_input_grad = tuple(_nested(flat_needs[:-1], call.lengths))
         try:
@@ -117,12 +117,12 @@ class Formula:
         return (*_flat_grads(results, call.lengths), None)
 
 
-def _function(formula: Formula) -> Any:
+def _function(formula: RegisteredBackward) -> Any:
     """A custom function with this formula, named as PyTorch names it."""
     operator = formula.operator
 
     def forward(ctx: Any, *args: Any) -> Any:
-        call: Call = args[-1]
+        call: OperatorCall = args[-1]
         given = tuple(_nested(args[:-1], call.lengths))
         with below_autograd():
             result = run(operator, call.keys, given, call.kwargs)

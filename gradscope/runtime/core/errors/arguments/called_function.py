@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gradscope.runtime.core.errors.arguments.kinds import UNKNOWN, UNTOLD
 from gradscope.runtime.core.errors.arguments.refusal import refusal
-from gradscope.runtime.core.errors.arguments.signatures import Way, table
+from gradscope.runtime.core.errors.arguments.signatures import CallSignature, table
 from gradscope.runtime.core.state.frames import WRITTEN, is_gate, is_inside
 
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
@@ -48,7 +48,7 @@ def wrong_call() -> TypeError | None:
     return None if said is None or UNTOLD in said else TypeError(said)
 
 
-class Call(NamedTuple):
+class WrongCall(NamedTuple):
     """A call as the user wrote it; `home` is "." for methods, else what `signatures.txt` says."""
 
     name: str
@@ -61,7 +61,7 @@ class Call(NamedTuple):
         return f"{self.home}{self.name}"
 
 
-def _call_at(frame: FrameType) -> Call | None:
+def _call_at(frame: FrameType) -> WrongCall | None:
     """The call that a frame is at, if its text can be had and says all."""
     code = frame.f_code
     place = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
@@ -80,16 +80,16 @@ def _call_at(frame: FrameType) -> Call | None:
     named = tuple(str(name) for name in names)
     match call.func:
         case ast.Name(id=name):
-            return Call(name, _home(_resolved(call.func, frame), name), len(call.args), named)
+            return WrongCall(name, _home(_resolved(call.func, frame), name), len(call.args), named)
         case ast.Attribute(value=owner, attr=name):
             module = _resolved(owner, frame)
             if not isinstance(module, ModuleType):
-                return Call(name, ".", len(call.args), named)
+                return WrongCall(name, ".", len(call.args), named)
             short = module.__name__.rpartition(".")[2]
             if short in PREFIXES:
-                return Call(f"{short}_{name}", "", len(call.args), named)
+                return WrongCall(f"{short}_{name}", "", len(call.args), named)
             home = FUNCTIONAL if short == "functional" else ""
-            return Call(name, home, len(call.args), named)
+            return WrongCall(name, home, len(call.args), named)
     return None
 
 
@@ -120,7 +120,7 @@ def _resolved(node: ast.expr, frame: FrameType) -> Any:
     return None
 
 
-def _given(frame: FrameType, call: Call) -> tuple[list[Any], dict[str, Any]] | None:
+def _given(frame: FrameType, call: WrongCall) -> tuple[list[Any], dict[str, Any]] | None:
     """The arguments of a call, as they still are in the frame of the function."""
     code, values = frame.f_code, frame.f_locals
     names = code.co_varnames[: code.co_argcount]
@@ -153,7 +153,7 @@ def _is_road(code: CodeType) -> bool:
     return code.co_filename.startswith(WRITTEN)
 
 
-def _passed_on(frame: FrameType, way: Way) -> tuple[list[Any], dict[str, Any]]:
+def _passed_on(frame: FrameType, way: CallSignature) -> tuple[list[Any], dict[str, Any]]:
     """What a function written in Python in PyTorch gives to the one that is not: all by place."""
     changed = _changed(frame.f_code)
     values = [

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradscope.runtime.core.errors.arguments.kinds import fits, type_name, wrong_place
-from gradscope.runtime.core.errors.arguments.signatures import Parameter, Way
+from gradscope.runtime.core.errors.arguments.signatures import CallSignature, SignatureParameter
 
 
 def refusal(
-    name: str, ways: Sequence[Way], args: Sequence[Any], kwargs: Mapping[str, Any]
+    name: str, ways: Sequence[CallSignature], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> str | None:
     """What PyTorch says of these arguments; None if it takes them."""
     found = [_against(name, way, args, kwargs) for way in ways]
@@ -49,7 +49,9 @@ def _said(text: str, *, unpacked: bool = False) -> Refusal:
     return said
 
 
-def _against(name: str, way: Way, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Refusal | None:
+def _against(
+    name: str, way: CallSignature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Refusal | None:
     """Why one way does not take these arguments; None if it does."""
     if way.takes_sizes and (len(args) > 1 or (args and fits("int", args[0]))):
         sizes = tuple(args)
@@ -86,14 +88,14 @@ def _against(name: str, way: Way, args: Sequence[Any], kwargs: Mapping[str, Any]
     return None if later is None else _said(later, unpacked=True)
 
 
-def _wrong(name: str, parameter: Parameter, value: Any, at: str) -> str:
+def _wrong(name: str, parameter: SignatureParameter, value: Any, at: str) -> str:
     text = f"{name}(): argument '{parameter.name}'{at} must be {parameter.shown}, "
     if parameter.kind in {"ints", "ints1"} and isinstance(value, list | tuple):
         return f"{text}but found element of type {type_name(value[0])} at pos 0"
     return f"{text}not {type_name(value)}"
 
 
-def _too_many(name: str, way: Way, given: int) -> str:
+def _too_many(name: str, way: CallSignature, given: int) -> str:
     most = way.by_place
     least = sum(p.default is None and not p.by_name for p in way.parameters)
     reach = f"from {least} to {most}" if least < most else str(most)
@@ -101,7 +103,7 @@ def _too_many(name: str, way: Way, given: int) -> str:
     return f"{name}() takes {reach} positional argument{many} but {given} {were} given"
 
 
-def _missing(name: str, way: Way, place: int, kwargs: Mapping[str, Any]) -> str:
+def _missing(name: str, way: CallSignature, place: int, kwargs: Mapping[str, Any]) -> str:
     names = [p.name for p in way.parameters[place:] if p.default is None and p.name not in kwargs]
     many = "s" if len(names) == 1 else ""  # as PyTorch has it
     shown = ", ".join(f'"{each}"' for each in names)

@@ -14,7 +14,7 @@ SHOWN = {
 """Kinds of arguments that errors call otherwise."""
 
 
-class Parameter(NamedTuple):
+class SignatureParameter(NamedTuple):
     """What one parameter takes. With `none`, None is one of the things it takes."""
 
     name: str
@@ -33,10 +33,10 @@ class Parameter(NamedTuple):
         return f"{self.shown} {self.name}{default}"
 
 
-class Way(NamedTuple):
+class CallSignature(NamedTuple):
     """One way to call a function."""
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[SignatureParameter, ...]
 
     @property
     def by_place(self) -> int:
@@ -60,19 +60,19 @@ class Way(NamedTuple):
 
 
 @cache
-def table() -> dict[str, tuple[Way, ...]]:
+def table() -> dict[str, tuple[CallSignature, ...]]:
     """The ways of every function; a method's name begins with a dot."""
     from pathlib import Path
 
     text = Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8")
-    found: dict[str, list[Way]] = {}
+    found: dict[str, list[CallSignature]] = {}
     for line in text.splitlines():
         name, _, rest = line.partition("(")
         found.setdefault(name, []).append(_way(rest.removesuffix(")")))
     return {name: tuple(ways) for name, ways in found.items()}
 
 
-def _way(text: str) -> Way:
+def _way(text: str) -> CallSignature:
     parameters, by_name = [], False
     for part in filter(None, text.split(", ")):
         if part == "*":
@@ -81,7 +81,7 @@ def _way(text: str) -> Way:
         kind, _, rest = part.partition(" ")
         name, equals, default = rest.partition("=")
         parameters.append(
-            Parameter(
+            SignatureParameter(
                 name,
                 kind.removesuffix("?"),
                 kind.endswith("?"),
@@ -89,4 +89,4 @@ def _way(text: str) -> Way:
                 by_name,
             )
         )
-    return Way(tuple(parameters))
+    return CallSignature(tuple(parameters))

@@ -8,11 +8,11 @@ from typing import Any
 
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.generated.first_call import LazyFunction
-from gradscope.runtime.core.rows.parameters import Argument, declared, parameters, passed
+from gradscope.runtime.core.rows.parameters import FunctionParameter, declared, parameters, passed
 
 
 def around(
-    inner: Any, lines: str, arguments: Sequence[Argument], label: str, **names: Any
+    inner: Any, lines: str, arguments: Sequence[FunctionParameter], label: str, **names: Any
 ) -> FunctionType:
     """A function around another; of `lines`, its body, `{call}` is the call of the other.
 

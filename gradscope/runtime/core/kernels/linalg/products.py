@@ -35,7 +35,7 @@ def product(
     return tiles().product(left, right, made, bias, way)
 
 
-class Way(NamedTuple):
+class ProductPlan(NamedTuple):
     """How a product of two matrices is made that lie in memory as these do."""
 
     flipped: bool  # from the transposed ones, and put away the other way round
@@ -49,7 +49,7 @@ class Way(NamedTuple):
 def _way(
     shape: tuple[int, ...], strides: tuple[int, ...], kind: str,
     right_shape: tuple[int, ...], right_strides: tuple[int, ...], right_kind: str,
-) -> Way | None:  # fmt: skip
+) -> ProductPlan | None:  # fmt: skip
     """How to make a product by tiles; None where NumPy is to make it, or to complain."""
     (rows, count), (steps, columns) = shape, right_shape
     enough = rows >= FEWEST[0] and count >= FEWEST[1] and columns >= FEWEST[2]
@@ -62,8 +62,8 @@ def _way(
     # need not be if it is the left one.
     by_columns = right == "by columns" and left == "by rows"
     if by_columns and rows * (count + columns) < count * columns:
-        return Way(True, (columns, count, rows), (1, columns), "by rows", "by columns")
-    return Way(False, (rows, count, columns), (columns, 1), left, right)
+        return ProductPlan(True, (columns, count, rows), (1, columns), "by rows", "by columns")
+    return ProductPlan(False, (rows, count, columns), (columns, 1), left, right)
 
 
 def _order(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from gradscope.runtime.core.kernels.linalg.products import MANY
 from gradscope.runtime.core.kernels.support import BFLOAT16, HALVES, Array, kernels_of
 from gradscope.runtime.core.kernels.windows.windows import (
-    Block,
+    WindowBlock,
     Windows,
     add_columns,
     blocks,
@@ -161,7 +161,7 @@ def _rows(weight: Array, groups: int) -> Array:
     )
 
 
-def _seen(x: Array, w: Windows, block: Block, groups: int) -> Array:
+def _seen(x: Array, w: Windows, block: WindowBlock, groups: int) -> Array:
     """What the windows of a block see, as a matrix for each group."""
     count = (block.images.stop - block.images.start) * (block.places.stop - block.places.start)
     if w.are_elements:
@@ -172,7 +172,7 @@ def _seen(x: Array, w: Windows, block: Block, groups: int) -> Array:
     return made.reshape(groups, made.shape[0] // groups, count)
 
 
-def _side_by_side(grads: Array, block: Block) -> Array:
+def _side_by_side(grads: Array, block: WindowBlock) -> Array:
     """The gradients of a block's windows, as a matrix for each group."""
     if block.is_of_one:
         return grads[block.images.start, :, :, block.places]

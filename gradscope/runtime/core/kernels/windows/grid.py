@@ -30,7 +30,7 @@ SHARPNESS = -0.75
 FAST: Final = Family("windows.fast_grid", few=4 * COMPILED)
 
 
-class Axis(NamedTuple):
+class GridTaps(NamedTuple):
     """The taps of all points along one dim: where they are (-1: outside), and what they count.
 
     `factors[k]` is the k-th derivative of the weights by the point's coordinate in the grid.
@@ -42,7 +42,7 @@ class Axis(NamedTuple):
 
 
 @quiet
-def axes(grid: Array, sizes: Sequence[int], mode: int, padding: int, align: bool) -> list[Axis]:
+def axes(grid: Array, sizes: Sequence[int], mode: int, padding: int, align: bool) -> list[GridTaps]:
     """The taps along each dim of the picture; the grid names its dims last first."""
     points = grid.reshape(len(grid), -1, len(sizes))
     return [
@@ -51,7 +51,7 @@ def axes(grid: Array, sizes: Sequence[int], mode: int, padding: int, align: bool
     ]
 
 
-def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool) -> Axis:
+def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool) -> GridTaps:
     kind = at.dtype.type
     step = kind((size - 1) / 2 if align else size / 2)
     if align and flat:  # each as PyTorch rounds it
@@ -70,13 +70,13 @@ def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool
     if mode == NEAREST:
         places = np.rint(at)[..., None]
         flatness = np.zeros_like(places)
-        return Axis(size, _inside(places, size), (np.ones_like(places), flatness, flatness))
+        return GridTaps(size, _inside(places, size), (np.ones_like(places), flatness, flatness))
     if mode == BILINEAR:
         places = np.stack([low, low + 1], -1)
         share = at - low
         weights = np.stack([kind(1) - share if flat else low + kind(1) - at, share], -1)
         slopes = np.stack([-slope + 0 * at, slope + 0 * at], -1)
-        return Axis(size, _inside(places, size), (weights, slopes, np.zeros_like(slopes)))
+        return GridTaps(size, _inside(places, size), (weights, slopes, np.zeros_like(slopes)))
     share = at - low
     places = low[..., None] + np.arange(-1, 3).astype(at.dtype)
     factors = (
@@ -84,7 +84,7 @@ def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool
         cubic_slopes(share, SHARPNESS) * step,
         cubic_curvatures(share, SHARPNESS) * step * step,
     )
-    return Axis(size, _inside(_padded(places, size, padding, align)[0], size), factors)
+    return GridTaps(size, _inside(_padded(places, size, padding, align)[0], size), factors)
 
 
 def _inside(places: Array, size: int) -> Array:
@@ -124,7 +124,7 @@ def _reflected(at: Array, twice_low: int, twice_high: int) -> tuple[Array, Array
 # -- taps of all dims together -------------------------------------------------------------------
 
 
-def together(found: Sequence[Axis], orders: Sequence[int]) -> Array:
+def together(found: Sequence[GridTaps], orders: Sequence[int]) -> Array:
     """The products of factors along all dims: orders[d] says which derivative along dim d."""
     made = found[0].factors[orders[0]]
     for axis, order in zip(found[1:], orders[1:], strict=True):
@@ -133,7 +133,7 @@ def together(found: Sequence[Axis], orders: Sequence[int]) -> Array:
     return np.ascontiguousarray(made)
 
 
-def where(found: Sequence[Axis]) -> Array:
+def where(found: Sequence[GridTaps]) -> Array:
     """Positions of the taps in the picture, -1 for those outside."""
     made = found[0].places
     for axis in found[1:]:
@@ -143,7 +143,7 @@ def where(found: Sequence[Axis]) -> Array:
     return np.ascontiguousarray(made)
 
 
-def moved(found: Sequence[Axis], by: Array) -> Array:
+def moved(found: Sequence[GridTaps], by: Array) -> Array:
     """How the weights change as the points move by `by` (batch × points × dims, last first)."""
     count = len(found)
     made: Any = 0
@@ -153,7 +153,7 @@ def moved(found: Sequence[Axis], by: Array) -> Array:
     return np.ascontiguousarray(made)
 
 
-def by_point(found: Sequence[Axis], parts: Array) -> Array:
+def by_point(found: Sequence[GridTaps], parts: Array) -> Array:
     """The derivative by the points of the sum over taps of weights times `parts`."""
     count = len(found)
     made = np.empty((*parts.shape[:2], count), parts.dtype)
@@ -163,7 +163,7 @@ def by_point(found: Sequence[Axis], parts: Array) -> Array:
     return made
 
 
-def by_point_moved(found: Sequence[Axis], parts: Array, by: Array) -> Array:
+def by_point_moved(found: Sequence[GridTaps], parts: Array, by: Array) -> Array:
     """The derivative by the points of the sum over taps of `moved` weights times `parts`."""
     count = len(found)
     made = np.zeros((*parts.shape[:2], count), parts.dtype)
@@ -292,7 +292,7 @@ def sampled_in_halves(x: Array, points: Array, options: Options) -> Array:
     return np.asarray(total)
 
 
-def _factor(axis: Axis, tap: int) -> Array:
+def _factor(axis: GridTaps, tap: int) -> Array:
     return axis.factors[0][:, None, :, tap]
 
 
@@ -307,10 +307,10 @@ def _summed(terms: Iterable[Any]) -> Any:
     return total
 
 
-def _tap(x: Array, found: Sequence[Axis], taps: tuple[int, ...]) -> Array:
+def _tap(x: Array, found: Sequence[GridTaps], taps: tuple[int, ...]) -> Array:
     """The picture at one tap of every point."""
     each = [
-        Axis(axis.size, axis.places[..., tap : tap + 1], axis.factors)
+        GridTaps(axis.size, axis.places[..., tap : tap + 1], axis.factors)
         for axis, tap in zip(found, taps, strict=True)
     ]
     return _taken(x, where(each))[..., 0]

@@ -14,9 +14,9 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.scatter import put_add
 from gradscope.runtime.core.kernels.support import HALVES, Array, Family
-from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span
+from gradscope.runtime.core.kernels.windows.spans import WHOLE, PoolSpan
 
-Spans = Sequence[Span]
+Spans = Sequence[PoolSpan]
 
 
 COMPILED: Final = 1 << 6
@@ -96,7 +96,7 @@ def _planes(x: Array, spans: Spans) -> Array:
     return np.ascontiguousarray(x).reshape(-1, *sizes)
 
 
-def _three(spans: Spans) -> tuple[Span, ...]:
+def _three(spans: Spans) -> tuple[PoolSpan, ...]:
     """The windows along three dims, the first of which may not be there."""
     return (*[WHOLE] * (3 - len(spans)), *spans)
 
@@ -164,7 +164,7 @@ def _offsets(spans: Spans) -> Array:
     return np.asarray(made)
 
 
-def _unclipped(span: Span, tap: int) -> Array:
+def _unclipped(span: PoolSpan, tap: int) -> Array:
     """Where each window has its place number `tap`, be it outside."""
     kind = span.regular
     assert kind is not None
@@ -208,13 +208,13 @@ def _at(spans: Spans, tap: tuple[int, ...]) -> tuple[Any, ...]:
     return (..., *(_slice(span, t) for span, t in zip(spans, tap, strict=True)))
 
 
-def _slice(span: Span, tap: int) -> slice:
+def _slice(span: PoolSpan, tap: int) -> slice:
     assert span.regular is not None
     begin, stride = tap * span.step, span.regular.stride
     return slice(begin, begin + (span.out - 1) * stride + 1, stride)
 
 
-def _edges(span: Span) -> tuple[int, int]:
+def _edges(span: PoolSpan) -> tuple[int, int]:
     """How much has to stand before and behind the input so that all windows lie inside."""
     assert span.regular is not None
     before = span.regular.padding
@@ -246,7 +246,7 @@ def _toward_zero(sums: Array, divisors: Array) -> Array:
     return np.asarray(np.abs(sums) // np.abs(divisors) * np.sign(sums) * np.sign(divisors))
 
 
-def _window_sums(x: Array, dim: int, span: Span) -> Array:
+def _window_sums(x: Array, dim: int, span: PoolSpan) -> Array:
     """The sums of windows that may overlap, and may have different lengths."""
     if not span.out:
         return np.zeros((*x.shape[:dim], 0, *x.shape[dim:][1:]), x.dtype)
@@ -288,7 +288,7 @@ def avg_pool_backward_plain(
     return share
 
 
-def _spread(grad: Array, dim: int, span: Span) -> Array:
+def _spread(grad: Array, dim: int, span: PoolSpan) -> Array:
     """What every place gets from the windows it is in, along one dim."""
     grads = np.moveaxis(grad, dim, 0)
     made = np.zeros((span.size, *grads.shape[1:]), grad.dtype)

@@ -24,7 +24,7 @@ class Regular:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Span:
+class PoolSpan:
     """The windows along one dim: window i holds starts[i], starts[i] + step, … below ends[i].
 
     All of that lies inside the input. A window counts `counts[i]` places for an average, which may
@@ -56,7 +56,7 @@ class Span:
 
 
 _NONE, _ONE = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64)
-WHOLE = Span(1, _NONE, _ONE, _ONE, 1, Regular(1, 1, 0))
+WHOLE = PoolSpan(1, _NONE, _ONE, _ONE, 1, Regular(1, 1, 0))
 """Along a dim that is not there."""
 
 
@@ -80,7 +80,7 @@ def regular(
     dilation: int = 1,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Span:
+) -> PoolSpan:
     out = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
     begin = np.arange(out) * stride - padding
     end = begin + (kernel - 1) * dilation + 1
@@ -92,7 +92,7 @@ def regular(
 
 
 @lru_cache(512)
-def adaptive(size: int, out: int) -> Span:
+def adaptive(size: int, out: int) -> PoolSpan:
     """`out` windows that together cover the dim, as equal as can be."""
     if out and size % out == 0 and size:
         return regular(size, size // out, size // out)
@@ -102,7 +102,7 @@ def adaptive(size: int, out: int) -> Span:
     return _span(size, starts, ends, ends - starts)
 
 
-def fractional(size: int, kernel: int, out: int, samples: Array) -> Span:
+def fractional(size: int, kernel: int, out: int, samples: Array) -> PoolSpan:
     """Windows at distances that a random number for each plane decides."""
     samples = samples.reshape(-1, 1)
     starts = np.empty((len(samples), out), np.int64)
@@ -113,7 +113,7 @@ def fractional(size: int, kernel: int, out: int, samples: Array) -> Span:
         starts[:, :-1] = moved - (samples * alpha).astype(np.int64)
     if out > 0:
         starts[:, -1] = size - kernel
-    return Span(size, starts, starts + kernel, np.full(starts.shape, kernel))
+    return PoolSpan(size, starts, starts + kernel, np.full(starts.shape, kernel))
 
 
 def _span(
@@ -123,8 +123,8 @@ def _span(
     counts: Array,
     step: int = 1,
     kind: Regular | None = None,
-) -> Span:
+) -> PoolSpan:
     rows = [np.ascontiguousarray(a[None], np.int64) for a in (starts, ends, counts)]
     for row in rows:
         row.flags.writeable = False
-    return Span(size, rows[0], rows[1], rows[2], step, kind)
+    return PoolSpan(size, rows[0], rows[1], rows[2], step, kind)

@@ -109,7 +109,7 @@ def windows(
     )
 
 
-class Block(NamedTuple):
+class WindowBlock(NamedTuple):
     """Some images, or some lines of the windows of one image, whose columns are made together."""
 
     images: slice
@@ -121,7 +121,7 @@ class Block(NamedTuple):
         return self.images.stop - self.images.start == 1
 
 
-def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[Block]:
+def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[WindowBlock]:
     """Blocks of columns with so many rows.
 
     Images with fewer windows than `together` are put side by side, so that matrices are not too
@@ -129,19 +129,21 @@ def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[Block]
     """
     lines, width = w.out[0] * w.out[1], w.out[2]
     if rows * images * w.count < WHOLE:
-        yield Block(slice(0, images), (0, lines), slice(0, w.count))
+        yield WindowBlock(slice(0, images), (0, lines), slice(0, w.count))
         return
     room = max(1, SCRATCH // max(1, rows * width))  # in lines
     if w.count < together:
         step = max(1, room // lines)
         for start in range(0, images, step):
             stop = min(start + step, images)
-            yield Block(slice(start, stop), (0, lines), slice(0, w.count))
+            yield WindowBlock(slice(start, stop), (0, lines), slice(0, w.count))
         return
     for image in range(images):
         for first in range(0, lines, room):
             last = min(first + room, lines)
-            yield Block(slice(image, image + 1), (first, last), slice(first * width, last * width))
+            yield WindowBlock(
+                slice(image, image + 1), (first, last), slice(first * width, last * width)
+            )
 
 
 def is_large(x: Array, w: Windows) -> bool:
@@ -154,7 +156,7 @@ def _is_large(x: Array, w: Windows) -> bool:
     return FAST.wins(len(x) * x.shape[1] * w.taps * w.count) and x.dtype.char in "fd"
 
 
-def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
+def columns(x: Array, w: Windows, block: WindowBlock, out: Array) -> None:
     """Write what the windows of a block see into `out`: a row for each channel and tap."""
     part = x[block.images]
     if not _is_large(x, w):
@@ -163,7 +165,7 @@ def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
     FAST.kernels.im2col(part, out, w, block)
 
 
-def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
+def add_columns(x: Array, w: Windows, block: WindowBlock, made: Array) -> None:
     """Add each column to what its window sees of `x`."""
     part = x[block.images]
     if not _is_large(x, w):
@@ -190,8 +192,8 @@ def folded(made: Array, w: Windows, channels: int) -> Array:
     return x
 
 
-def _all_of(w: Windows, image: int) -> Block:
-    return Block(slice(image, image + 1), (0, w.out[0] * w.out[1]), slice(0, w.count))
+def _all_of(w: Windows, image: int) -> WindowBlock:
+    return WindowBlock(slice(image, image + 1), (0, w.out[0] * w.out[1]), slice(0, w.count))
 
 
 def plain_columns(x: Array, w: Windows, lines: tuple[int, int], out: Array) -> None:

@@ -9,7 +9,7 @@ from gradscope.runtime.core.ops.shape.splitting import unsafe_chunk
 from gradscope.runtime.core.rows.offered import function
 
 
-class Parameters(NamedTuple):
+class LayerWeights(NamedTuple):
     """What one direction of a layer has learned; without biases or a projection these are None."""
 
     of_input: Any
@@ -93,25 +93,25 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     _check_cell(input, hx, w_ih, w_hh, 4)
-    return lstm_step(input, tuple(hx), Parameters(w_ih, w_hh, b_ih, b_hh), ready=False)
+    return lstm_step(input, tuple(hx), LayerWeights(w_ih, w_hh, b_ih, b_hh), ready=False)
 
 
 @function
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """One step of a gated recurrent unit."""
     _check_cell(input, [hx], w_ih, w_hh, 3)
-    return gru_step(input, hx, Parameters(w_ih, w_hh, b_ih, b_hh), ready=False)
+    return gru_step(input, hx, LayerWeights(w_ih, w_hh, b_ih, b_hh), ready=False)
 
 
 @function
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """One step of a plain recurrent network."""
     _check_cell(input, [hx], w_ih, w_hh, 1)
-    return tanh_step(input, hx, Parameters(w_ih, w_hh, b_ih, b_hh), ready=False)
+    return tanh_step(input, hx, LayerWeights(w_ih, w_hh, b_ih, b_hh), ready=False)
 
 
 @function
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """The same with a rectifier."""
     _check_cell(input, [hx], w_ih, w_hh, 1)
-    return relu_step(input, hx, Parameters(w_ih, w_hh, b_ih, b_hh), ready=False)
+    return relu_step(input, hx, LayerWeights(w_ih, w_hh, b_ih, b_hh), ready=False)

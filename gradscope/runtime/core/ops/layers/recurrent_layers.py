@@ -9,7 +9,7 @@ from gradscope.runtime.core.kernels.support import BFLOAT16
 from gradscope.runtime.core.ops.layers.dropout import dropout
 from gradscope.runtime.core.ops.layers.recurrent import mkldnn_rnn_layer
 from gradscope.runtime.core.ops.layers.recurrent_cells import (
-    Parameters,
+    LayerWeights,
     gru_step,
     lstm_step,
     relu_step,
@@ -34,7 +34,7 @@ def _in_layers(weights, has_biases, projected=False):
         part = list(weights[start : start + each])
         projection = part.pop() if projected else None
         biases = part[2:] if has_biases else (None, None)
-        made.append(Parameters(part[0], part[1], biases[0], biases[1], projection))
+        made.append(LayerWeights(part[0], part[1], biases[0], biases[1], projection))
     return made
 
 

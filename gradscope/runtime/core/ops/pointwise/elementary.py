@@ -18,15 +18,15 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.ops.in_formulas import (
     ONE,
     TWO,
-    Constant,
+    FormulaNumber,
     alias,
     function_alias,
     not_implemented,
     on_arrays,
 )
 
-LN2, LN10 = Constant(math.log(2)), Constant(math.log(10))
-MINUS_HALF = Constant(-0.5)
+LN2, LN10 = FormulaNumber(math.log(2)), FormulaNumber(math.log(10))
+MINUS_HALF = FormulaNumber(-0.5)
 
 exp = op("ExpBackward0", np.exp, ELEMENTWISE, FLOATS, self=lambda grad, result: grad * result)
 exp2 = op(

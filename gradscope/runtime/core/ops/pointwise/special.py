@@ -25,7 +25,7 @@ from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.special import special as kernels
 from gradscope.runtime.core.ops.in_formulas import (
     ONE,
-    Constant,
+    FormulaNumber,
     alias,
     beside,
     function_alias,
@@ -35,8 +35,11 @@ from gradscope.runtime.core.ops.in_formulas import (
 )
 from gradscope.runtime.core.rows.offered import METHODS, both, function, method
 
-ERF_SLOPE, ERFC_SLOPE = Constant(2 / math.sqrt(math.pi)), Constant(-2 / math.sqrt(math.pi))
-ERFINV_SLOPE = Constant(math.sqrt(math.pi) / 2)
+ERF_SLOPE, ERFC_SLOPE = (
+    FormulaNumber(2 / math.sqrt(math.pi)),
+    FormulaNumber(-2 / math.sqrt(math.pi)),
+)
+ERFINV_SLOPE = FormulaNumber(math.sqrt(math.pi) / 2)
 
 
 def _no_complex(name):

@@ -29,7 +29,7 @@ from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.special import bessel, bessel_j_y, special as kernels, tails
 from gradscope.runtime.core.kernels.special.polynomials import POLYNOMIALS
 from gradscope.runtime.core.ops.in_formulas import (
-    Constant,
+    FormulaNumber,
     beside,
     function_alias,
     is_number,
@@ -45,7 +45,7 @@ from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 APART = (METHOD_ONLY, FUNCTION_ONLY)
 """Neither a method nor in the top module: it lives in `torch.special`."""
-HALF = Constant(0.5)
+HALF = FormulaNumber(0.5)
 
 
 def _refused(name):

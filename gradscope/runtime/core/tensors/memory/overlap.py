@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.runtime.core.errors.engine import in_place as errors
-from gradscope.runtime.core.rows.plan import Plan
+from gradscope.runtime.core.rows.plan import RoadPlan
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.tensors.memory.storage import dense
 
@@ -35,7 +35,7 @@ def refuse_repeated(target: TensorFields) -> None:
 
 
 @layout_only
-def check_memory(target: TensorFields, inputs: tuple[Any, ...], plan: Plan) -> None:
+def check_memory(target: TensorFields, inputs: tuple[Any, ...], plan: RoadPlan) -> None:
     """The checks of a write that says itself which memory it may share."""
     memory = plan.memory
     assert memory is not None

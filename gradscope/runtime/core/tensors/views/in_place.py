@@ -12,7 +12,7 @@ from gradscope.runtime.core.dtypes.dtypes import from_numpy
 from gradscope.runtime.core.errors.engine import in_place as errors
 from gradscope.runtime.core.graph.node import operation_name
 from gradscope.runtime.core.rows.operation import REGISTRY
-from gradscope.runtime.core.rows.plan import Memory, Plan
+from gradscope.runtime.core.rows.plan import Memory, RoadPlan
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.thread import ThreadState
 from gradscope.runtime.core.tensors.memory.overlap import (
@@ -51,14 +51,14 @@ def refusal(view: Tensor, meta: ViewMeta, what: str) -> Exception:
     return REFUSED[meta.creation](head, view)
 
 
-ANYWHERE = Plan(
+ANYWHERE = RoadPlan(
     (), (), (), 1, "inplace", same_dtype=False, float_only=False, memory=Memory(repeated="")
 )
 """Of a change to the tensor itself, which writes nothing."""
 
 
 def check_inplace(
-    target: Tensor, inputs: tuple[Any, ...], state: ThreadState, plan: Plan | None = None
+    target: Tensor, inputs: tuple[Any, ...], state: ThreadState, plan: RoadPlan | None = None
 ) -> None:
     """Refuse writes that autograd cannot record; with a plan, those that its `memory` refuses."""
     if state.keeper is not None:

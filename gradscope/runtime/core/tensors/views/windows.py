@@ -23,7 +23,7 @@ Chain = tuple[tuple[Any, tuple[Any, ...], int], ...]
 """(operation, options, which of its results), from the base to the view."""
 
 
-class Layout(NamedTuple):
+class StorageLayout(NamedTuple):
     """How a tensor lies in its storage; all in elements."""
 
     strides: tuple[int, ...]
@@ -31,7 +31,7 @@ class Layout(NamedTuple):
     length: int  # of the storage
 
     @classmethod
-    def of(cls, tensor: TensorFields) -> Layout:
+    def of(cls, tensor: TensorFields) -> StorageLayout:
         array, storage = tensor._array, tensor.untyped_storage()
         length = storage.nbytes() // array.itemsize
         return cls(elements(array), offset_of(array, storage), length)
@@ -53,9 +53,9 @@ class Window:
         if reshaped and view._array.dtype == base._array.dtype:
             chain = _by_place(view)
         self.chain = chain
-        self.layout: Layout | None = None
+        self.layout: StorageLayout | None = None
         if not base._array.flags.c_contiguous or any(IN_STORAGE in op.traits for op, _, _ in chain):
-            self.layout = Layout.of(base)
+            self.layout = StorageLayout.of(base)
 
     def blank(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """Zeros of the base's sizes."""

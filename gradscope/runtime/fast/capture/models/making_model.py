@@ -14,14 +14,18 @@ from gradscope.runtime.core.tensors.default_generator import default_generator
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap
 from gradscope.runtime.fast.capture.making import MORE_CODE, Making
-from gradscope.runtime.fast.capture.models.model_plan import Backward, ModelGuards, ModelPlan
-from gradscope.runtime.fast.capture.proving import FAILURES, Moment
+from gradscope.runtime.fast.capture.models.model_plan import (
+    ModelGuards,
+    ModelPlan,
+    RecordedBackward,
+)
+from gradscope.runtime.fast.capture.proving import FAILURES, StepState
 from gradscope.runtime.fast.capture.reach.arguments import Arguments
 from gradscope.runtime.fast.capture.reach.guards import TensorState, version_of
 from gradscope.runtime.fast.capture.reach.objects import Unreadable
 from gradscope.runtime.fast.capture.recording.exchange import exchanged
 from gradscope.runtime.fast.capture.recording.recording import PLAIN
-from gradscope.runtime.fast.capture.recording.watching import Program, Watching
+from gradscope.runtime.fast.capture.recording.watching import WatchedCode, Watching
 from gradscope.runtime.fast.capture.told import tensors_in
 
 MOST_OUTS = 3
@@ -33,7 +37,7 @@ class MakingModel(Making):
 
     model_plan: ModelPlan | None = None
 
-    def __init__(self, model: Callable[..., Any], program: Program, *, records: bool) -> None:
+    def __init__(self, model: Callable[..., Any], program: WatchedCode, *, records: bool) -> None:
         super().__init__(model, program, records=records)
         forward = getattr(model, "forward", model)
         self.recording.code = getattr(getattr(forward, "__func__", forward), "__code__", None)
@@ -53,7 +57,7 @@ class MakingModel(Making):
         guards = ModelGuards(reached.holdings, [s for s in states if not s.place], arguments)
         size = self.program.size()
         tensors = [state.tensor for state in states]
-        before = Moment(tensors, [default_generator, *guards.generators()])
+        before = StepState(tensors, [default_generator, *guards.generators()])
         leaves = [s for s in states if s.tensor.requires_grad and s.array.dtype.kind == "f"]
         with exchanged(recording), Watching(self.program, recording).active():
             result = self.function(*args, **kwargs)
@@ -66,7 +70,7 @@ class MakingModel(Making):
                 recording.stop(
                     f"the model returns more than {MOST_OUTS} tensors with a history", ""
                 )
-            backwards: list[Backward] = []
+            backwards: list[RecordedBackward] = []
             found: list[Any] = []
             numbers = recording.numbers_now()
             for of in product((True, False), repeat=len(outs)) if leaves else ():
@@ -90,7 +94,7 @@ class MakingModel(Making):
 
     def _backward(
         self, of: tuple[bool, ...], outs: Any, leaves: Any, dummies: Any, found: list[Any]
-    ) -> Backward:
+    ) -> RecordedBackward:
         """Run a backward from some of the results, as the program may do."""
         recording, first = self.recording, len(self.recording.calls)
         roots = [each for each, is_root in zip(outs, of, strict=True) if is_root]
@@ -101,7 +105,7 @@ class MakingModel(Making):
         if any(g is not None and nr is None for g, nr in zip(grads, numbers, strict=True)):
             recording.stop("a gradient's origin is not seen", "")
         found.append(grads)
-        return Backward(of, first, len(recording.calls), tuple(numbers))
+        return RecordedBackward(of, first, len(recording.calls), tuple(numbers))
 
     def _used(self, outs: Any, leaves: list[TensorState]) -> list[TensorState]:
         """Those that the call has used itself, not only what it was given was made of."""
@@ -156,12 +160,12 @@ class MakingModel(Making):
         return found
 
     def _is_proved(
-        self, plan: ModelPlan, before: Moment, tensors: list[Any], wanted: Any, args: Any,
+        self, plan: ModelPlan, before: StepState, tensors: list[Any], wanted: Any, args: Any,
         kwargs: Any,
     ) -> bool:  # fmt: skip
         """Run both plans on the numbers from before, and compare."""
         result, dummies, patterns, grads = wanted
-        after = Moment(tensors, [default_generator, *plan.guards.generators()])
+        after = StepState(tensors, [default_generator, *plan.guards.generators()])
         before.put_back()
         try:
             made = list(tensors_in(plan.replay(args, kwargs)))

@@ -15,13 +15,13 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 from gradscope.runtime.fast.capture.models.compiled_node import node_of
 from gradscope.runtime.fast.capture.plan.text import Text
 from gradscope.runtime.fast.capture.reach.guards import Guards, TensorState
-from gradscope.runtime.fast.capture.recording.recording import Recording
+from gradscope.runtime.fast.capture.recording.recording import StepRecording
 from gradscope.runtime.fast.capture.recording.trees import made_by, read_by
 from gradscope.runtime.fast.capture.told import tensors_in
 
 
 @dataclass(frozen=True, slots=True)
-class Backward:
+class RecordedBackward:
     """A backward that was recorded: of which results, by which calls, to which gradients."""
 
     of: tuple[bool, ...]
@@ -46,13 +46,13 @@ class ModelPlan:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: StepRecording,
         guards: Guards,
         inputs: dict[int, str],
         forward_calls: int,
         results: Any,
         leaves: Sequence[TensorState],
-        backwards: Sequence[Backward],
+        backwards: Sequence[RecordedBackward],
         writes: Sequence[tuple[TensorState, int]],
     ) -> None:
         self.guards = guards
@@ -98,14 +98,14 @@ class ModelPlan:
             f"lambda args, kwargs: ({''.join(f'{leaf.place}, ' for leaf in arguments)})"
         )
 
-    def _read_by(self, backward: Backward) -> set[int]:
+    def _read_by(self, backward: RecordedBackward) -> set[int]:
         """The arrays that were there before a backward and that it reads."""
         calls = self.calls[backward.first : backward.end]
         read = {nr for call in calls for nr in read_by(call)}
         read |= {nr for nr in backward.grads if nr is not None}
         return read - {nr for call in calls for nr in made_by(call)}
 
-    def _backward(self, backward: Backward, known: dict[int, str], mark: str) -> Any:
+    def _backward(self, backward: RecordedBackward, known: dict[int, str], mark: str) -> Any:
         """A backward as a function, and where among its results each leaf's gradient is."""
         wanted = [nr for nr in backward.grads if nr is not None]
         calls = self.calls[backward.first : backward.end]

@@ -12,8 +12,8 @@ from gradscope.runtime.fast.capture.making import MORE_CODE
 from gradscope.runtime.fast.capture.models.making_model import MakingModel
 from gradscope.runtime.fast.capture.models.model_plan import ModelPlan
 from gradscope.runtime.fast.capture.pieces import Pieces, cut, line_about
-from gradscope.runtime.fast.capture.recording.recording import FROM_THE_START, Stop
-from gradscope.runtime.fast.capture.recording.watching import Program, profiled_in_c
+from gradscope.runtime.fast.capture.recording.recording import FROM_THE_START, StopReason
+from gradscope.runtime.fast.capture.recording.watching import WatchedCode, profiled_in_c
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.modules.module_parts.global_hooks import EVERYWHERE
 
@@ -75,7 +75,7 @@ class CapturedModel:
         self.whole: CapturedModel | None = None  # the model it is a piece of
         self.lines = (0, 0)
         self.eager = 0
-        self._program = Program()
+        self._program = WatchedCode()
         self._watched = False
         self._tries = 0
         self._said: set[str] = set()
@@ -128,7 +128,7 @@ class CapturedModel:
             self.plans.insert(0, making.model_plan)
             if len(self.plans) > MOST_PLANS:
                 self.plans.clear()
-                self._give_up(Stop(f"{MOST_PLANS} plans are made, and none fits"))
+                self._give_up(StopReason(f"{MOST_PLANS} plans are made, and none fits"))
             return
         for stop in making.stops[:1]:
             if stop.reason == MORE_CODE and self._tries < MOST_TRIES:
@@ -143,7 +143,7 @@ class CapturedModel:
         heard = self.model.__dict__["_attended"] or EVERYWHERE
         return not heard and self.model.forward == self.function
 
-    def _give_up(self, stop: Stop) -> None:
+    def _give_up(self, stop: StopReason) -> None:
         """Go on in pieces, if the model can be cut where it cannot be replayed, else as ever."""
         self.stops.append(stop)
         place = stop.place or line_about(self.function, stop.about)

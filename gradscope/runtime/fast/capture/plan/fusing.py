@@ -13,7 +13,7 @@ import numpy as np
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.fast.capture.recording.evaluating import added
 from gradscope.runtime.fast.capture.recording.recording import Facts
-from gradscope.runtime.fast.capture.recording.trees import Call, Constant, Ref
+from gradscope.runtime.fast.capture.recording.trees import ArrayRef, SameValue, StepCall
 
 LEAST, MOST = 3, 24
 """As few calls are worth a kernel; so many are in one: long chains repeat, and compile once."""
@@ -69,7 +69,7 @@ class Fusing:
     """Finds chains among the calls of a plan."""
 
     def __init__(
-        self, calls: Sequence[Call], facts: dict[int, Facts], last: dict[int, int]
+        self, calls: Sequence[StepCall], facts: dict[int, Facts], last: dict[int, int]
     ) -> None:
         self.calls = calls
         self.facts = facts
@@ -98,7 +98,7 @@ class Fusing:
             place += 1
         return place
 
-    def _facts_of(self, call: Call) -> Facts | None:
+    def _facts_of(self, call: StepCall) -> Facts | None:
         """The one layout of all arrays of a call, if it is arithmetic on such."""
         if call.function not in arithmetic() or call.named or not isinstance(call.made, int):
             return None
@@ -111,10 +111,10 @@ class Fusing:
             and facts.contiguous
             and not call.whole
         )
-        if not whole or not any(isinstance(value, Ref) for value in call.given):
+        if not whole or not any(isinstance(value, ArrayRef) for value in call.given):
             return None
         for value in call.given:
-            if isinstance(value, Ref):
+            if isinstance(value, ArrayRef):
                 if self.facts[value.nr] != facts:
                     return None
             elif number(value, facts.dtype) is None:
@@ -130,7 +130,7 @@ class Fusing:
         for nr, call in enumerate(calls):
             values = []
             for value in call.given:
-                if not isinstance(value, Ref):
+                if not isinstance(value, ArrayRef):
                     values.append(f"f({number(value, facts.dtype)!r})")
                     continue
                 if value.nr not in names:
@@ -155,7 +155,7 @@ class Fusing:
 
 def number(value: Any, kind: Any) -> float | None:
     """The number a constant is, if it is one of this kind."""
-    if not isinstance(value, Constant):
+    if not isinstance(value, SameValue):
         return None
     array = value.value
     if isinstance(array, np.ndarray) and not array.ndim and array.dtype == kind:

@@ -19,7 +19,13 @@ import numpy as np
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.fast.capture.recording.evaluating import fit
 from gradscope.runtime.fast.capture.recording.recording import Facts
-from gradscope.runtime.fast.capture.recording.trees import Call, Constant, Items, Ref, read_by
+from gradscope.runtime.fast.capture.recording.trees import (
+    ArrayRef,
+    Items,
+    SameValue,
+    StepCall,
+    read_by,
+)
 from gradscope.runtime.fast.layers import joined
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -39,7 +45,7 @@ class Join:
 
     first: int
     count: int
-    call: Call
+    call: StepCall
     exact: bool = True  # whether the bits are the same
 
 
@@ -61,7 +67,7 @@ class Joining:
     """Finds calls that one kernel does."""
 
     def __init__(
-        self, calls: Sequence[Call], facts: dict[int, Facts], wanted: Sequence[int]
+        self, calls: Sequence[StepCall], facts: dict[int, Facts], wanted: Sequence[int]
     ) -> None:
         self.calls = calls
         self.facts = facts
@@ -85,7 +91,7 @@ class Joining:
 
     def _at(self, place: int) -> Join | None:
         call = self.calls[place]
-        ways: dict[str, Callable[[int, Call], Join | None]] = {
+        ways: dict[str, Callable[[int, StepCall], Join | None]] = {
             "addmm": self._linear,
             "_log_softmax": self._loss,
         }
@@ -99,44 +105,48 @@ class Joining:
 
     # -- one after the other ---------------------------------------------------------------------
 
-    def _linear(self, place: int, call: Call) -> Join | None:
+    def _linear(self, place: int, call: StepCall) -> Join | None:
         """A product with a bias, whose result only a relu takes."""
-        plain = all(value == Constant(1) for value in call.named.values())
+        plain = all(value == SameValue(1) for value in call.named.values())
         relu = self._following(place, call, "relu")
         if relu is None or not plain or len(call.given) != 3:
             return None
         bias, made = call.given[0], self._facts(call.made)
-        if not (isinstance(bias, Ref) and made is not None and len(made.shape) == 2):
+        if not (isinstance(bias, ArrayRef) and made is not None and len(made.shape) == 2):
             return None
         if not self._alike(bias, made.shape[1:], made.dtype) or call.whole or relu.whole:
             return None
         one = replace(call, function=joined.linear_relu, named={}, made=relu.made)
         return Join(place, 2, one)
 
-    def _sum(self, place: int, call: Call) -> Join | None:
+    def _sum(self, place: int, call: StepCall) -> Join | None:
         """A gradient that is summed to a vector."""
         grad, shape, kind = call.given
-        facts = self._facts(grad.nr) if isinstance(grad, Ref) else None
+        facts = self._facts(grad.nr) if isinstance(grad, ArrayRef) else None
         if facts is None or len(facts.shape) != 2 or not facts.shape[0] or call.whole:
             return None
         if not facts.contiguous or facts.shape[1:] != shape.value or facts.dtype != kind.value:
             return None
         return Join(place, 1, replace(call, function=joined.sum_of_rows, given=(grad,)))
 
-    def _slope(self, place: int, call: Call) -> Join | None:
+    def _slope(self, place: int, call: StepCall) -> Join | None:
         """The backward of a relu."""
         grad, result = call.given
-        facts = self._facts(result.nr) if isinstance(result, Ref) else None
-        if facts is None or not facts.contiguous or not isinstance(grad, Ref):
+        facts = self._facts(result.nr) if isinstance(result, ArrayRef) else None
+        if facts is None or not facts.contiguous or not isinstance(grad, ArrayRef):
             return None
         if prod(facts.shape) < FEW or not self._alike(grad, facts.shape, facts.dtype) or call.whole:
             return None
         return Join(place, 1, replace(call, function=joined.threshold_backward))
 
-    def _loss(self, place: int, call: Call) -> Join | None:
+    def _loss(self, place: int, call: StepCall) -> Join | None:
         """Log softmax, the mean of what it says of classes, and the gradients of both."""
         parts = self.calls[place : place + 5]
-        if len(parts) < 5 or call.given[1:] != (Constant(1),) or not isinstance(call.given[0], Ref):
+        if (
+            len(parts) < 5
+            or call.given[1:] != (SameValue(1),)
+            or not isinstance(call.given[0], ArrayRef)
+        ):
             return None
         _, loss, one, slope, last = parts
         facts, classes = self._facts(call.given[0].nr), loss.given[1:2]
@@ -147,10 +157,10 @@ class Joining:
             return None
         if not self._alike(classes[0], facts.shape[:1], np.dtype(np.int64)):
             return None
-        begun = (Items(list, (Ref(_only(one)),)), *loss.given, Ref(loss.made[1]))
+        begun = (Items(list, (ArrayRef(_only(one)),)), *loss.given, ArrayRef(loss.made[1]))
         if not _is_one(one) or slope.function is not _known().loss_slope or slope.given != begun:
             return None
-        ended = (Ref(_only(slope)), Ref(_only(call)), Constant(1))
+        ended = (ArrayRef(_only(slope)), ArrayRef(_only(call)), SameValue(1))
         if last.function is not _known().log_softmax_slope or last.given != ended:
             return None
         inside = (_only(call), _only(one), _only(slope), loss.made[1])
@@ -162,15 +172,15 @@ class Joining:
         whole = replace(call, function=function, given=(call.given[0], classes[0]), made=made)
         return Join(place, 5, whole, exact=False)
 
-    def _is_mean_of(self, call: Call, loss: Call) -> bool:
+    def _is_mean_of(self, call: StepCall, loss: StepCall) -> bool:
         """Whether this is the mean loss of these log probabilities, all classes alike."""
         if loss.label != "nll_loss_forward" or loss.kind != "call" or len(loss.given) != 5:
             return False
-        wanted = (Ref(_only(call)), Constant(None), Constant(MEAN))
+        wanted = (ArrayRef(_only(call)), SameValue(None), SameValue(MEAN))
         found = (loss.given[0], *loss.given[2:4])
-        return found == wanted and isinstance(loss.given[1], Ref) and len(loss.made) == 2
+        return found == wanted and isinstance(loss.given[1], ArrayRef) and len(loss.made) == 2
 
-    def _following(self, place: int, call: Call, label: str) -> Call | None:
+    def _following(self, place: int, call: StepCall, label: str) -> StepCall | None:
         """The next call, if it alone takes what this one makes."""
         if place + 1 == len(self.calls) or self.used.get(_only(call)) != [place + 1]:
             return None
@@ -181,7 +191,7 @@ class Joining:
         facts = self.facts.get(nr) if isinstance(nr, int) else None
         return facts if facts is not None and facts.dtype in FLOATS else None
 
-    def _alike(self, ref: Ref, shape: tuple[int, ...], kind: Any) -> bool:
+    def _alike(self, ref: ArrayRef, shape: tuple[int, ...], kind: Any) -> bool:
         facts = self.facts.get(ref.nr)
         return facts is not None and facts == Facts(tuple(shape), kind, True)
 
@@ -190,7 +200,7 @@ def nothing() -> None:
     """Stands for a call that another does."""
 
 
-def with_joins(calls: Sequence[Call], joins: dict[int, Join]) -> list[Call]:
+def with_joins(calls: Sequence[StepCall], joins: dict[int, Join]) -> list[StepCall]:
     """The calls with joins in the places of the first of theirs, and nothing in the others'."""
     made = list(calls)
     for place, join in joins.items():
@@ -212,12 +222,12 @@ def _whole_loss(ignored: int, log_softmax: Any, loss: Any) -> Callable[..., Any]
     return cross_entropy
 
 
-def _only(call: Call) -> int:
+def _only(call: StepCall) -> int:
     """The number of the one array that a call makes; -1 if there are others."""
     return call.made if isinstance(call.made, int) else -1
 
 
-def _is_one(call: Call) -> bool:
+def _is_one(call: StepCall) -> bool:
     """Whether a call gives the number one, as a backward begins."""
     array = getattr(call.function, "__self__", None)
     return call.label == "constant" and isinstance(array, np.ndarray) and bool((array == 1).all())

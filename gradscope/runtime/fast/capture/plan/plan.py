@@ -17,8 +17,8 @@ from gradscope.runtime.fast.capture.plan.results import Results
 from gradscope.runtime.fast.capture.plan.text import Text
 from gradscope.runtime.fast.capture.plan.timed import Timed
 from gradscope.runtime.fast.capture.reach.guards import Guards, TensorState
-from gradscope.runtime.fast.capture.recording.recording import Recording, Stop
-from gradscope.runtime.fast.capture.told import Run, Told, tensors_in
+from gradscope.runtime.fast.capture.recording.recording import StepRecording
+from gradscope.runtime.fast.capture.told import ReplayRun, Told, tensors_in
 
 CLOSE = 1e-6
 """What a kernel that does several calls in one pass may round otherwise."""
@@ -34,12 +34,12 @@ class Effects:
     written_grads: tuple[tuple[TensorState, int], ...]  # writes to gradients that the step made
 
 
-class Plan:
+class ReplayPlan:
     """What is replayed."""
 
     def __init__(
         self,
-        recording: Recording,
+        recording: StepRecording,
         guards: Guards,
         inputs: dict[int, str],
         results: Results,
@@ -135,7 +135,7 @@ class Plan:
         """How often a watcher has seen the step."""
         return self._shown.get(told, 0)
 
-    def takes_template_of(self, other: Plan) -> bool:
+    def takes_template_of(self, other: ReplayPlan) -> bool:
         """Take over what a watcher knows of a plan, if that is this one, recorded once more."""
         alike = self.proved and self.plain == other.plain
         if alike:
@@ -164,7 +164,7 @@ class Plan:
             timed.times.clear()
             replay = told.begin(self.template(told), tensors)
             result = self._replay(args, kwargs, timed.run)
-            told.end(replay, list(tensors_in(result)), Run(captured, self, timed))
+            told.end(replay, list(tensors_in(result)), ReplayRun(captured, self, timed))
         return result
 
     def _leave(self, given: Sequence[Any]) -> None:
@@ -204,4 +204,4 @@ def _count(tensor: Any, count: int) -> None:
         versions.value += count
 
 
-__all__ = ["Effects", "Plan", "Stop"]
+__all__ = ["Effects", "ReplayPlan"]

@@ -18,7 +18,7 @@ import numpy as np
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.fast.capture.plan.fusing import KINDS, SMALL, arithmetic, number
 from gradscope.runtime.fast.capture.recording.recording import Facts
-from gradscope.runtime.fast.capture.recording.trees import Call, Ref, read_by, refs
+from gradscope.runtime.fast.capture.recording.trees import ArrayRef, StepCall, read_by, refs
 from gradscope.runtime.fast.compiling.numpy_loops import SCRATCH, LoopCall, loop_of, player
 
 LEAST, MOST = 2, 1000
@@ -40,7 +40,7 @@ class Number(NamedTuple):
     kind: str
 
 
-class Step(NamedTuple):
+class LoopStep(NamedTuple):
     """One loop, before it is known where arrays lie: what it reads, and last what it makes."""
 
     loop: tuple[int, int]
@@ -65,7 +65,7 @@ class Playing:
     """Finds such calls, and lays out the memory that they share."""
 
     def __init__(
-        self, calls: Sequence[Call], facts: dict[int, Facts], last: dict[int, int]
+        self, calls: Sequence[StepCall], facts: dict[int, Facts], last: dict[int, int]
     ) -> None:
         self.calls = calls
         self.facts = dict(facts)  # and of what is there for a while, by negative numbers
@@ -124,7 +124,7 @@ class Playing:
             self._let_go(place, call)
         return Played(first, end - first, given, made, player(loops), _lines(calls))
 
-    def _inner(self, calls: Sequence[Call]) -> set[int]:
+    def _inner(self, calls: Sequence[StepCall]) -> set[int]:
         """What lies, or will lie, in the room that all such calls share."""
         return (self._places.keys() | {call.made for call in calls}) - self._shared
 
@@ -143,7 +143,7 @@ class Playing:
             self._places[operand] = free.pop()
         return 0, self._places[operand]
 
-    def _let_go(self, place: int, call: Call) -> None:
+    def _let_go(self, place: int, call: StepCall) -> None:
         """Let others lie where nobody reads any more."""
         used = {one for step in self.steps[place] for one in step.operands}
         over = [nr for nr in used if isinstance(nr, int) and nr < 0]
@@ -158,7 +158,7 @@ class Playing:
 
     # -- the loops of a call ---------------------------------------------------------------------
 
-    def _steps(self, call: Call) -> list[Step]:
+    def _steps(self, call: StepCall) -> list[LoopStep]:
         """All of them; none if the call does something else."""
         function = call.function
         if call.named or call.whole or not isinstance(call.made, int):
@@ -182,20 +182,20 @@ class Playing:
         if not text or len(known) != 1 + ("{1}" in text):
             return []
         tree = ast.parse(text.format("a", "b"), mode="eval").body
-        steps: list[Step] = []
+        steps: list[LoopStep] = []
         done = self._value(tree, dict(zip("ab", known, strict=False)), call.made, steps)
         return [] if done is None else steps
 
     def _operand(self, value: Any, made: Facts) -> int | Number | None:
         """An argument that is an array like what is made, or one number."""
-        if not isinstance(value, Ref):
+        if not isinstance(value, ArrayRef):
             found = number(value, made.dtype)
             return None if found is None else Number(repr(found), made.dtype.char)
         facts = self.facts[value.nr]
         alike = facts.shape in {made.shape, ()} and facts.contiguous and facts.dtype.isnative
         return value.nr if alike else None
 
-    def _loop(self, ufunc: np.ufunc, given: Sequence[int | Number], made: int) -> Step | None:
+    def _loop(self, ufunc: np.ufunc, given: Sequence[int | Number], made: int) -> LoopStep | None:
         """The loop of a function over elements of these kinds, if it has one."""
         operands = (*given, made)
         kinds = [np.dtype(one.kind) if isinstance(one, Number) else self.facts[one].dtype
@@ -206,9 +206,9 @@ class Playing:
             return None
         steps = [0 if isinstance(one, Number) or not self.facts[one].shape else kind.itemsize
                  for one, kind in zip(operands, kinds, strict=True)]  # fmt: skip
-        return Step(loop, operands, (prod(self.facts[made].shape),), tuple(steps))
+        return LoopStep(loop, operands, (prod(self.facts[made].shape),), tuple(steps))
 
-    def _constant(self, call: Call, made: Facts) -> list[Step]:
+    def _constant(self, call: StepCall, made: Facts) -> list[LoopStep]:
         """The loop that puts a number where others write, perhaps."""
         if made.shape or made.dtype not in KINDS:
             return []
@@ -217,7 +217,7 @@ class Playing:
         return [] if step is None else [step]
 
     def _value(
-        self, tree: ast.expr, names: dict[str, int | Number], made: int, steps: list[Step]
+        self, tree: ast.expr, names: dict[str, int | Number], made: int, steps: list[LoopStep]
     ) -> int | Number | None:
         """The operand that an expression comes to, after the steps of its parts; None: no loop."""
         if isinstance(tree, ast.Name):
@@ -246,9 +246,11 @@ class Playing:
         self.facts[self._for_a_while_so_far] = self.facts[like]
         return self._for_a_while_so_far
 
-    def _product(self, call: Call, made: Facts, way: tuple[int, bool, int, bool]) -> list[Step]:
+    def _product(
+        self, call: StepCall, made: Facts, way: tuple[int, bool, int, bool]
+    ) -> list[LoopStep]:
         """The loop of a product of matrices, of which one may be turned over."""
-        if any(not isinstance(value, Ref) for value in call.given[:2]):
+        if any(not isinstance(value, ArrayRef) for value in call.given[:2]):
             return []
         numbers = [call.given[nr].nr for nr in (way[0], way[2])]
         shapes, steps = [], []
@@ -269,10 +271,10 @@ class Playing:
             return []
         far = (columns * kind.itemsize, kind.itemsize)
         all_steps = (0, 0, 0, *steps[0], *steps[1], *far)
-        return [Step(loop, (*numbers, call.made), (1, *sizes), all_steps)]
+        return [LoopStep(loop, (*numbers, call.made), (1, *sizes), all_steps)]
 
 
-def _lines(calls: Sequence[Call]) -> tuple[str, ...]:
+def _lines(calls: Sequence[StepCall]) -> tuple[str, ...]:
     """What each call computes, as it is shown."""
     made = {call.made: f"y{place}" for place, call in enumerate(calls)}
     read = dict.fromkeys(nr for call in calls for value in call.given for nr in refs(value))
@@ -281,7 +283,7 @@ def _lines(calls: Sequence[Call]) -> tuple[str, ...]:
     } | made
     lines = []
     for call in calls:
-        values = [names[v.nr] if isinstance(v, Ref) else str(v.value) for v in call.given]
+        values = [names[v.nr] if isinstance(v, ArrayRef) else str(v.value) for v in call.given]
         text = arithmetic().get(call.function) or f"{call.label}({', '.join(values)})"
         if call.label == "constant":
             text = str(getattr(call.function, "__self__", ""))

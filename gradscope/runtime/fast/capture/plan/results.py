@@ -15,14 +15,14 @@ from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap
 from gradscope.runtime.fast.capture.plan.history import has_run, replayed
-from gradscope.runtime.fast.capture.recording.recording import PLAIN, Recording
+from gradscope.runtime.fast.capture.recording.recording import PLAIN, StepRecording
 
 Maker = Callable[[Sequence[Any], Sequence[Any]], Any]
 """Makes one result of the tensors that were made and of those that were given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ResultArray:
     """A tensor that a step made and returned."""
 
     edge: Any
@@ -48,7 +48,7 @@ class Results:
     def __init__(
         self,
         result: Any,
-        recording: Recording,
+        recording: StepRecording,
         given: Mapping[int, int],
         there: Mapping[int, Any],
         outside: frozenset[int],
@@ -59,7 +59,7 @@ class Results:
         self.there = there  # other tensors that were there before, by id
         self.wanted: list[int] = []
         self.with_history = False
-        self._made: list[Made] = []
+        self._made: list[ResultArray] = []
         self._tensors: list[Any] = []  # those of the recorded step
         self._containers: set[int] = set()
         self._maker_of_all = self._maker(result)
@@ -119,7 +119,7 @@ class Results:
         self._tensors.append(tensor)
         return partial(_made, at)
 
-    def _how(self, tensor: Any) -> Made:
+    def _how(self, tensor: Any) -> ResultArray:
         counter, node = tensor._versions, tensor.grad_fn
         shared = [nr for nr, one in enumerate(self._tensors) if one._versions is counter]
         if counter is None:
@@ -128,7 +128,7 @@ class Results:
         self.with_history = self.with_history or node is not None
         edge = None if node is None else (replayed(node), tensor.output_nr)
         version = -1 if counter is None else counter.value
-        return Made(edge, edge is None and tensor.requires_grad, version, counts_with)
+        return ResultArray(edge, edge is None and tensor.requires_grad, version, counts_with)
 
     def _refusal(self, tensor: Any, nr: int | None) -> str:
         if type(tensor) is not Tensor or tensor.__dict__:

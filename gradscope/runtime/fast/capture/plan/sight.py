@@ -11,7 +11,7 @@ from gradscope.runtime.fast.capture.recording.trees import made_by, read_by
 
 if TYPE_CHECKING:
     from gradscope.runtime.fast.capture.plan.fusing import Chain
-    from gradscope.runtime.fast.capture.plan.plan import Plan
+    from gradscope.runtime.fast.capture.plan.plan import ReplayPlan
     from gradscope.runtime.fast.capture.plan.playing import Played
 
 
@@ -52,12 +52,12 @@ class Sight:
     guards: tuple[str, ...]
 
 
-def sight_of(plan: Plan) -> Sight:
+def sight_of(plan: ReplayPlan) -> Sight:
     """What there is to be seen of a plan."""
     return Sight(tuple(_calls(plan)), tuple(_buffers(plan)), tuple(_guards(plan)))
 
 
-def _calls(plan: Plan) -> Iterator[CallSeen]:
+def _calls(plan: ReplayPlan) -> Iterator[CallSeen]:
     in_one_call: list[Chain | Played] = [*plan.chains, *plan.played]
     kernels = {
         several.first + nr: (number, line)
@@ -76,7 +76,7 @@ def _calls(plan: Plan) -> Iterator[CallSeen]:
         )  # fmt: skip
 
 
-def _buffers(plan: Plan) -> Iterator[BufferSeen]:
+def _buffers(plan: ReplayPlan) -> Iterator[BufferSeen]:
     constants = {call.made for call in plan.calls if call.label == "constant"}
     wanted = set(plan.results.wanted)
     used = {nr for call in _calls(plan) for nr in (*call.reads, *call.makes)} | wanted
@@ -91,7 +91,7 @@ def _buffers(plan: Plan) -> Iterator[BufferSeen]:
         yield BufferSeen(nr, facts.shape, facts.dtype, size, role, name, tensor)
 
 
-def _guards(plan: Plan) -> Iterator[str]:
+def _guards(plan: ReplayPlan) -> Iterator[str]:
     guards = plan.guards
     for leaf in guards.arguments.leaves:
         if not isinstance(leaf.value, (list, tuple, dict)):

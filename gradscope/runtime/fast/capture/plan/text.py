@@ -22,10 +22,10 @@ from gradscope.runtime.fast.capture.plan.joining import Join, Joining, nothing, 
 from gradscope.runtime.fast.capture.plan.playing import Played, Playing
 from gradscope.runtime.fast.capture.recording.recording import Facts
 from gradscope.runtime.fast.capture.recording.trees import (
-    Call,
-    Constant,
+    ArrayRef,
     Items,
-    Ref,
+    SameValue,
+    StepCall,
     TensorOf,
     made_by,
     read_by,
@@ -43,7 +43,7 @@ class Text:
     are arguments, by id; `wanted` are the arrays that the plan gives back.
     """
 
-    calls: Sequence[Call]
+    calls: Sequence[StepCall]
     inputs: dict[int, str]
     tensors: dict[int, str]
     wanted: Sequence[int]
@@ -138,14 +138,14 @@ class Text:
             last[nr] = len(self.calls)
         return last
 
-    def _gone(self, place: int, call: Call) -> list[int]:
+    def _gone(self, place: int, call: StepCall) -> list[int]:
         """The arrays that nobody needs any more after a call."""
         read = {nr for nr in read_by(call) if self._last[nr] == place}
         return sorted(read | {nr for nr in made_by(call) if nr not in self._last})
 
     # -- one call -------------------------------------------------------------------------------
 
-    def _line(self, place: int, call: Call) -> str:
+    def _line(self, place: int, call: StepCall) -> str:
         if call.kind == "sum":
             return self._sum(place, call)
         values = [self._value(value) for value in call.given]
@@ -161,7 +161,7 @@ class Text:
         names = "".join("_, " if nr is None else f"v{nr}, " for nr in call.made)
         return f"{names}= {text}"
 
-    def _sum(self, place: int, call: Call) -> str:
+    def _sum(self, place: int, call: StepCall) -> str:
         """A sum of gradients: into the memory of the one before, if that was made by a sum, too."""
         before, grad = call.given
         self._sums.add(call.made)
@@ -183,7 +183,7 @@ class Text:
         return self.inputs.get(nr, f"v{nr}")
 
     def _value(self, value: Any) -> str:
-        if isinstance(value, Ref):
+        if isinstance(value, ArrayRef):
             return self._array(value.nr)
         if isinstance(value, TensorOf):
             return f"wrap({self._array(value.nr)})"
@@ -194,7 +194,7 @@ class Text:
                 return "{" + ", ".join(f"{self._plain(k)}: {item}" for k, item in pairs) + "}"
             inner = "".join(f"{item}, " for item in items)
             return f"[{inner}]" if value.kind is list else f"({inner})"
-        return self._plain(value.value if isinstance(value, Constant) else value)
+        return self._plain(value.value if isinstance(value, SameValue) else value)
 
     def _plain(self, value: Any) -> str:
         if isinstance(value, Tensor) and id(value) in self.tensors:

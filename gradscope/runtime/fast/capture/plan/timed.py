@@ -13,7 +13,7 @@ from gradscope.runtime.core.generated.texts import code_of
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TimedPiece:
     """Some calls of a plan that are made as one."""
 
     first: int
@@ -41,7 +41,9 @@ class Timed:
                 self.call_of_line[len(lines) + 1] = call_of_line[nr]
             lines.append(line)
         lines += ["    told(clock())", last]
-        self.pieces = [Piece(place, fused.get(place, 1)) for place in self.call_of_line.values()]
+        self.pieces = [
+            TimedPiece(place, fused.get(place, 1)) for place in self.call_of_line.values()
+        ]
         code = code_of("replay", "\n".join(lines) + "\n", "a captured step, with its times")
         scope = {**scope, "told": self.times.append, "clock": perf_counter_ns}
         self.run = FunctionType(code, scope, "replay")

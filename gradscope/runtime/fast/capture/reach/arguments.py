@@ -9,20 +9,20 @@ from typing import Any
 
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.fast.capture.recording.recording import PLAIN
-from gradscope.runtime.fast.capture.recording.watching import Program
+from gradscope.runtime.fast.capture.recording.watching import WatchedCode
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class ArgumentValue:
     """One value in the arguments, and how the text of a guard calls it."""
 
     place: str
     value: Any
 
 
-def leaves(value: Any, place: str) -> Iterator[Leaf]:
+def leaves(value: Any, place: str) -> Iterator[ArgumentValue]:
     """All values in nested lists, tuples and dicts, and these themselves."""
-    yield Leaf(place, value)
+    yield ArgumentValue(place, value)
     if type(value) in (list, tuple):
         for index, item in enumerate(value):
             yield from leaves(item, f"{place}[{index}]")
@@ -36,7 +36,7 @@ class Arguments:
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.leaves = [*leaves(args, "args"), *leaves(kwargs, "kwargs")]
-        self.tensors: list[Leaf] = []
+        self.tensors: list[ArgumentValue] = []
         seen: set[int] = set()
         self.repeated = False
         for leaf in self.leaves:
@@ -46,7 +46,7 @@ class Arguments:
                 self.tensors.append(leaf)
         self.facts = [_facts(leaf.value) for leaf in self.tensors]
 
-    def unreadable(self, program: Program) -> str:
+    def unreadable(self, program: WatchedCode) -> str:
         """Why no guard could be written for these arguments; empty if one can."""
         if self.repeated:
             return "a tensor is given twice"
@@ -59,12 +59,12 @@ class Arguments:
                 return f"{leaf.place} has attributes of its own"
         return ""
 
-    def leaves_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Leaf]:
+    def leaves_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ArgumentValue]:
         """The tensors among other arguments."""
         found = [*leaves(args, "args"), *leaves(kwargs, "kwargs")]
         return [leaf for leaf in found if isinstance(leaf.value, Tensor)]
 
-    def others(self) -> Iterator[Leaf]:
+    def others(self) -> Iterator[ArgumentValue]:
         """Objects that are neither tensors nor plain values: these very objects."""
         for leaf in self.leaves:
             if not isinstance(leaf.value, (Tensor, list, tuple, dict, *PLAIN)):

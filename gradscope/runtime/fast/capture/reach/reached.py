@@ -52,7 +52,7 @@ from gradscope.runtime.fast.capture.reach.objects import (
     is_of_runtime,
 )
 from gradscope.runtime.fast.capture.recording.recording import PLAIN
-from gradscope.runtime.fast.capture.recording.watching import C_FUNCTIONS, Program, c_function
+from gradscope.runtime.fast.capture.recording.watching import C_FUNCTIONS, WatchedCode, c_function
 
 MOST = 20_000
 """How many holdings are looked at: a program of which more can be read is not captured."""
@@ -71,7 +71,7 @@ CACHED = type(lru_cache(len))
 class Reached:
     """All that a step can read, beginning with what the program's functions know."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: WatchedCode) -> None:
         self.program = program
         self.holdings: list[Holding] = []
         self.in_tuples: set[int] = set()  # by id: what is held by no holding
@@ -272,7 +272,7 @@ def _is_empty(cell: CellType) -> bool:
     return False
 
 
-def explained(program: Program, reached: Reached) -> str:
+def explained(program: WatchedCode, reached: Reached) -> str:
     """Which function ran whose variables cannot be seen; empty if there is none.
 
     Those of a function inside another that ran come from there.

@@ -47,8 +47,8 @@ from gradscope.runtime.core.tensors.saved.saved_variable import (
 )
 from gradscope.runtime.core.tensors.views.in_place import count_write
 from gradscope.runtime.core.tensors.wrapping import wrap
-from gradscope.runtime.fast.capture.recording.recording import Recording
-from gradscope.runtime.fast.capture.recording.trees import Constant
+from gradscope.runtime.fast.capture.recording.recording import StepRecording
+from gradscope.runtime.fast.capture.recording.trees import SameValue
 
 ndarray = np.ndarray
 KNOWN_NODES = (OpNode, AccumulateGrad, GraphRoot, Identity)
@@ -57,7 +57,7 @@ KNOWN_NODES = (OpNode, AccumulateGrad, GraphRoot, Identity)
 class Evaluating:
     """Evaluates nodes, and notes what they do with arrays."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: StepRecording) -> None:
         self.recording = recording
         self.as_ever = engine_room.evaluate_function
 
@@ -258,7 +258,7 @@ class Evaluating:
         if id(leaf) not in recording.leaves:
             recording.stop("a leaf that the step itself made gathers a gradient")
         if meta.grad is None:
-            given = (Constant(leaf), recording.tree(grad))
+            given = (SameValue(leaf), recording.tree(grad))
             begin = clock()
             made = first_grad(leaf, grad)
             end, how = clock(), STOLEN if made is grad else CLONED
@@ -269,7 +269,7 @@ class Evaluating:
             target = meta.grad
             before = recording.tree(target._array)
             recording.told[id(target)] = recording.told.get(id(target), 0) + 1
-            given = (Constant(leaf), recording.tree(grad))
+            given = (SameValue(leaf), recording.tree(grad))
             begin = clock()
             more_grad(leaf, grad, target._array)
             end, how = clock(), IN_PLACE

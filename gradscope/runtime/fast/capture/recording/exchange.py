@@ -23,8 +23,8 @@ from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.state.array_calls import ARRAY_CALLS, OPTIMIZER_STEPS
 from gradscope.runtime.core.tensors.placement import DEPENDS_ON_NUMBERS
 from gradscope.runtime.fast.capture.recording.evaluating import Evaluating
-from gradscope.runtime.fast.capture.recording.recording import Recording
-from gradscope.runtime.fast.capture.recording.trees import Constant
+from gradscope.runtime.fast.capture.recording.recording import StepRecording
+from gradscope.runtime.fast.capture.recording.trees import SameValue
 
 Scope = dict[str, Any]
 Exchange = tuple[Scope, str, Any]
@@ -32,7 +32,7 @@ Exchange = tuple[Scope, str, Any]
 
 
 @contextmanager
-def exchanged(recording: Recording) -> Iterator[None]:
+def exchanged(recording: StepRecording) -> Iterator[None]:
     """Inside, what happens is noted."""
     exchanges = [*_of_roads(recording), *_of_modules(recording)]
     before = [(scope, name, scope[name]) for scope, name, _ in exchanges]
@@ -45,7 +45,7 @@ def exchanged(recording: Recording) -> Iterator[None]:
             scope[name] = meant
 
 
-def _of_roads(recording: Recording) -> Iterator[Exchange]:
+def _of_roads(recording: StepRecording) -> Iterator[Exchange]:
     for scope in (each for each in scopes() if "kernel" in each):
         op = scope["op"]
         yield scope, "kernel", _kernel(recording, op, scope["kernel"])
@@ -54,7 +54,7 @@ def _of_roads(recording: Recording) -> Iterator[Exchange]:
         yield scope, "number_array", _number(recording, scope["number_array"])
 
 
-def _of_modules(recording: Recording) -> Iterator[Exchange]:
+def _of_modules(recording: StepRecording) -> Iterator[Exchange]:
     evaluating = Evaluating(recording)
     yield vars(engine), "evaluate_function", evaluating.evaluate
     yield vars(backward), "_implicit", _implicit(recording)
@@ -68,7 +68,7 @@ def _of_modules(recording: Recording) -> Iterator[Exchange]:
         yield function.__globals__, function.__name__, _step(recording, function)
 
 
-def _noted(recording: Recording, function: Any, label: str) -> Callable[..., Any]:
+def _noted(recording: StepRecording, function: Any, label: str) -> Callable[..., Any]:
     if function is None:
         return function  # type: ignore[return-value]
 
@@ -78,7 +78,7 @@ def _noted(recording: Recording, function: Any, label: str) -> Callable[..., Any
     return noted
 
 
-def _kernel(recording: Recording, op: Operation, kernel: Any) -> Callable[..., Any]:
+def _kernel(recording: StepRecording, op: Operation, kernel: Any) -> Callable[..., Any]:
     """The kernel of an operation, which also notes."""
     if op.base_name in DEPENDS_ON_NUMBERS:
         return _kernel_that_looks(recording, op, kernel)
@@ -89,7 +89,7 @@ def _kernel(recording: Recording, op: Operation, kernel: Any) -> Callable[..., A
     return noted
 
 
-def _kernel_that_looks(recording: Recording, op: Operation, kernel: Any) -> Callable[..., Any]:
+def _kernel_that_looks(recording: StepRecording, op: Operation, kernel: Any) -> Callable[..., Any]:
     """The kernel of an operation whose result may be as large as the numbers say."""
 
     def noted(*args: Any, **named: Any) -> Any:
@@ -113,7 +113,7 @@ def put(target: Any, result: Any) -> None:
         np.copyto(target, result, casting="unsafe")
 
 
-def _write(recording: Recording, write: Callable[..., Any]) -> Callable[..., Any]:
+def _write(recording: StepRecording, write: Callable[..., Any]) -> Callable[..., Any]:
     def noted(target: Any, result: Any, writer: Any) -> None:
         if recording.listens and result is not target._array:
             given = (recording.tree(target._array), recording.tree(result))
@@ -124,7 +124,7 @@ def _write(recording: Recording, write: Callable[..., Any]) -> Callable[..., Any
     return noted
 
 
-def _number(recording: Recording, number_array: Callable[..., Any]) -> Callable[..., Any]:
+def _number(recording: StepRecording, number_array: Callable[..., Any]) -> Callable[..., Any]:
     def noted(number: Any, dtype: Any, known: Any) -> Any:
         made = number_array(number, dtype, known)
         recording.constant(made)
@@ -133,7 +133,7 @@ def _number(recording: Recording, number_array: Callable[..., Any]) -> Callable[
     return noted
 
 
-def _wrapped(recording: Recording) -> Callable[..., Any]:
+def _wrapped(recording: StepRecording) -> Callable[..., Any]:
     before = vars(long_way)["wrapped_number"]
 
     def noted(value: Any) -> Any:
@@ -144,7 +144,7 @@ def _wrapped(recording: Recording) -> Callable[..., Any]:
     return noted
 
 
-def _cast(recording: Recording, cast: Callable[..., Any]) -> Callable[..., Any]:
+def _cast(recording: StepRecording, cast: Callable[..., Any]) -> Callable[..., Any]:
     """The long way's casts: of one tensor; of a list of them it calls itself."""
 
     def noted(value: Any, *dtype: Any) -> Any:
@@ -164,13 +164,13 @@ def as_type(array: Any, dtype: Any) -> Any:
     return array.astype(dtype)
 
 
-def _step(recording: Recording, step: Callable[..., Any]) -> Callable[..., Any]:
+def _step(recording: StepRecording, step: Callable[..., Any]) -> Callable[..., Any]:
     """A step of an optimizer: it reads its options anew in each replay, and counts its writes."""
 
     def noted(optimizer: Any, group: Any, states: Any, tensors: Any, lists: Any) -> Any:
         if not recording.listens:
             return step(optimizer, group, states, tensors, lists)
-        constants = [Constant(value) for value in (optimizer, group, states, tensors)]
+        constants = [SameValue(value) for value in (optimizer, group, states, tensors)]
         given = (*constants, recording.tree(lists))
         label = f"{type(optimizer).__name__}.step"
         part, recording.part = recording.part, "optimizer"
@@ -195,7 +195,7 @@ def _step(recording: Recording, step: Callable[..., Any]) -> Callable[..., Any]:
     return noted
 
 
-def _implicit(recording: Recording) -> Callable[..., Any]:
+def _implicit(recording: StepRecording) -> Callable[..., Any]:
     """The gradient to start with where none is given."""
     before = backward._implicit
 

@@ -24,7 +24,13 @@ from gradscope.runtime.core.state.generator import Generator
 from gradscope.runtime.core.state.settings import layout
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
-from gradscope.runtime.fast.capture.recording.trees import Call, Constant, Items, Ref, TensorOf
+from gradscope.runtime.fast.capture.recording.trees import (
+    ArrayRef,
+    Items,
+    SameValue,
+    StepCall,
+    TensorOf,
+)
 
 PLAIN = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), range)
 CONSTANTS = (
@@ -35,7 +41,7 @@ CONSTANTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopReason:
     """Why a step, or a piece of it, cannot be replayed, and where."""
 
     reason: str
@@ -47,7 +53,7 @@ class Stop:
         return f"{self.reason} at {self.line}" if self.line else self.reason
 
 
-FROM_THE_START = [Stop("GRADSCOPE_PLAIN=1: nothing is compiled")] if ALL_PLAIN else []
+FROM_THE_START = [StopReason("GRADSCOPE_PLAIN=1: nothing is compiled")] if ALL_PLAIN else []
 """What stops every recording of this process."""
 
 
@@ -59,7 +65,7 @@ class Facts(NamedTuple):
     contiguous: bool
 
 
-class Recording:
+class StepRecording:
     """What one step did with arrays, so far."""
 
     def __init__(self, code: CodeType | None = None, *, records: bool = True) -> None:
@@ -67,8 +73,8 @@ class Recording:
         self.records = records  # else only the code that runs is watched
         self.thread = threading.get_ident()
         self.first_node = next(local.state.sequence)  # nodes of the step have higher numbers
-        self.calls: list[Call] = []
-        self.stops: list[Stop] = []
+        self.calls: list[StepCall] = []
+        self.stops: list[StopReason] = []
         self.inside = 0
         self.part = "forward"
         self.told: dict[int, int] = {}  # writes that calls count themselves, by id of the tensor
@@ -175,9 +181,9 @@ class Recording:
 
     def call(
         self, function: Any, given: Any, named: Any, made: Any, label: str, **how: Any
-    ) -> Call:
+    ) -> StepCall:
         now = clock()
-        return Call(
+        return StepCall(
             function, given, named, made, label, self.part, line_now(), begin=now, end=now, **how
         )
 
@@ -185,29 +191,29 @@ class Recording:
         """An argument with numbers for its arrays; what is not known stops the recording."""
         if isinstance(value, Tensor):
             nr = self._known(value._array)
-            return TensorOf(nr) if nr is not None else Constant(value)
+            return TensorOf(nr) if nr is not None else SameValue(value)
         if isinstance(value, np.ndarray | np.generic):
             nr = self._known(value)
-            return Ref(nr) if nr is not None else Constant(value)
+            return ArrayRef(nr) if nr is not None else SameValue(value)
         if isinstance(value, dict):
             items = tuple([self.tree(item) for item in value.values()])
             return Items(dict, items, tuple(value))
         if isinstance(value, list | tuple):
             items = tuple([self.tree(item) for item in value])
-            if all(isinstance(item, Constant) for item in items) and isinstance(value, tuple):
-                return Constant(value)
+            if all(isinstance(item, SameValue) for item in items) and isinstance(value, tuple):
+                return SameValue(value)
             plain = type(value) in (list, tuple)
-            if not plain and any(not isinstance(item, Constant) for item in items):
+            if not plain and any(not isinstance(item, SameValue) for item in items):
                 self.stop(f"an argument is a {type(value).__name__} of arrays")
             return Items(list if isinstance(value, list) else tuple, items)
         if isinstance(value, slice):
             parts = [self.tree(part) for part in (value.start, value.stop, value.step)]
-            if not all(isinstance(part, Constant) for part in parts):
+            if not all(isinstance(part, SameValue) for part in parts):
                 self.stop("a slice has a tensor as its bound")
-            return Constant(value)
+            return SameValue(value)
         if not isinstance(value, CONSTANTS):
             self.stop(f"an argument is a {type(value).__name__}")
-        return Constant(value)
+        return SameValue(value)
 
     def _known(self, array: Any) -> int | None:
         nr = self.number(array)
@@ -218,7 +224,7 @@ class Recording:
     def stop(self, reason: str, line: str | None = None, about: str = "") -> None:
         """Say why this cannot be replayed; the step runs on as ever."""
         place = 0 if line == "" else self._place()
-        self.stops.append(Stop(reason, line_now() if line is None else line, place, about))
+        self.stops.append(StopReason(reason, line_now() if line is None else line, place, about))
 
     def _place(self) -> int:
         """The line of the step that is being run."""

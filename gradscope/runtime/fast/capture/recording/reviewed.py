@@ -15,7 +15,7 @@ from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from gradscope.runtime.core.state.array_calls import CAPTURED_AS
-from gradscope.runtime.fast.capture.recording.recording import Recording
+from gradscope.runtime.fast.capture.recording.recording import StepRecording
 
 HARMLESS: Any = object()
 CONSTANT: Any = object()
@@ -110,13 +110,13 @@ def in_words(name: str) -> str:
     return f"{function.replace('.<locals>', '')} ({place})"
 
 
-def _index(recording: Recording, given: dict[str, Any]) -> Any:
+def _index(recording: StepRecording, given: dict[str, Any]) -> Any:
     """An index that is a tensor without dims is read as a number."""
     array = getattr(given.get("item"), "_array", None)
     return "" if array is None or array.ndim else "an index is a number in a tensor"
 
 
-def _plain_data(recording: Recording, given: dict[str, Any]) -> Any:
+def _plain_data(recording: StepRecording, given: dict[str, Any]) -> Any:
     """`torch.tensor` of numbers makes the same each time; of tensors and arrays it may not."""
     return "" if _is_plain(given.get("data")) else "a tensor is made of what is not plain numbers"
 
@@ -127,14 +127,14 @@ def _is_plain(data: Any) -> bool:
     return isinstance(data, bool | int | float | complex)
 
 
-def _constant(recording: Recording, given: dict[str, Any]) -> Any:
+def _constant(recording: StepRecording, given: dict[str, Any]) -> Any:
     """A factory whose numbers are the same each time."""
     if given.get("out") is not None or given.get("requires_grad"):
         return "a factory is called with out= or requires_grad="
     return CONSTANT
 
 
-def _drawn(recording: Recording, given: dict[str, Any]) -> Any:
+def _drawn(recording: StepRecording, given: dict[str, Any]) -> Any:
     """A factory that draws numbers: it is called again in each replay."""
     if given.get("out") is not None or given.get("requires_grad"):
         return "a factory is called with out= or requires_grad="
@@ -154,7 +154,7 @@ def mark_of(name: str) -> Any:
     return HOW.get(CAPTURED_AS.get(f"gradscope.runtime.{_INSIDE.sub('', name)}", ""))
 
 
-def drawn(recording: Recording, frame: FrameType, given: dict[str, Any], result: Any) -> None:
+def drawn(recording: StepRecording, frame: FrameType, given: dict[str, Any], result: Any) -> None:
     """Note a factory whose numbers are drawn: it is called again."""
     if not recording.listens:
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class ArrayRef:
     """The array with this number."""
 
     nr: int
@@ -22,7 +22,7 @@ class TensorOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class SameValue:
     """A value that is the same in each replay."""
 
     value: Any
@@ -38,7 +38,7 @@ class Items:
 
 
 @dataclass(slots=True)
-class Call:
+class StepCall:
     """One call of a step: a function, what it is given, and the numbers of the arrays it made.
 
     `made` is None for a function that gives nothing, a number for one array, else a tuple, with
@@ -61,19 +61,19 @@ class Call:
 
 def refs(tree: Any) -> list[int]:
     """The numbers of all arrays in an argument."""
-    if isinstance(tree, Ref | TensorOf):
+    if isinstance(tree, ArrayRef | TensorOf):
         return [tree.nr]
     if isinstance(tree, Items):
         return [nr for item in tree.items for nr in refs(item)]
     return []
 
 
-def read_by(call: Call) -> list[int]:
+def read_by(call: StepCall) -> list[int]:
     """The numbers of the arrays that a call is given."""
     return [nr for value in (*call.given, *call.named.values()) for nr in refs(value)]
 
 
-def made_by(call: Call) -> list[int]:
+def made_by(call: StepCall) -> list[int]:
     """The numbers of the arrays that a call makes."""
     if call.made is None:
         return []

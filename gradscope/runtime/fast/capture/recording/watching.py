@@ -33,7 +33,7 @@ import numpy as np
 from gradscope.runtime.core.state.collecting import without_collecting
 from gradscope.runtime.core.state.frames import WRITTEN
 from gradscope.runtime.fast.capture.recording import reviewed
-from gradscope.runtime.fast.capture.recording.recording import Recording
+from gradscope.runtime.fast.capture.recording.recording import StepRecording
 
 NUMPY = str(Path(np.__file__).parent)
 IMPORTING = "importlib._bootstrap"
@@ -52,7 +52,7 @@ BY_STRINGS = frozenset(("__dict__", "__getattribute__", "attrgetter", "methodcal
 
 
 @dataclass
-class Program:
+class WatchedCode:
     """The program's own functions that ran in a step, and the names in them."""
 
     codes: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Program:
         return len(self.codes), self.every_attribute, len(self.attributes), self.reads_options
 
 
-class Names(NamedTuple):
+class CodeNames(NamedTuple):
     """What code mentions by name."""
 
     of_globals: frozenset[str]
@@ -112,7 +112,7 @@ class Names(NamedTuple):
 
 
 @cache
-def names_in(code: CodeType) -> Names:
+def names_in(code: CodeType) -> CodeNames:
     """The names that code mentions."""
     of_globals, attributes, passed = set(), set(), set()
     imports: set[tuple[str, int]] = set()
@@ -133,7 +133,7 @@ def names_in(code: CodeType) -> Names:
             attributes.add(name)
             if kind == "LOAD_ATTR" and not (CALLED_BY_ATTR and _is_called(instruction)):
                 passed.add(name)
-    return Names(
+    return CodeNames(
         frozenset(of_globals), frozenset(attributes), frozenset(imports), frozenset(passed)
     )
 
@@ -168,7 +168,7 @@ def _each(ours: Profiler, programs: Profiler) -> Profiler:
 class Watching:
     """Looks at each call of a step."""
 
-    def __init__(self, program: Program, recording: Recording) -> None:
+    def __init__(self, program: WatchedCode, recording: StepRecording) -> None:
         self.program = program
         self.recording = recording
         self._made: dict[int, tuple[Any, dict[str, Any]]] = {}  # factories under way, by frame
@@ -365,4 +365,4 @@ def c_function(function: Any) -> str:
     return f"{module or kind.__name__}.{name}() is called"
 
 
-Look = Callable[[Recording, dict[str, Any]], Any]
+Look = Callable[[StepRecording, dict[str, Any]], Any]

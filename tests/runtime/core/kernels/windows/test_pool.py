@@ -15,7 +15,7 @@ sizes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 1), st.in
 DTYPES = [np.float32, np.float64]
 
 
-def windows_of(size: int, kernel: int, stride: int, padding: int, dilation: int) -> spans.Span:
+def windows_of(size: int, kernel: int, stride: int, padding: int, dilation: int) -> spans.PoolSpan:
     return spans.regular(size, kernel, stride, min(padding, kernel // 2), dilation, True, False)
 
 
