@@ -51,7 +51,7 @@ raises has read only some; to tell of the others alone would let silence look li
 
 CALLS = {
     "observed": ["accumulate.how", "buffer_added.in_place", "op", "op.end", "op.name"],
-    "inferred": ["act.CAME_IN", "saved.version", "version"],
+    "inferred": ["act.came_in", "saved.version", "version"],
     "absent": ["version.OPTIMIZER"],
 }
 """Where calls are seen as they happen: what is here is neither inferred nor absent then.

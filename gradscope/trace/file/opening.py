@@ -21,11 +21,12 @@ def opened(path: Path) -> tuple[int, Path]:
     for number in count(2):
         chosen = path if number == 2 else numbered(path, number - 1)
         file = os.open(chosen, os.O_WRONLY | os.O_CREAT, 0o600)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return file, chosen  # a device is for all who write to it
         if _is_ours(file):
-            if stat.S_ISREG(os.fstat(file).st_mode):
-                with suppress(OSError, AttributeError):  # somebody else's; or this is Windows
-                    os.fchmod(file, 0o600)
-                os.ftruncate(file, 0)
+            with suppress(OSError, AttributeError):  # somebody else's; or this is Windows
+                os.fchmod(file, 0o600)
+            os.ftruncate(file, 0)
             return file, chosen
         os.close(file)
     raise AssertionError("there are always more numbers")

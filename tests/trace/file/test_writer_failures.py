@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -68,6 +69,15 @@ def test_a_file_that_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
     ):
         with pytest.raises(RecordingError, match=f"cannot write .*: {reason}"):
             FileWriter(path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_device_is_not_numbered_because_another_process_has_locked_it() -> None:
+    full = Path("/dev/full")
+    with full.open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(RecordingError, match="No space left on device"):
+            FileWriter(full)
 
 
 def test_without_the_package_zstandard_a_zst_file_is_a_clear_error(
