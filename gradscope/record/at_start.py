@@ -14,7 +14,7 @@ import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from gradscope.record.from_pytorch.when_imported import WhenImported
+from gradscope.record.from_pytorch.installed import WhenImported
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,10 +24,7 @@ MOST_FILES_OF_A_NAME = 3
 LARGE_CLASSES = {
     "analysis/nonfinite/lineage.py::Lineage": (22, 13),
     "analysis/program/calls.py::Calls": (6, 28),
-    "analysis/program/summary.py::Summary": (21, 0),
     "debug/screen/app.py::Debugger": (13, 38),
-    "record/from_pytorch/graphs.py::PyTorchGraphs": (21, 20),
-    "record/from_pytorch/tensors.py::PyTorchTensors": (26, 20),
     "record/from_runtime/cold/catalog.py::Catalog": (26, 22),
     "record/from_runtime/values/value_probe.py::ValueLook": (16, 28),
     "record/recording.py::Recording": (19, 29),
@@ -35,9 +32,6 @@ LARGE_CLASSES = {
     "runtime/core/state/thread.py::ThreadState": (39, 8),
     "runtime/fast/capture/plan/plan.py::ReplayPlan": (25, 16),
     "trace/file/file_writer.py::FileWriter": (21, 22),
-    "trace/schema/run_facts.py::RunFacts": (31, 0),
-    "trace/schema/tables.py::Value": (22, 0),
-    "trace/shorthand/tables.py::ShortLook": (21, 0),
     "watch/native/native_graph.py::NativeGraph": (27, 16),
 }
 """Attributes and methods of classes that have more than they should."""
@@ -126,11 +120,13 @@ def methods(node: ast.ClassDef) -> set[str]:
 
 
 def test_classes_are_small() -> None:
+    """Rows of tables and the like, which do nothing, have as many columns as there are facts."""
     large = {
         f"{file}::{name}": size
         for file, held in our_files().items()
         for name, size in held.classes.items()
-        if (size[0] > MOST_ATTRIBUTES or size[1] > MOST_METHODS) and name not in PYTORCHS_CLASSES
+        if (size[0] > MOST_ATTRIBUTES and size[1]) or size[1] > MOST_METHODS
+        if name not in PYTORCHS_CLASSES
     }
 
     assert set(large) == set(LARGE_CLASSES)

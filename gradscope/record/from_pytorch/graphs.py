@@ -14,7 +14,8 @@ from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.pytorch_arguments import PyTorchArguments
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import PyTorchWrites
-from gradscope.record.from_pytorch.tensors import put, shape_of
+from gradscope.record.from_pytorch.storage_rows import put
+from gradscope.record.from_pytorch.tensors import shape_of
 from gradscope.record.from_pytorch.threads import UnderWay
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import call_of
@@ -24,7 +25,7 @@ from gradscope.trace.shorthand import tables
 from gradscope.watch.listener import own_result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gradscope.record.from_pytorch.called.moves import Moves
     from gradscope.record.from_pytorch.called.ops import Ints
@@ -54,7 +55,6 @@ class PyTorchGraphs:
         tensors: PyTorchTensors,
         calls: PyTorchCalls,
         values: PyTorchValues,
-        next_number: Callable[[], int],
     ) -> None:
         self._session = session
         self._intern = session.writer.intern
@@ -72,7 +72,6 @@ class PyTorchGraphs:
         self.unnamed = 0  # calls whose names follow from their nodes'
         self._made_before = 0
         self.compiled = False  # a node stands for a region that torch.compile has made
-        self.next_number = next_number
         self._names: dict[str, tuple[int, int]] = {}
         self.walked: Walked | None = None  # if nodes are found natively
         self.arguments = PyTorchArguments()
@@ -82,7 +81,7 @@ class PyTorchGraphs:
         self._saved: list[tuple[Any, ...]] = []
 
     def _next(self) -> int:
-        return self.next_number()
+        return self._tensors.numbers.one()
 
     def found(self, nodes: Sequence[FoundNode]) -> None:
         """Describe them: first all outputs, since any may be kept by any."""
@@ -92,7 +91,7 @@ class PyTorchGraphs:
 
     def kept(self, nodes: Sequence[SavedByNode], walk: int) -> None:
         """Describe what nodes have saved that one walk has met, by when that began."""
-        self._tensors.walk = walk
+        self._tensors.storages.walk = walk
         for node in nodes:
             self._keep(node)
 
@@ -141,7 +140,7 @@ class PyTorchGraphs:
         else:
             self._made_before += not node.made.context
             op = NONE if node.made_before else number
-            inputs = [number, *[self.next_number() for _ in node.inputs[1:]]][: len(node.inputs)]
+            inputs = [number, *[self._next() for _ in node.inputs[1:]]][: len(node.inputs)]
             for tensor, (shape, dtype, device) in zip(inputs, node.inputs, strict=True):
                 self._tensors.output(tensor, shape, dtype, device, op)
         node.made.many, node.made.first = len(inputs), inputs[0] if inputs else 0
@@ -182,10 +181,10 @@ class PyTorchGraphs:
     def _where(self, tensor: Any) -> tuple[int, int, int, int, int]:
         """What MEMORY says of a tensor that a node keeps."""
         data, counter = self.in_place.memory_of(tensor)
-        storage = self._tensors.storage_of(tensor) if data else NONE
+        storage = self._tensors.storages.of(tensor) if data else NONE
         in_order = data and not tensor.is_nested and tensor.is_contiguous()
         whole = int(tensor.numel()) if in_order else 0
-        return data, counter, self._tensors.walk, storage, whole
+        return data, counter, self._tensors.storages.walk, storage, whole
 
     def root(self, task: PyTorchTask, sequence: int) -> None:
         """The node that PyTorch makes above several roots; nobody sees more of it than its run."""
@@ -240,7 +239,7 @@ class PyTorchGraphs:
         key, constants = self._tensors.key(tensor), self._tensors.constants
         number = constants.get(key)
         if number is None:
-            number = constants[key] = self.next_number()
+            number = constants[key] = self._next()
             self._tensors.describe(number, tensor, NONE)
             if self._values.on and nr is None and value.made_by is None:
                 at = max(node.made.t - self._session.start, 0)

@@ -1,9 +1,14 @@
-"""The PyTorch that a program here would import, found without importing it."""
+"""The PyTorch that a program imports: found without importing it, and watched once it is there."""
 
 from __future__ import annotations
 
-from importlib.machinery import PathFinder
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 
 def folder() -> Path | None:
@@ -21,3 +26,70 @@ def version() -> str:
         return version("torch")
     except PackageNotFoundError:
         return ""
+
+
+def is_imported() -> bool:
+    """Whether PyTorch is there, whole."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch is _Executed.module:
+        return torch is not None
+    return not getattr(torch.__spec__, "_initializing", False)
+
+
+class _Executed:
+    """The PyTorch whose code has run, though Python has not ended its import yet."""
+
+    module: ModuleType | None = None
+
+
+class WhenImported(MetaPathFinder):
+    """Finds `torch` where it is, and calls a function when it has been executed."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def start(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def stop(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "torch":
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Telling(spec.loader, self)
+        return spec
+
+    def imported(self) -> None:
+        self.stop()
+        self._then()
+
+
+class _Telling(Loader):
+    """Another loader, and a word when it is done."""
+
+    def __init__(self, own: Any, waiting: WhenImported) -> None:
+        self._own, self._waiting = own, waiting
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        made: ModuleType | None = self._own.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        if spec is not None:
+            spec.loader = self._own
+        module.__loader__ = self._own
+        self._own.exec_module(module)
+        _Executed.module = module
+        if spec is not None:
+            vars(spec)["_initializing"] = False  # else other threads that name it wait for this one
+        self._waiting.imported()

@@ -10,6 +10,7 @@ from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
 from gradscope.record.from_pytorch.graphs import PyTorchGraphs
+from gradscope.record.from_pytorch.storage_rows import OtherNumbers
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import PyTorchTensors
 from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
@@ -39,17 +40,16 @@ class PyTorchListener(ProgramNotes):
     def __init__(self, session: Session) -> None:
         self.session, self.faults = session, session.faults
         self.recording = object()  # what nodes name that were made for this one
-        self._numbers = count(2, 2)  # of what is no node
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
         self.maker: NodeMaker | None = None
         self.local = session.contexts.threads.local
-        next_number = self._numbers.__next__
-        self.tensors = PyTorchTensors(session.writer, session.contexts.now, next_number)
+        self.numbers = OtherNumbers(count(2, 2).__next__)
+        self.tensors = PyTorchTensors(session.writer, session.contexts.now, self.numbers)
         modules = ModuleRows(session.writer, self.tensor, session.sites.is_machinery)
         super().__init__(session.contexts, session.acts, modules)
         self.calls = PyTorchCalls()
         self.values = PyTorchValues(session)
-        self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values, next_number)
+        self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values)
         self.arguments = self.graphs.arguments
         self.tasks = Tasks(session, self.calls, self.values)
         self.watcher: Watcher | None = None
@@ -99,11 +99,10 @@ class PyTorchListener(ProgramNotes):
     def made_by(self, maker: NodeMaker) -> None:
         """It makes what nodes keep, and gives out numbers."""
         self.maker = maker
-        maker.nodes.words[0], maker.others.words[0] = self._node_numbers(), next(self._numbers)
+        maker.nodes.words[0], maker.others.words[0] = self._node_numbers(), self.numbers.one()
         self.session.sites.tell(maker.add)
         self._node_numbers = maker.nodes.next
-        self.tensors.next_number = self.graphs.next_number = maker.others.next
-        self.tensors.numbers = maker.others.take
+        self.numbers.one, self.numbers.several = maker.others.next, maker.others.take
 
     def site(self, frame: FrameType | None) -> int:
         """The line of the program that this frame is on, or was called from."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from gradscope.record.acts.notes import EngineLook, made_at
 from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims, missed, put_claims
+from gradscope.record.from_pytorch.installed import WhenImported, is_imported
 from gradscope.record.from_pytorch.listener import PyTorchListener
 from gradscope.record.from_pytorch.stops import PyTorchStops
 from gradscope.record.from_pytorch.threads import PyTorchPause, UnderWay
-from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.own_time import STARTING
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class PyTorchSource:
         from gradscope.watch.watcher import Watcher
 
         session, listener = self.session, self.listener
-        listener.tensors.unseen, listener.tensors.address = unseen, address
+        listener.tensors.unseen, listener.tensors.storages.address = unseen, address
         self._not_looked_at, self._not_looked_at_before = not_looked_at, not_looked_at()
         watcher = Watcher(listener, self.faults, level=session.level, native=session.native)
         listener.listens_to(watcher)

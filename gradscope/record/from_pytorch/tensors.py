@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import weakref
 from contextlib import nullcontext
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradscope.record.from_pytorch.storage_rows import (
+    DtypesAndDevices,
+    OtherNumbers,
+    StorageRows,
+    put,
+)
 from gradscope.record.notes.local_names import LeafNames
 from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace import schema
@@ -16,16 +21,10 @@ from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from gradscope.trace.writer import Writer
-
-SIZES = {
-    "float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4,
-    "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "uint32": 4, "uint64": 8, "complex32": 4,
-}  # fmt: skip
-"""Bytes of an element; all others have one."""
 
 MOST_COMPLETE = 1 << 17
 """Of so many outputs it is remembered that they have been described."""
@@ -43,31 +42,20 @@ class Completed(NamedTuple):
 class PyTorchTensors:
     """Numbers of tensors and storages, and the rows that describe them."""
 
-    def __init__(
-        self, writer: Writer, now: Callable[[], int], next_number: Callable[[], int]
-    ) -> None:
+    def __init__(self, writer: Writer, now: Callable[[], int], numbers: OtherNumbers) -> None:
         self._writer = writer
-        self._now = now
-        self.next_number = next_number
-        self.numbers: Callable[[int], Ints] = _one_by_one(next_number)  # so many new ones
+        self.numbers = numbers
+        self.kinds = DtypesAndDevices(writer)
+        self.storages = StorageRows(writer, now, numbers, self.kinds)
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id()
         self._rows: list[tuple[Any, ...]] = []
         self._complete: set[int] = set()
         self.merged: dict[int, int] = {}
         self._completions: list[tuple[Any, ...]] = []
         self._columns: list[Completed] = []
-        self._ready: list[tuple[Any, dict[str, Any]]] = []  # rows that were found in columns
-        self.large_from = 1 << 62  # bytes: memory that is followed
-        self.followed: Callable[[int, int, int], int] = _nobody_follows
-        self.walk = 0  # addresses of memory mean the same only while nothing is freed
+        self._ready: list[dict[str, Any]] = []  # rows that were found in columns
         self.constants: dict[Any, int] = {}  # tensors without history, by walk and memory
-        self._storages: dict[tuple[int, int, int, int], int] = {}
-        self._storage_rows: list[tuple[int, int, int, int]] = []
-        self._devices: dict[Any, int] = {}
-        self._device_rows: list[tuple[int, int]] = []
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
-        self.address: Callable[[Any], int] = _nowhere
-        self._dtypes: dict[Any, tuple[int, int]] = {}
         self.names = LeafNames(writer)
         self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told
         """The number and the storage's of a tensor that has a row already."""
@@ -84,7 +72,7 @@ class PyTorchTensors:
         known = self._known.get(id(tensor))
         if known is not None and known[0]() is tensor:
             return known[1]
-        number, storage = self.told_as(tensor) or (self.next_number(), None)
+        number, storage = self.told_as(tensor) or (self.numbers.one(), None)
         try:
             with self.unseen():
                 if storage is None:
@@ -105,15 +93,15 @@ class PyTorchTensors:
 
     def describe(self, number: int, tensor: Any, op: int) -> int:
         """The row of a tensor that is at hand; the number of its storage."""
-        text, size = self.dtype(tensor.dtype)
+        text, size = self.kinds.dtype(tensor.dtype)
         shape, count = shape_of(tensor), tensor.numel()
         try:
             strides = strides_of(tensor)
-            storage = self.storage_of(tensor)
+            storage = self.storages.of(tensor)
         except (RuntimeError, NotImplementedError):  # sparse, nested, fake: no memory of this kind
             strides, storage = (), schema.NONE
         self._rows.append((
-            number, shape, strides, text, self.device(tensor.device), storage,
+            number, shape, strides, text, self.kinds.device(tensor.device), storage,
             count * size if type(count) is int else 0,
             tensor._version if not tensor.is_inference() else 0,
             tensor.is_leaf, tensor.requires_grad, op,
@@ -122,22 +110,22 @@ class PyTorchTensors:
 
     def key(self, tensor: Any) -> Any:
         """The same for tensors that are the same window on the same memory."""
-        text, _ = self.dtype(tensor.dtype)
-        place = self.address(tensor)
+        text, _ = self.kinds.dtype(tensor.dtype)
+        place = self.storages.address(tensor)
         try:
             shape, strides = shape_of(tensor), strides_of(tensor)
         except (RuntimeError, NotImplementedError):
-            return self.walk, id(tensor)
+            return self.storages.walk, id(tensor)
         if not place and 0 not in shape:
-            return self.walk, id(tensor)
-        return self.walk, place, shape, strides, text
+            return self.storages.walk, id(tensor)
+        return self.storages.walk, place, shape, strides, text
 
     def complete(self, number: int, tensor: Any) -> None:
         """What a node's output looks like in memory, now that it is at hand."""
         if number not in self._complete:
             self._complete.add(number)
             try:
-                row = (number, strides_of(tensor), self.storage_of(tensor), tensor._version)
+                row = (number, strides_of(tensor), self.storages.of(tensor), tensor._version)
             except (RuntimeError, NotImplementedError):
                 return
             self._completions.append(row)
@@ -157,25 +145,9 @@ class PyTorchTensors:
             outputs = Completed(number[places], strides, storage[places], version[places])
         self._columns.append(outputs)
 
-    def found(self, row: Any, columns: dict[str, Any]) -> None:
-        """Rows of tensors or storages, in columns."""
-        self._ready.append((row, columns))
-
-    def storages_at(self, device: int, seen: Ints, start: int) -> Ints:
-        """The numbers of memory that walks have seen, each by its walk, address and size."""
-        known = np.full(len(seen), schema.NONE)
-        if self._storages:  # some were looked at from Python
-            known[:] = [
-                self._storages.get((walk, device, address, size), schema.NONE)
-                if address
-                else schema.NONE
-                for walk, address, size in seen.tolist()
-            ]
-        new = np.flatnonzero(known == schema.NONE)
-        known[new] = number = self.numbers(len(new))
-        columns = {"id": number, "bytes": seen[new, 2], "device": np.full(len(new), device)}
-        self.found(schema.Storage, columns | {"born": seen[new, 0] - start})
-        return known
+    def found(self, columns: dict[str, Any]) -> None:
+        """Rows of tensors, in columns."""
+        self._ready.append(columns)
 
     def merge(self, same: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Some are other tensors.
@@ -200,68 +172,25 @@ class PyTorchTensors:
             rows += zip(*(column.tolist() for column in columns), strict=True)
         return rows
 
-    def in_memory(self, shape: Any, dtype: Any, device: Any) -> tuple[int, int, int]:
-        """The numbers of a dtype and a device, and how many bytes an array of this shape takes."""
-        text, size = self.dtype(dtype)
-        count = prod(shape) if NONE not in shape else 0
-        return text, self.device(device), count * size
-
     def output(self, number: int, shape: Any, dtype: Any, device: Any, op: int) -> None:
         """The row of what a node's call made, as far as the node knows."""
-        text, where, size = self.in_memory(shape, dtype, device)
+        text, where, size = self.kinds.in_memory(shape, dtype, device)
         self._rows.append((
             number, tuple(shape), (), text, where, schema.NONE, size, 0, False, True, op,
         ))  # fmt: skip
 
-    def storage_of(self, tensor: Any) -> int:
-        """The number of the memory that a tensor looks at."""
-        memory = tensor.untyped_storage()
-        device = self.device(tensor.device)
-        first, size = self.address(tensor), memory.nbytes()  # of what has none, it is 0
-        size = size if type(size) is int else 0  # a compiler's, of a shape that it does not know
-        address = first - tensor.storage_offset() * tensor.element_size() if first else 0
-        if size >= self.large_from and address:
-            return self.followed(memory._cdata, device, size)
-        key = (self.walk, device, address, size)
-        found = self._storages.get(key) if address else None
-        if found is None:
-            found = self._storages[key] = self.next_number()
-            self._storage_rows.append((found, size, device, self._now()))
-        return found
-
-    def know(self, number: int, walk: int, device: int, address: int, size: int) -> None:
-        """Memory that has a number is at this address while a walk lasts."""
-        self._storages[walk, device, address, size] = number
-
-    def dtype(self, dtype: Any) -> tuple[int, int]:
-        known = self._dtypes.get(dtype)
-        if known is None:
-            name = "" if dtype is None else str(dtype).removeprefix("torch.")
-            known = self._dtypes[dtype] = self._writer.intern(name), SIZES.get(name, 1)
-        return known
-
-    def device(self, device: Any) -> int:
-        if device is None:
-            return schema.NONE
-        known = self._devices.get(device)
-        if known is None:
-            known = self._devices[device] = len(self._devices)
-            self._device_rows.append((known, self._writer.intern(str(device))))
-        return known
-
     def flush(self) -> None:
         """Hand new rows to the writer."""
         write = self._writer.block
-        for known in (self.constants, self._storages):  # walks before this are over
-            known.clear()
-        put(write, schema.Device, ("id", "name"), self._device_rows)
-        put(write, schema.Storage, ("id", "bytes", "device", "born"), self._storage_rows)
+        self.constants.clear()  # walks before this are over
+        self.kinds.flush()
+        self.storages.flush()
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
                  "requires_grad", "op")  # fmt: skip
         rows, merged, self.merged = take_all(self._rows), self.merged, {}
         completed = self._all_completed(merged)
-        for row, columns in take_all(self._ready):
-            write(row, columns)
+        for columns in take_all(self._ready):
+            write(schema.Tensor, columns)
         put(write, schema.Tensor, names, rows)
         put(write, schema.Tensor, ("id", "leaf", "requires_grad"), self._turned, amend=True)
         if completed is not None:
@@ -295,25 +224,12 @@ class PyTorchTensors:
         return made
 
 
-def _nobody_follows(storage: int, device: int, size: int) -> int:
-    raise NotImplementedError
-
-
-def _nowhere(tensor: Any) -> int:
-    """In place of where a tensor is, before PyTorch is watched."""
-    return 0
-
-
 def _nobody_asks(leaf: Any, number: int, storage: int) -> None:
     """What is told of leaves where nobody asks."""
 
 
 def _not_told(_tensor: Any) -> None:
     """Nobody has told of tensors before they are asked for."""
-
-
-def _one_by_one(next_number: Callable[[], int]) -> Callable[[int], Ints]:
-    return lambda many: np.fromiter((next_number() for _ in range(many)), np.int64, many)
 
 
 def _completed(number: Any, strides: Ragged, storage: Any, version: Any) -> Completed:
@@ -351,16 +267,3 @@ class _Forget:
         kept = self._known.get(self._key)
         if kept is not None and kept[0] is gone:
             del self._known[self._key]
-
-
-def put(
-    write: Any, row: Any, names: Sequence[str], waiting: list[Any], *, amend: bool = False
-) -> None:
-    """Hand on what waits, column by column; who appends meanwhile is not lost.
-
-    An iterator for each row, as `zip` makes them, would set the program's garbage collector going.
-    """
-    rows = take_all(waiting)
-    if rows:
-        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
-        write(row, columns, amend=amend)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.statistics import KINDS
 from gradscope.record.from_pytorch.tensors import Completed, PyTorchTensors
-from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
@@ -40,12 +39,12 @@ class NativeSaved:
         self._shape_of_layout = np.zeros(0, np.int64)
         self._forms = _Forms.of(np.zeros((0, FORM_ROW // 8), np.int64), {}, {})
         self._dtypes = {
-            code: tensors.dtype(getattr(torch, KINDS[kind]))
+            code: tensors.kinds.dtype(getattr(torch, KINDS[kind]))
             for code, kind in saved_layout().plain.kinds.items()
         }  # text and bytes
         self.operands: list[Ints] = []
         """What nodes keep that no node made: the node, the number of the slot, the tensor."""
-        self._device = tensors.device(torch.device("cpu"))
+        self._device = tensors.kinds.device(torch.device("cpu"))
 
     def _learn(self) -> None:
         """What numbers stand for that have come since."""
@@ -106,7 +105,7 @@ class NativeSaved:
         rows = memory[order]
         new = np.ones(len(rows), bool)
         new[1:] = (rows[1:] != rows[:-1]).any(1) | (rows[1:, 1] == 0)
-        numbers = self._tensors.storages_at(self._device, rows[new], self._session.start)
+        numbers = self._tensors.storages.at(self._device, rows[new], self._session.start)
         found = np.empty(len(rows), np.int64)
         found[order] = numbers[np.cumsum(new) - 1]
         return found
@@ -132,9 +131,9 @@ class NativeSaved:
         if self._tensors.constants:  # some were looked at from Python
             number[:] = [self._tensors.constants.get(key, NONE) for key in self._names_of(keys)]
         new = np.flatnonzero(number == NONE)
-        number[new] = self._tensors.numbers(len(new))
+        number[new] = self._tensors.numbers.several(len(new))
         form, forms, nothing = keys[new, 2], self._forms, np.zeros(len(new), np.int64)
-        self._tensors.found(schema.Tensor, {
+        self._tensors.found({
             "id": number[new], "shape": forms.shape.take(form),
             "strides": forms.strides.take(form), "dtype": forms.text[form],
             "device": nothing + self._device, "storage": storage[first][new],

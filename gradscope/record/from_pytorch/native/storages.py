@@ -13,17 +13,16 @@ from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from gradscope.record.from_pytorch.storage_rows import OtherNumbers
     from gradscope.record.session import Session
 
 
 class Storages:
     """Those that are followed, by the address of what PyTorch knows of them."""
 
-    def __init__(self, session: Session, next_number: Callable[[], int]) -> None:
+    def __init__(self, session: Session, numbers: OtherNumbers) -> None:
         self._session = session
-        self._next_number = next_number
+        self._numbers = numbers
         self._alive: dict[int, int] = {}  # whose numbers; the address is that of a weak reference
         self._gone: list[tuple[int, int]] = []
         self._rows: list[tuple[int, int, int, int]] = []
@@ -37,7 +36,7 @@ class Storages:
         if found is not None:
             self._ended(address)
         self._kind._new_with_weak_ptr(address)._weak_ref()
-        number = self._alive[address] = self._next_number()
+        number = self._alive[address] = self._numbers.one()
         self._rows.append((number, size, device, self._session.contexts.now()))
         return number
 

@@ -48,7 +48,7 @@ class Walked:
         self._graph = graph
         self._tensors = tensors
         self.ends = PyTorchNodeEnds(session, graph.maker)
-        self.storages = Storages(session, tensors.next_number)
+        self.storages = Storages(session, tensors.numbers)
         if saved:
             self._follow(graph, tensors)
         self._saved = NativeSaved(session, graph, tensors) if saved else None
@@ -66,13 +66,13 @@ class Walked:
 
     def _follow(self, graph: NativeGraph, tensors: PyTorchTensors) -> None:
         """See the ends of large memory, of whichever walk or look has met it."""
-        storages, cpu = self.storages, tensors.device(sys.modules["torch"].device("cpu"))
+        storages, cpu = self.storages, tensors.kinds.device(sys.modules["torch"].device("cpu"))
 
         def large(storage: int, walk: int, data: int, size: int) -> None:
-            tensors.know(storages.number(storage, cpu, size), walk, cpu, data, size)
+            tensors.storages.know(storages.number(storage, cpu, size), walk, cpu, data, size)
 
-        graph.large, tensors.followed = large, storages.number
-        graph.words[LARGE_FROM // 8] = tensors.large_from = LARGE
+        graph.large, tensors.storages.followed = large, storages.number
+        graph.words[LARGE_FROM // 8] = tensors.storages.large_from = LARGE
 
     def _learn(self) -> None:
         """What numbers stand for that have come since."""
@@ -81,7 +81,9 @@ class Walked:
         self._names = _more(self._names, new)
         found = layouts[len(self._layouts) :]
         if found:
-            self._layouts = _more(self._layouts, [self._tensors.in_memory(*each) for each in found])
+            self._layouts = _more(
+                self._layouts, [self._tensors.kinds.in_memory(*each) for each in found]
+            )
             self._shapes = Ragged.of([shape for shape, _, _ in layouts[: len(self._layouts)]])
         rows = self._session.contexts.rows
         self._contexts = _more(self._contexts, rows[len(self._contexts) :])
