@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,30 @@ def on_arrays(value: Any) -> bool:
 def zeros_like(grad: Any) -> Any:
     """The gradient of what does not change: no graph leads on from it."""
     return np.zeros_like(grad) if on_arrays(grad) else factories.zeros_like(grad)
+
+
+def named(function: Any, names: str) -> Any:
+    """Let a function of any arguments be seen with these; one that ends in `?` may be left out."""
+    function.__signature__ = Signature(
+        [
+            Parameter(
+                name.removesuffix("?"),
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=None if name.endswith("?") else Parameter.empty,
+            )
+            for name in names.split()
+        ]
+    )
+    return function
+
+
+def handed_on(operation: str, words: str) -> Any:
+    """A derivative that is what an operation makes of these words; of `grads`, of the first."""
+
+    def formula(grad: Any, *others: Any) -> Any:
+        return getattr(w, operation)(grad[0] if words.startswith("grads ") else grad, *others)
+
+    return named(formula, words)
 
 
 class Ones(dict[Any, Any]):

@@ -17,9 +17,9 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
     refuses,
     tensors,
-    w,
 )
 from gradscope.runtime.core.kernels.layers import norms
+from gradscope.runtime.core.ops.in_formulas import handed_on
 from gradscope.runtime.core.ops.layers.standard import (
     curvature,
     laid,
@@ -163,32 +163,7 @@ def _batch_norm_tangent(
     return made, None, None
 
 
-def _batch_norm_backward(
-    grads,
-    input,
-    weight,
-    running_mean,
-    running_var,
-    result1,
-    result2,
-    training,
-    eps,
-    needs,
-):
-    return w.native_batch_norm_backward(
-        grads[0],
-        input,
-        weight,
-        running_mean,
-        running_var,
-        result1,
-        result2,
-        training,
-        eps,
-        needs,
-    )
-
-
+WORDS = "grads input weight running_mean running_var result1 result2 training eps needs"
 native_batch_norm = op(
     "NativeBatchNormBackward0",
     _batch_norm,
@@ -197,7 +172,7 @@ native_batch_norm = op(
     refuses("cbiu", "\"batch_norm\" not implemented for '{kind}'"),
     tensors("running_mean", "running_var"),
     outputs("result0", "result1", "result2", without=("result1", "result2")),
-    joint("input", "weight", "bias", by=_batch_norm_backward),
+    joint("input", "weight", "bias", by=handed_on("native_batch_norm_backward", WORDS)),
 )
 native_batch_norm_backward = op(
     "NativeBatchNormBackwardBackward0",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from inspect import Parameter, Signature
-
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.kernels.windows import resample, taps
+from gradscope.runtime.core.ops.in_formulas import handed_on, named
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import text
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
+SCALES = {1: "scales?", 2: "scales_h? scales_w?", 3: "scales_d? scales_h? scales_w?"}
 MODES = {
     "upsample_nearest1d": (1, "nearest", "UpsampleNearest1D"),
     "upsample_nearest2d": (2, "nearest", "UpsampleNearest2D"),
@@ -112,24 +111,9 @@ def _resized(x, how, count, outs, rest):
     return resample.resample(x, tables)
 
 
-def _named(function, *names):
-    """Let a function of any arguments be seen with these names; `scales` may be left out."""
-    function.__signature__ = Signature(
-        [
-            Parameter(
-                name,
-                Parameter.POSITIONAL_OR_KEYWORD,
-                default=None if name.startswith("scales") else Parameter.empty,
-            )
-            for name in names
-        ]
-    )
-    return function
-
-
 def _rows(name, count, how, title):
     back = f"{name}_backward"
-    rest = (*(() if how in ("nearest", "exact") else ("align_corners",)), *SCALES[count])
+    rest = SCALES[count] if how in ("nearest", "exact") else f"align_corners {SCALES[count]}"
 
     def forward(self, output_size, *rest):
         _check(self.shape, output_size, count)
@@ -143,25 +127,21 @@ def _rows(name, count, how, title):
     def to_self(grad, output_size, self_shape, *rest):
         return getattr(w, back)(grad, output_size, tuple(self_shape), *rest)
 
-    def to_grad(grad, output_size, *rest):
-        return getattr(w, name)(grad, output_size, *rest)
-
-    sized = ("output_size", *rest)
     return {
         name: op(
             f"{title}Backward0",
-            _named(forward, "self", *sized),
+            named(forward, f"self output_size {rest}"),
             LINEAR,
             AS_CHANNELS,
             INTERNAL,
-            self=_named(to_self, "grad", "output_size", "self_shape", *rest),
+            self=named(to_self, f"grad output_size self_shape {rest}"),
         ),
         back: op(
             f"{title}BackwardBackward0",
-            _named(backward, "grad_output", "output_size", "input_size", *rest),
+            named(backward, f"grad_output output_size input_size {rest}"),
             LINEAR,
             INTERNAL,
-            grad_output=_named(to_grad, "grad", *sized),
+            grad_output=handed_on(name, f"grad output_size {rest}"),
         ),
     }
 

@@ -6,12 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
+from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.kernels.windows import pool
-from gradscope.runtime.core.ops.in_formulas import nn_alias
+from gradscope.runtime.core.ops.in_formulas import handed_on, named, nn_alias
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.windows.pool_arguments import (
     check_counts,
@@ -90,53 +90,32 @@ def _avg_pool(count):
     return kernel
 
 
+OPTIONS = "kernel_size stride padding ceil_mode count_include_pad divisor_override"
 LIES = {2: (AS_CHANNELS,), 3: ()}
 
 
 def _rows(count):
     name, title = f"avg_pool{count}d", f"AvgPool{count}D"
 
-    def backward(
-        grad_output,
-        self,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-    ):
-        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    def backward(grad_output, self, *options):
         found = _windows(self.shape, count, *options)
-        return pool.avg_pool_backward(grad_output, self.shape, found, divisor_override)
-
-    def to_self(
-        grad,
-        self,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-    ):
-        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        return getattr(w, f"{name}_backward")(grad, self, *options)
-
-    def to_grad(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        return getattr(w, name)(grad, *options)
+        return pool.avg_pool_backward(grad_output, self.shape, found, options[-1])
 
     return {
         f"{name}__default": op(
-            f"{title}Backward0", _avg_pool(count), LINEAR, INTERNAL, *LIES[count], self=to_self
+            f"{title}Backward0",
+            _avg_pool(count),
+            LINEAR,
+            INTERNAL,
+            *LIES[count],
+            self=handed_on(f"{name}_backward", f"grad self {OPTIONS}"),
         ),
         f"{name}_backward": op(
             f"{title}BackwardBackward0",
-            backward,
+            named(backward, f"grad_output self {OPTIONS}"),
             LINEAR,
             INTERNAL,
-            grad_output=to_grad,
+            grad_output=handed_on(name, f"grad {OPTIONS}"),
             self=lambda grad, self_shape: zeros_of(grad, self_shape),
         ),
     }

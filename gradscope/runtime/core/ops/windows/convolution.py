@@ -10,7 +10,7 @@ from gradscope.runtime.core.calls.declare import GAPS, INTERNAL, family, joint, 
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.kernels.windows import convolution as kernels
 from gradscope.runtime.core.kernels.windows.windows import windows
-from gradscope.runtime.core.ops.in_formulas import total
+from gradscope.runtime.core.ops.in_formulas import handed_on, total
 from gradscope.runtime.core.ops.windows.convolution_shapes import check_dtypes, checked, spread
 from gradscope.runtime.core.rows.layouts import has_channels_last
 
@@ -90,34 +90,6 @@ def _convolution_backward(
     return tuple(found)
 
 
-def _gradients(
-    grad,
-    input,
-    weight,
-    bias_shape,
-    stride,
-    padding,
-    dilation,
-    transposed,
-    output_padding,
-    groups,
-    needs,
-):
-    return w.convolution_backward(
-        grad,
-        input,
-        weight,
-        bias_shape,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        needs,
-    )
-
-
 def _tangent(
     input_t,
     weight_t,
@@ -142,12 +114,15 @@ def _tangent(
     return total(terms)
 
 
+WORDS = (
+    "grad input weight bias_shape stride padding dilation transposed output_padding groups needs"
+)
 convolution__default = op(
     "ConvolutionBackward0",
     _convolution,
     jvp(_tangent),
     INTERNAL,
-    joint("input", "weight", "bias", by=_gradients),
+    joint("input", "weight", "bias", by=handed_on("convolution_backward", WORDS)),
 )
 
 
