@@ -48,58 +48,30 @@ def prod(
     return result
 
 
-def amax(
-    input: Any,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Any = None,
-    mask: Any = None,
-) -> Any:
-    """The largest; the dtype's lowest number of none."""
-    kept = _combine_input_and_mask(amax, input, mask)
-    dims = _canonical_dim(dim, kept.ndim)
-    return torch.amax(kept, dims, bool(keepdim)).to(dtype=dtype or input.dtype)
+def _extreme(name: str, meaning: str) -> Any:
+    """A function of torch, of the elements that are kept."""
+
+    def extreme(
+        input: Any,
+        dim: Dims = None,
+        *,
+        keepdim: bool | None = False,
+        dtype: Any = None,
+        mask: Any = None,
+    ) -> Any:
+        kept = _combine_input_and_mask(extreme, input, mask)
+        dims = dim if name.startswith("arg") else _canonical_dim(dim, kept.ndim)
+        return getattr(torch, name)(kept, dims, bool(keepdim)).to(dtype=dtype or input.dtype)
+
+    extreme.__name__ = extreme.__qualname__ = name
+    extreme.__doc__ = meaning
+    return extreme
 
 
-def amin(
-    input: Any,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Any = None,
-    mask: Any = None,
-) -> Any:
-    """The smallest; the dtype's highest number of none."""
-    kept = _combine_input_and_mask(amin, input, mask)
-    dims = _canonical_dim(dim, kept.ndim)
-    return torch.amin(kept, dims, bool(keepdim)).to(dtype=dtype or input.dtype)
-
-
-def argmax(
-    input: Any,
-    dim: int | None = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Any = None,
-    mask: Any = None,
-) -> Any:
-    """Where the largest is."""
-    kept = _combine_input_and_mask(argmax, input, mask)
-    return torch.argmax(kept, dim, bool(keepdim)).to(dtype=dtype or input.dtype)
-
-
-def argmin(
-    input: Any,
-    dim: int | None = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Any = None,
-    mask: Any = None,
-) -> Any:
-    """Where the smallest is."""
-    kept = _combine_input_and_mask(argmin, input, mask)
-    return torch.argmin(kept, dim, bool(keepdim)).to(dtype=dtype or input.dtype)
+amax = _extreme("amax", "The largest; the dtype's lowest number of none.")
+amin = _extreme("amin", "The smallest; the dtype's highest number of none.")
+argmax = _extreme("argmax", "Where the largest is.")
+argmin = _extreme("argmin", "Where the smallest is.")
 
 
 def logsumexp(

@@ -55,15 +55,8 @@ def vjp(
                 "The vector v can only be None if the user-provided function returns a single "
                 "Tensor with a single element."
             )
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = filled(
-            gradients(outputs, inputs, v, create_graph=create_graph),
-            inputs,
-            INDEPENDENT,
-            "jacobian",
-            strict=strict,
-            create_graph=create_graph,
-        )
+    how = {"strict": strict, "create_graph": create_graph}
+    found = _product(outputs, inputs, v, inputs, (INDEPENDENT, "jacobian"), **how)
     return _pair(outputs, outputs_are_tuple, found, is_tuple, create_graph=create_graph)
 
 
@@ -88,15 +81,8 @@ def jvp(
         any_vector = tuple(zeros_like(output, requires_grad=True) for output in outputs)
         products = gradients(outputs, inputs, any_vector, create_graph=True)
         require_grads(products, GRAD_INPUT, strict=strict)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = filled(
-            gradients(products, any_vector, v, create_graph=create_graph),
-            outputs,
-            ENTRY,
-            "jacobian",
-            strict=strict,
-            create_graph=create_graph,
-        )
+    how = {"strict": strict, "create_graph": create_graph}
+    found = _product(products, any_vector, v, outputs, (ENTRY, "jacobian"), **how)
     return _pair(outputs, outputs_are_tuple, found, outputs_are_tuple, create_graph=create_graph)
 
 
@@ -110,15 +96,10 @@ def vhp(
     """`func(*inputs)`, a single number, and `v` times its Hessian there."""
     with enable_grad():
         at = _jacobian_at(func, inputs, v, "vhp", create_graph=create_graph, strict=strict)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = filled(
-            gradients(at.jacobian, at.inputs, at.v, create_graph=create_graph),
-            at.inputs,
-            JACOBIAN_INDEPENDENT,
-            "hessian",
-            strict=strict,
-            create_graph=create_graph,
-        )
+    how = {"strict": strict, "create_graph": create_graph}
+    found = _product(
+        at.jacobian, at.inputs, at.v, at.inputs, (JACOBIAN_INDEPENDENT, "hessian"), **how
+    )
     return _pair(at.outputs, False, found, at.is_tuple, create_graph=create_graph)
 
 
@@ -137,16 +118,25 @@ def hvp(
         at = _jacobian_at(func, inputs, v, "hvp", create_graph=create_graph, strict=strict)
         any_vector = tuple(zeros_like(one, requires_grad=True) for one in at.inputs)
         products = gradients(at.jacobian, at.inputs, any_vector, create_graph=True)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = filled(
-            gradients(products, any_vector, at.v, create_graph=create_graph),
-            at.inputs,
-            HESSIAN_ENTRY,
-            "hessian",
-            strict=strict,
-            create_graph=create_graph,
-        )
+    how = {"strict": strict, "create_graph": create_graph}
+    found = _product(products, any_vector, at.v, at.inputs, (HESSIAN_ENTRY, "hessian"), **how)
     return _pair(at.outputs, False, found, at.is_tuple, create_graph=create_graph)
+
+
+def _product(
+    outputs: Any,
+    inputs: Any,
+    v: Any,
+    like: Any,
+    words: tuple[str, str],
+    *,
+    strict: bool,
+    create_graph: bool,
+) -> tuple[Any, ...]:
+    """`v` times the gradients of outputs by inputs; `words` are those of an error, if strict."""
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = gradients(outputs, inputs, v, create_graph=create_graph)
+        return filled(found, like, *words, strict=strict, create_graph=create_graph)
 
 
 class _Jacobian(NamedTuple):
