@@ -8,6 +8,8 @@ instructions of it; the sigmoid of x is half of 1 + tanh(x / 2).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradscope.runtime.core.kernels.support import Array
@@ -88,22 +90,17 @@ def cell(gates: Array, more: Array, bias: Array, before: Array, cells: Array, st
         _states(row[3 * n :], cells[b], state[b])
 
 
+@inner
+def _quarters(row: Array, n: int) -> Any:
+    """What belongs to each of the four gates: input, forget, new, out."""
+    return row[:n], row[n : 2 * n], row[2 * n : 3 * n], row[3 * n :]
+
+
 @inner(fastmath={"contract"})
-def _backward(
-    entering: Array,
-    kept: Array,
-    new: Array,
-    leaving: Array,
-    cells: Array,
-    before: Array,
-    to_state: Array,
-    to_output: Array,
-    to_cells: Array,
-    to_entering: Array,
-    to_kept: Array,
-    to_new: Array,
-    to_leaving: Array,
-) -> None:
+def _backward(gates: Any, cells: Array, before: Array, grads: Any, to_gates: Any) -> None:
+    entering, kept, new, leaving = gates
+    to_state, to_output, to_cells = grads
+    to_entering, to_kept, to_new, to_leaving = to_gates
     for j in range(cells.size):
         bent = _tanh(cells[j])
         grad = to_state[j] + to_output[j]
@@ -127,22 +124,8 @@ def cell_backward(
 ) -> None:
     n = before.shape[1]
     for b in range(before.shape[0]):
-        row, made = gates[b], out[b]
-        _backward(
-            row[:n],
-            row[n : 2 * n],
-            row[2 * n : 3 * n],
-            row[3 * n :],
-            cells[b],
-            before[b],
-            to_state[b],
-            to_output[b],
-            to_cells[b],
-            made[:n],
-            made[n : 2 * n],
-            made[2 * n : 3 * n],
-            made[3 * n :],
-        )
+        grads = (to_state[b], to_output[b], to_cells[b])
+        _backward(_quarters(gates[b], n), cells[b], before[b], grads, _quarters(out[b], n))
 
 
 LANES = BYTES // 4
