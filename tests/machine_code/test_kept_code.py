@@ -49,7 +49,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             found.append(functions)
             super().__init__(functions)
 
-    monkeypatch.setattr(build, "Module", Counted)
+    monkeypatch.setattr(build, "MachineModule", Counted)
     return found
 
 
