@@ -159,21 +159,9 @@ class _Conv(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            False,
-            0,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        windows = (kernel_size, stride, padding, dilation)
+        kind: Any = {"bias": bias, "padding_mode": padding_mode, "device": device, "dtype": dtype}
+        super().__init__(in_channels, out_channels, *windows, False, 0, groups, **kind)
 
 
 @with_own_constructor
@@ -213,21 +201,9 @@ class _ConvTransposeNd(_ConvNd):
             raise ValueError(
                 f'Only "zeros" padding mode is supported for {self.__class__.__name__}'
             )
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            True,
-            output_padding,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        windows = (kernel_size, stride, padding, dilation)
+        kind: Any = {"bias": bias, "padding_mode": padding_mode, "device": device, "dtype": dtype}
+        super().__init__(in_channels, out_channels, *windows, True, output_padding, groups, **kind)
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         if self.padding_mode != "zeros":

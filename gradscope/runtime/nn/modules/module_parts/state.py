@@ -173,16 +173,9 @@ class StateDict:
     ) -> None:
         """Load what this very module owns; modules with a history of formats override it."""
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
+        given = (prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         for hook in self.__dict__["_load_state_dict_pre_hooks"].values():
-            hook(
-                state_dict,
-                prefix,
-                local_metadata,
-                strict,
-                missing_keys,
-                unexpected_keys,
-                error_msgs,
-            )
+            hook(state_dict, *given)
         for name, tensor in self._own_state().items():
             key = prefix + name
             if key not in state_dict:
