@@ -52,29 +52,18 @@ class Inside:
     lines: Sequence[Line] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class BoxMaker:
     """Makes the boxes of one picture."""
 
-    def __init__(
-        self,
-        options: GraphOptions,
-        names: Names,
-        marks: Marks,
-        heat: Heat,
-        hidden: Mapping[str, int],
-        lanes: Lanes,
-        *,
-        several: bool,
-        nouns: Nouns = Nouns(),
-    ) -> None:
-        self.nouns = nouns
-        self._options = options
-        self._names = names
-        self._heat = heat
-        self._marks = marks
-        self._hidden = hidden  # by box: edges that are not drawn
-        self._lanes = lanes
-        self._several = several  # backwards
+    options: GraphOptions
+    names: Names
+    marks: Marks
+    heat: Heat
+    hidden: Mapping[str, int]  # by box: edges that are not drawn
+    lanes: Lanes
+    several: bool  # backwards
+    nouns: Nouns = Nouns()
 
     def node(self, id: str, node: GraphNode, group: str) -> Box:
         """The box of a node; of a leaf, the one that stands for all its uses."""
@@ -88,13 +77,13 @@ class BoxMaker:
             title=node.name,
             ordinal=f"#{number}" if numbered else "",
             kind=kind_of(node.name),
-            lines=(*self._marks.lines(node.id), *source_lines(node.site), *self._facts(id, node)),
-            marks=self._marks.of([node.id]),
-            heat=self._heat.of.get(id),
+            lines=(*self.marks.lines(node.id), *source_lines(node.site), *self._facts(id, node)),
+            marks=self.marks.of([node.id]),
+            heat=self.heat.of.get(id),
             group=group,
             tooltip=_tooltip(node),
             nodes=(node.id,),
-            lane=self._lanes.of([node.id]),
+            lane=self.lanes.of([node.id]),
         )
 
     def leaf(
@@ -115,13 +104,13 @@ class BoxMaker:
             title=leaf.title,
             ordinal="",
             kind=Kind.LEAF,
-            lines=(*self._marks.lines(node.id), *kind, *extra, *self._facts(id, node, backwards)),
-            marks=self._marks.of([node.id]),
-            heat=self._heat.of.get(id),
+            lines=(*self.marks.lines(node.id), *kind, *extra, *self._facts(id, node, backwards)),
+            marks=self.marks.of([node.id]),
+            heat=self.heat.of.get(id),
             group=group,
             tooltip=_tooltip(node),
             nodes=(node.id,),
-            lane=self._lanes.of([node.id]),
+            lane=self.lanes.of([node.id]),
         )
 
     def saved(
@@ -154,11 +143,11 @@ class BoxMaker:
         if inside.own_ns:
             lines.append(Line(f"ran {duration(inside.own_ns)}"))
         lines += self._ran_at(inside.nodes)
-        if self._several:
+        if self.several:
             lines += _in_backwards(inside.backwards)
         lines += self._measured(id)
-        few = tuple(self._names.of(node) for node in inside.nodes[:12])
-        marks = self._marks.of(inside.nodes)
+        few = tuple(self.names.of(node) for node in inside.nodes[:12])
+        marks = self.marks.of(inside.nodes)
         return Box(
             id=id,
             form=Form.FOLDED,
@@ -167,53 +156,40 @@ class BoxMaker:
             kind=Kind.OTHER,
             lines=tuple(lines),
             marks=tuple(mark for mark in marks if mark is not Mark.NOT_RUN),
-            heat=self._heat.of.get(id),
+            heat=self.heat.of.get(id),
             group=group,
             tooltip=few + ("…",) * (len(inside.nodes) > len(few)),
             nodes=tuple(inside.nodes),
-            lane=self._lanes.of(inside.nodes),
+            lane=self.lanes.of(inside.nodes),
         )
 
     def _facts(
         self, id: str, node: GraphNode, backwards: Sequence[int] | None = None
     ) -> list[Line]:
         lines = []
-        if self._options.tensors:
+        if self.options.tensors:
             lines += [meta_line(meta) for meta in node.inputs if meta and not node.leaf]
         if node.inside != NONE:
-            lines.append(Line(f"runs inside {self._names.of(node.inside)}"))
-        if self._several:
+            lines.append(Line(f"runs inside {self.names.of(node.inside)}"))
+        if self.several:
             lines += _ran_in(node, node.backwards if backwards is None else backwards)
         elif node.runs:
             lines.append(Line(_ran(node.runs)))
         return [*lines, *self.said_of(id, node.id)]
-
-    def marks_of(self, nodes: Sequence[int]) -> tuple[Mark, ...]:
-        return self._marks.of(nodes)
-
-    def births_of(self, node: int) -> tuple[Line, ...]:
-        """Where exactly something was born at this node."""
-        return self._marks.lines(node)
-
-    def heat_of(self, id: str) -> float | None:
-        return self._heat.of.get(id)
-
-    def lane_of(self, nodes: Sequence[int]) -> int:
-        return self._lanes.of(nodes)
 
     def said_of(self, id: str, node: int) -> list[Line]:
         """Where it ran, what its colour tells, and how many edges are not drawn."""
         return [*self._ran_at([node]), *self._measured(id)]
 
     def _ran_at(self, nodes: Sequence[int]) -> list[Line]:
-        words = self._lanes.words(nodes)
+        words = self.lanes.words(nodes)
         return [Line(words)] if words else []
 
     def _measured(self, id: str) -> list[Line]:
         """What the colour says, where it is no time; and what the arrows do not say."""
-        lines = [Line(self._heat.words[id])] if id in self._heat.words else []
-        if self._hidden.get(id):
-            edges = plural(self._hidden[id], "edge")
+        lines = [Line(self.heat.words[id])] if id in self.heat.words else []
+        if self.hidden.get(id):
+            edges = plural(self.hidden[id], "edge")
             lines.append(Line(f"⋯ {edges} to {self.nouns.node}s not shown"))
         return lines
 

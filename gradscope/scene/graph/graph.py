@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gradscope.analysis.columns import Ids
@@ -31,7 +30,7 @@ from gradscope.scene.graph.lanes import lanes_of_nodes
 from gradscope.scene.graph.marks import marks_of
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Box, GraphScene, occurring
-from gradscope.scene.graph.placing import Placing, Use
+from gradscope.scene.graph.placing import Placing
 from gradscope.scene.graph.scope import scope_of
 from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
@@ -115,57 +114,41 @@ def backward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Boxes:
     """All boxes of a picture, in the graph's order."""
 
-    def __init__(
-        self,
-        placing: Placing,
-        maker: BoxMaker,
-        nodes: Mapping[int, GraphNode],
-        titles: Titles,
-        parts: Parts,
-        spent: Ids,
-    ) -> None:
-        self._placing = placing
-        self._maker = maker
-        self._nodes = nodes
-        self._titles = titles
-        self._parts = parts
-        self._spent = spent
-        self._uses_of: dict[int, list[Use]] = defaultdict(list)
-        for (user, _), use in placing.uses.items():
-            self._uses_of[user].append(use)
+    placing: Placing
+    maker: BoxMaker
+    nodes: Mapping[int, GraphNode]
+    titles: Titles
+    parts: Parts
+    spent: Ids
 
     def all(self) -> Iterator[Box]:
-        return boxes_of(self._placing, self._node_and_neighbours, self._folded)
+        return boxes_of(self.placing, self._node_and_neighbours, self._folded)
 
     def _node_and_neighbours(self, id: int, group: str) -> Iterator[Box]:
         """A node's box, what it keeps, and the leaves beside it."""
-        node = self._nodes[id]
-        yield self._maker.node(f"n{id}", node, group)
-        if self._placing.options.saved:
+        node = self.nodes[id]
+        yield self.maker.node(f"n{id}", node, group)
+        if self.placing.options.saved:
             for saved in node.saved:
-                yield self._maker.saved(saved, node.unique, id, group)
-        for use in self._uses_of[id]:
-            user = self._nodes[use.leaf]
+                yield self.maker.saved(saved, node.unique, id, group)
+        for use in self.placing.uses_of.get(id, ()):
+            user = self.nodes[use.leaf]
             if user.leaf:
                 # One box for several uses stands in no module.
                 shared = use.number == 0 and use.total > 1
                 backwards = user.backwards
                 if use.number:
                     backwards = tuple(each for each in backwards if each in node.backwards)
-                yield self._maker.leaf(
+                yield self.maker.leaf(
                     use.box, user, user.leaf, use_lines(use), "" if shared else group, backwards
                 )
 
     def _folded(self, block: Block, group: str) -> Box:
         return folded_box(
-            block,
-            group,
-            self._placing,
-            self._maker,
-            self._titles,
-            self._spent,
-            lambda node: self._parts.backwards.get(node, ()),
-        )
+            block, group, self.placing, self.maker, self.titles, self.spent,
+            lambda node: self.parts.backwards.get(node, ()),
+        )  # fmt: skip

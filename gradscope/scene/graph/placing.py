@@ -45,6 +45,9 @@ class Placing:
         self.uses = _uses_of_leaves(
             columns, folding, folder.leaves, letter, merged=options.merge_leaves
         )
+        self.uses_of: dict[int, list[Use]] = {}  # by the node they stand beside
+        for (node, _), use in self.uses.items():
+            self.uses_of.setdefault(node, []).append(use)
         self._groups: dict[int, Block] = {}  # by node: the innermost block that is open
         self.open_blocks: dict[str, Block] = {}  # those around others first
         if options.group_by is not GroupBy.NONE:

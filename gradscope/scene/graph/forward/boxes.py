@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.forward.calls import ForwardCalls, Write
@@ -32,74 +31,60 @@ MOST_RESULTS, MOST_WRITES, MOST_KEPT = 2, 2, 4
 """So many are named one by one."""
 
 
+@dataclass(frozen=True, slots=True)
 class CallBoxes:
     """Makes the boxes of one picture."""
 
-    def __init__(
-        self,
-        placing: Placing,
-        maker: BoxMaker,
-        titles: Titles,
-        spent: Ids,
-        calls: Mapping[int, Call],
-        data: Mapping[int, Data],
-        kept: Mapping[tuple[int, int], str],
-        *,
-        mixed: bool,
-    ) -> None:
-        self._mixed = mixed  # some calls made a node
-        self._placing = placing
-        self._maker = maker
-        self._titles = titles
-        self._spent = spent
-        self._calls = calls
-        self._data = data
-        self._kept = kept  # by call and data: as what the call's node keeps it
-        self._uses_of: dict[int, list[Use]] = defaultdict(list)
-        for (user, _), use in placing.uses.items():
-            self._uses_of[user].append(use)
+    placing: Placing
+    maker: BoxMaker
+    titles: Titles
+    spent: Ids
+    calls: Mapping[int, Call]
+    data: Mapping[int, Data]
+    kept: Mapping[tuple[int, int], str]  # by call and data: as what the call's node keeps it
+    mixed: bool  # some calls made a node
 
     def all(self, calls: ForwardCalls) -> Iterator[Box]:
         """The boxes, each with the calls it stands for and the nodes that these made."""
-        for box in boxes_of(self._placing, self._around, self._folded):
+        for box in boxes_of(self.placing, self._around, self._folded):
             if box.form in (Form.LEAF, Form.DATA, Form.SAVED):
                 yield box
                 continue
             places = list(box.nodes)
             nodes = tuple(node for node in calls.node[places].tolist() if node != NONE)
-            more = (NO_NODES,) if self._mixed and not nodes and box.form is Form.FOLDED else ()
+            more = (NO_NODES,) if self.mixed and not nodes and box.form is Form.FOLDED else ()
             ids = tuple(calls.id[places].tolist())
             yield replace(box, lines=(*box.lines, *more), nodes=nodes, calls=ids)
 
     def _folded(self, block: Block, group: str) -> Box:
         return folded_box(
-            block, group, self._placing, self._maker, self._titles, self._spent, lambda _: ()
+            block, group, self.placing, self.maker, self.titles, self.spent, lambda _: ()
         )
 
     def _around(self, place: int, group: str) -> Iterator[Box]:
         """What a call was given, its box, and what its node keeps."""
-        call = self._calls[place]
-        for use in self._uses_of[place]:
+        call = self.calls[place]
+        for use in self.placing.uses_of.get(place, ()):
             shared = use.number == 0 and use.total > 1
-            slot = self._kept.get((place, use.leaf), "")
+            slot = self.kept.get((place, use.leaf), "")
             yield self._given(use, "" if shared else group, slot)
-        yield self._call(f"{self._placing.letter}{place}", call, group)
-        if self._placing.options.saved:
+        yield self._call(f"{self.placing.letter}{place}", call, group)
+        if self.placing.options.saved:
             for saved in call.saved:
                 stale = saved.id in call.overwritten
                 more = [Line("written to since", Tone.ALARM)] if stale else []
-                yield self._maker.saved(saved, call.node_name, call.node, group, more)
+                yield self.maker.saved(saved, call.node_name, call.node, group, more)
 
     def _call(self, id: str, call: Call, group: str) -> Box:
-        maker = self._maker
-        marks = maker.marks_of([call.place])
+        maker = self.maker
+        marks = maker.marks.of([call.place])
         name, hash_mark, number = call.unique.rpartition("#")
         lines = (
-            *maker.births_of(call.place),
+            *maker.marks.lines(call.place),
             *source_lines(call.site),
             *_result_lines(call),
             *_write_lines(call),
-            *_node_lines(call, mixed=self._mixed),
+            *_node_lines(call, mixed=self.mixed),
             *maker.said_of(id, call.place),
         )
         return Box(
@@ -112,15 +97,15 @@ class CallBoxes:
             else (kind_of_call(call.name)),
             lines=lines,
             marks=marks,
-            heat=maker.heat_of(id),
+            heat=maker.heat.of.get(id),
             group=group,
             tooltip=_tooltip(call),
             nodes=(call.place,),
-            lane=maker.lane_of([call.place]),
+            lane=maker.lanes.of([call.place]),
         )
 
     def _given(self, use: Use, group: str, slot: str) -> Box:
-        data = self._data[use.leaf]
+        data = self.data[use.leaf]
         lines = [meta_line(data.meta)] if data.meta else []
         lines += [Line(kept_as(slot))] if slot else []
         tooltip = [f"tensor {data.tensor}"]
