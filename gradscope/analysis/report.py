@@ -15,7 +15,7 @@ from gradscope.analysis.ranks.findings import of_each_rank
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
-from gradscope.analysis.timing.phases import Part
+from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.errors import fault_text
 from gradscope.trace.file.progress import tell
 from gradscope.trace.load_save import load
@@ -129,9 +129,9 @@ def inspect(
         partly=tuple(_partly(trace, rule) for rule in able if rule.sees_a_part(trace)),
         summary=summary(trace),
         nodes=times("nodes", lambda: timing_by_node_name(trace)),
-        ops=times("operations", lambda: timing_by_op(trace, Part.FORWARD)),
-        backward_ops=times("backward's", lambda: timing_by_op(trace, Part.BACKWARD)),
-        optimizer_ops=times("optimizers'", lambda: timing_by_op(trace, Part.OPTIMIZER)),
+        ops=times("operations", lambda: timing_by_op(trace, ProgramPart.FORWARD)),
+        backward_ops=times("backward's", lambda: timing_by_op(trace, ProgramPart.BACKWARD)),
+        optimizer_ops=times("optimizers'", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
         modules=times("modules", lambda: modules(trace)),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),

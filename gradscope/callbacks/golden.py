@@ -10,7 +10,7 @@ import numpy as np
 from rich.text import Text
 
 from gradscope.analysis.likeness import Comparison, compare
-from gradscope.analysis.likeness.differences import Kind, Section
+from gradscope.analysis.likeness.differences import Aspect, Section
 from gradscope.errors import EmptyTraceError
 from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views.differences import differences_lines
@@ -23,7 +23,7 @@ from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 WIDTH = 100
-OF_THE_GRAPH = (Kind.STRUCTURE, Kind.NAMES, Kind.SAVED, Kind.EXECUTION, Kind.ACCUMULATION)
+OF_THE_GRAPH = (Aspect.STRUCTURE, Aspect.NAMES, Aspect.SAVED, Aspect.EXECUTION, Aspect.ACCUMULATION)
 PLACES_ONLY = frozenset({"nodes are made by another line", "nodes are made in another step"})
 """Differences between names that leave the graph as it is."""
 FACTS = frozenset({"level", "producer", "producer_version", "observed", "inferred", "absent"})
@@ -71,7 +71,7 @@ def _of_graph(comparison: Comparison) -> Comparison:
     """What of it is of the graph: neither lines, steps, other events nor values."""
     sections = []
     for each in comparison.sections:
-        if each.kind is Kind.NAMES and {what for what, _ in each.counts} <= PLACES_ONLY:
+        if each.kind is Aspect.NAMES and {what for what, _ in each.counts} <= PLACES_ONLY:
             sections.append(Section(each.kind, None, (), each.of))
         elif each.kind in OF_THE_GRAPH:
             sections.append(each)

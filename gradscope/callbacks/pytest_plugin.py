@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from gradscope.callbacks.testing import Scope
+    from gradscope.callbacks.testing import BlockRecorder
 
 NAMES = ("auto", "torch", "gradscope")
 ON = (
@@ -53,10 +53,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 @pytest.fixture
-def gradscope(request: pytest.FixtureRequest) -> Scope:
+def gradscope(request: pytest.FixtureRequest) -> BlockRecorder:
     """Records blocks of the test: `with gradscope.record() as recorded: …`."""
-    from gradscope.callbacks.testing import SCOPE, Scope
+    from gradscope.callbacks.testing import SCOPE, BlockRecorder
 
-    scope = Scope(request.node)
+    scope = BlockRecorder(request.node)
     request.node.stash[SCOPE] = scope
     return scope

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 MARK = "gradscope"
-SCOPE = pytest.StashKey["Scope"]()
+SCOPE = pytest.StashKey["BlockRecorder"]()
 
 
 def stage(on: str) -> Callable[[], None]:
@@ -65,7 +65,7 @@ def explained() -> Iterator[None]:
     raise failure
 
 
-class Scope:
+class BlockRecorder:
     """The fixture `gradscope`: records blocks of a test."""
 
     def __init__(self, item: pytest.Item) -> None:

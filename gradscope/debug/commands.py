@@ -14,21 +14,21 @@ from gradscope.analysis.report import inspect
 from gradscope.analysis.state.node_at import node_at
 from gradscope.analysis.state.state import at
 from gradscope.debug.help import to_stop_at, to_type
-from gradscope.debug.walk import Arrival, Walk
+from gradscope.debug.walk import MoveResult, Walk
 from gradscope.errors import UnknownNameError, UsageError
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.grad_of import grad_of
 from gradscope.scene.answers.node_now import hooks, now
 from gradscope.scene.answers.order import order
 from gradscope.scene.answers.state import state_answer, title
 from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
 from gradscope.scene.answers.why_none import why_none
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.scene.readable import byte_count, count, plural
 from gradscope.trace.schema import NONE, Frame, GraphTask, Node, Op, Saved, Stack, Value
 
 Do = Callable[[Walk, str], Answer]
-Go = Callable[[Walk, str], Arrival]
+Go = Callable[[Walk, str], MoveResult]
 
 AROUND = 6
 """So many moments are listed before and after the one at hand."""
@@ -108,7 +108,7 @@ def _number(text: str, otherwise: int = 1) -> int:
     return int(text)
 
 
-def held_by(arrival: Arrival) -> str:
+def held_by(arrival: MoveResult) -> str:
     """What held a move, as in "breakpoint 1: nan"; "": that it was far enough."""
     reasons = [
         f"breakpoint {stop.number}: {stop.text}" if stop.number else stop.text
@@ -117,7 +117,7 @@ def held_by(arrival: Arrival) -> str:
     return "; ".join([*reasons, *([arrival.at_edge] if arrival.at_edge else [])])
 
 
-def _here(walk: Walk, arrival: Arrival | None = None) -> Answer:
+def _here(walk: Walk, arrival: MoveResult | None = None) -> Answer:
     """The state at hand, and what held the move."""
     shown = state_answer(walk.state)
     held = "" if arrival is None else held_by(arrival)
@@ -129,55 +129,55 @@ def _here(walk: Walk, arrival: Arrival | None = None) -> Answer:
 
 
 @move("step", "s", takes="[N]")
-def _step(walk: Walk, rest: str) -> Arrival:
+def _step(walk: Walk, rest: str) -> MoveResult:
     """One moment on, or N."""
     return walk.step(_number(rest))
 
 
 @move("back", "b", takes="[N]")
-def _back(walk: Walk, rest: str) -> Arrival:
+def _back(walk: Walk, rest: str) -> MoveResult:
     """One moment back, or N."""
     return walk.step(-_number(rest))
 
 
 @move("next", "n", takes="[N]")
-def _next(walk: Walk, rest: str) -> Arrival:
+def _next(walk: Walk, rest: str) -> MoveResult:
     """To where the next node begins, or the Nth from here."""
     return walk.node(_number(rest))
 
 
 @move("previous", "p", takes="[N]")
-def _previous(walk: Walk, rest: str) -> Arrival:
+def _previous(walk: Walk, rest: str) -> MoveResult:
     """To where the node before began, or the Nth before."""
     return walk.node(-_number(rest))
 
 
 @move("out", "o")
-def _out(walk: Walk, _: str) -> Arrival:
+def _out(walk: Walk, _: str) -> MoveResult:
     """To where what runs ends: the node, else the backward."""
     return walk.out(forward=True)
 
 
 @move("into", "i")
-def _into(walk: Walk, _: str) -> Arrival:
+def _into(walk: Walk, _: str) -> MoveResult:
     """Back to where what runs began: the node, else the backward."""
     return walk.out(forward=False)
 
 
 @move("continue", "c", takes="[WHAT]")
-def _continue(walk: Walk, rest: str) -> Arrival:
+def _continue(walk: Walk, rest: str) -> MoveResult:
     """On to the next breakpoint, or to WHAT (as for break), which is not kept."""
     return walk.run(forward=True, until=rest)
 
 
 @move("reverse", "r", takes="[WHAT]")
-def _reverse(walk: Walk, rest: str) -> Arrival:
+def _reverse(walk: Walk, rest: str) -> MoveResult:
     """Back to the breakpoint before, or to WHAT: when was this last written?."""
     return walk.run(forward=False, until=rest)
 
 
 @move("goto", "g", takes="WHERE")
-def _goto(walk: Walk, rest: str) -> Arrival:
+def _goto(walk: Walk, rest: str) -> MoveResult:
     """To a moment: its number, e and an event's number, start, end, a finding's #id, or WHAT."""
     if not rest:
         raise UsageError("goto where? goto 120, goto e57, goto end, goto train.py:41")
@@ -185,7 +185,7 @@ def _goto(walk: Walk, rest: str) -> Arrival:
 
 
 @move("undo", "u")
-def _undo(walk: Walk, _: str) -> Arrival:
+def _undo(walk: Walk, _: str) -> MoveResult:
     """To where the last move began."""
     return walk.back()
 
@@ -211,7 +211,7 @@ def _breaks(walk: Walk, _: str) -> Answer:
         f"{stop.number}: {stop.text}: {plural(len(stop.moments), 'moment')}"
         for stop in walk.stops.values()
     )
-    return Answer(plural(len(lines), "breakpoint"), sections=filled(Section("all", lines)))
+    return Answer(plural(len(lines), "breakpoint"), sections=filled(Topic("all", lines)))
 
 
 @command("delete", "d", takes="N")
@@ -233,7 +233,7 @@ def _state(walk: Walk, _: str) -> Answer:
 def _list(walk: Walk, rest: str) -> Answer:
     """The moments around this one."""
     many = _number(rest, AROUND)
-    say = walk.trace.once(Moments)
+    say = walk.trace.once(MomentWords)
     first, last = max(walk.moment - many, 0), min(walk.moment + many, walk.last)
     lines = []
     for moment in range(first, last + 1):
@@ -241,7 +241,7 @@ def _list(walk: Walk, rest: str) -> Answer:
         sign = ">" if moment == walk.moment else " "
         lines.append(f"{sign} {moment:,}  {say.said(row)}")
     return Answer(f"moments {first:,} to {last:,} of {walk.last + 1:,}",
-                  sections=(Section("", tuple(lines)),))  # fmt: skip
+                  sections=(Topic("", tuple(lines)),))  # fmt: skip
 
 
 @command("source")
@@ -256,8 +256,8 @@ def _source(walk: Walk, _: str) -> Answer:
         ("what called this backward", _stack_of(tasks, getattr(row, "task", NONE))),
     ):
         frames = trace.frames(stack) if trace.table(Stack).has(stack) else ()
-        sections.append(Section(name, tuple(_frame(each) for each in frames)))
-    return Answer(title(walk.state, trace.once(Moments)), sections=filled(*sections))
+        sections.append(Topic(name, tuple(_frame(each) for each in frames)))
+    return Answer(title(walk.state, trace.once(MomentWords)), sections=filled(*sections))
 
 
 def _stack_of(table: object, id: int) -> int:
@@ -273,7 +273,7 @@ def _frame(frame: Frame) -> str:
 def _values(walk: Walk, _: str) -> Answer:
     """The numbers that were looked at here, as statistics."""
     row, values = walk.state.happened, walk.trace.table(Value)
-    seq, say = getattr(row, "seq", NONE), walk.trace.once(Moments)
+    seq, say = getattr(row, "seq", NONE), walk.trace.once(MomentWords)
     if seq != NONE:
         chosen = np.flatnonzero(np.asarray(values["seq"]) == seq)
     else:
@@ -290,7 +290,7 @@ def _values(walk: Walk, _: str) -> Answer:
     )
     why = () if len(values) else ("no numbers were recorded: trace again with --level values",)
     return Answer(f"{plural(len(lines), 'value')} looked at here",
-                  sections=filled(Section("", lines)), notes=why)  # fmt: skip
+                  sections=filled(Topic("", lines)), notes=why)  # fmt: skip
 
 
 @command("node", takes="[NAME]")
@@ -318,25 +318,25 @@ def _op(walk: Walk, rest: str) -> Answer:
 def _saved(walk: Walk, rest: str) -> Answer:
     """What a node keeps for its backward now."""
     node = node_meant(walk.trace, rest) if rest else _node_here(walk)
-    kept, say = walk.state.saved_by(node), walk.trace.once(Moments)
+    kept, say = walk.state.saved_by(node), walk.trace.once(MomentWords)
     lines = tuple(
         f"{each.slot}: {say.cells.tensor(each.tensor)}, {byte_count(each.bytes)}" for each in kept
     )
     ever = int((np.asarray(walk.trace.table(Saved)["node"]) == node).sum())
     all_ = f"{say.node(node)} keeps {plural(len(kept), 'value')} now, of {count(ever)} it saved"
-    return Answer(all_, sections=filled(Section("", lines)))
+    return Answer(all_, sections=filled(Topic("", lines)))
 
 
 @command("grads")
 def _grads(walk: Walk, _: str) -> Answer:
     """What is in .grad of each leaf now, the last to arrive first."""
-    say, found = walk.trace.once(Moments), walk.state.gradients
+    say, found = walk.trace.once(MomentWords), walk.state.gradients
     lines = tuple(
         f"{say.short(each.tensor)}: since moment {each.since:,}, {say.cells.backward(each.task)}"
         for each in found[::-1]
     )
     return Answer(f"{plural(len(found), 'leaf has', 'leaves have')} a gradient that the trace saw "
-                  "arrive", sections=filled(Section("", lines)))  # fmt: skip
+                  "arrive", sections=filled(Topic("", lines)))  # fmt: skip
 
 
 @command("why", takes="[NODE or TENSOR]")
@@ -350,7 +350,7 @@ def _why(walk: Walk, rest: str) -> Answer:
     if backward is None or not isinstance(turns, Turns):
         return said
     here = node_at(walk.trace, turns.node, backward.task.id, walk.moment)
-    facts = [("now", now(here, walk.trace.once(Moments))), *said.facts]
+    facts = [("now", now(here, walk.trace.once(MomentWords))), *said.facts]
     if here.hooks:
         facts.append(("hooks", hooks(here)))
     return replace(said, facts=tuple(facts))
@@ -370,7 +370,7 @@ def _findings(walk: Walk, _: str) -> Answer:
     lines = tuple(
         f"{FINDING}{ids[each.id]} {each.rule} {each.slug}: {each.message}" for each in found
     )
-    return Answer(plural(len(found), "finding"), sections=filled(Section("worst first", lines)))
+    return Answer(plural(len(found), "finding"), sections=filled(Topic("worst first", lines)))
 
 
 def _task_here(walk: Walk) -> int:

@@ -25,7 +25,7 @@ TO_STOP_AT = ("break", "continue", "reverse", "goto")
 OF_NODES = ("node", "why", "saved")
 
 
-class Names:
+class TypedNames:
     """What things in a trace are called, where that can be typed."""
 
     def __init__(self, trace: Trace) -> None:
@@ -105,7 +105,7 @@ def _commands() -> list[str]:
 def _words(walk: Walk, before: list[str]) -> list[str]:
     """What may stand behind these words."""
     named = COMMANDS.get(before[0]) if before else None
-    name, names = "" if named is None else named.name, walk.trace.once(Names)
+    name, names = "" if named is None else named.name, walk.trace.once(TypedNames)
     if name in TO_STOP_AT:
         if len(before) == 1:
             places = ["start", "end", *names.findings] if name == "goto" else []

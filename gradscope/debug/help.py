@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gradscope.analysis.state.breakpoints.conditions import FIELDS
 from gradscope.analysis.state.breakpoints.kinds import KINDS
 from gradscope.analysis.state.breakpoints.language import UNITS
-from gradscope.scene.answers.answer import Answer, Section
+from gradscope.scene.answers.answer import Answer, Topic
 from gradscope.trace.schema.declare import EVENTS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def to_type(commands: Iterable[Command]) -> Answer:
         for each in commands
     )
     moves = "an empty line does the last move again; all COMMAND shows all of an answer; quit ends"
-    return Answer(moves, sections=(Section("commands", lines),))
+    return Answer(moves, sections=(Topic("commands", lines),))
 
 
 def to_stop_at() -> Answer:
@@ -33,8 +33,8 @@ def to_stop_at() -> Answer:
     return Answer(
         "break KIND [WHAT] [if FIELD < VALUE and …] [nth N]; * and ? stand for any letters",
         sections=(
-            Section("kinds", kinds + events),
-            Section("fields", fields),
-            Section("units", (", ".join(UNITS),)),
+            Topic("kinds", kinds + events),
+            Topic("fields", fields),
+            Topic("units", (", ".join(UNITS),)),
         ),
     )

@@ -11,7 +11,7 @@ from gradscope.debug.commands import COMMANDS, answer
 from gradscope.errors import GradscopeError
 from gradscope.render.terminal.cells import line
 from gradscope.render.terminal.styles import ALARM, BOLD
-from gradscope.render.views.answers import Screen, answer_lines
+from gradscope.render.views.answers import ScreenSize, answer_lines
 
 if TYPE_CHECKING:
     from gradscope.debug.walk import Walk
@@ -58,7 +58,7 @@ def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:
         return
     found = COMMANDS.get(name)
     whole = whole or bool(found and found.name == "list" and rest.strip())  # so many were asked for
-    screen = Screen(lines, f"{ALL} {text}", f"by {ALL} {text}")
+    screen = ScreenSize(lines, f"{ALL} {text}", f"by {ALL} {text}")
     rows = 0 if whole else None
     out.show(answer_lines(said, out.width, out.charset, rows=rows, screen=screen))
 

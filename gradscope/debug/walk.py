@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.state.breakpoints.hits import hits
-from gradscope.analysis.state.state import Held, State, at
+from gradscope.analysis.state.state import State, TraceStretches, at
 from gradscope.errors import EmptyTraceError, UnknownNameError, UsageError
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import NodeBegin, Op
@@ -18,7 +18,7 @@ from gradscope.trace.trace import Trace
 
 
 @dataclass(slots=True)
-class Stop:
+class SetBreakpoint:
     """One breakpoint that was set."""
 
     number: int
@@ -27,11 +27,11 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class MoveResult:
     """Where a move ended, and why there."""
 
     moment: int
-    stops: tuple[Stop, ...] = ()  # the breakpoints that hold it
+    stops: tuple[SetBreakpoint, ...] = ()  # the breakpoints that hold it
     at_edge: str = ""  # "the end of the trace", if nothing held it before
 
 
@@ -40,11 +40,11 @@ class Walk:
 
     def __init__(self, trace: Trace | str | PathLike[str]) -> None:
         self.trace = trace if isinstance(trace, Trace) else load(trace)
-        self._held = self.trace.once(Held)
+        self._held = self.trace.once(TraceStretches)
         if not len(self._held.moments):
             raise EmptyTraceError("this trace tells of nothing that could be stepped through")
         self.moment = 0
-        self.stops: dict[int, Stop] = {}
+        self.stops: dict[int, SetBreakpoint] = {}
         self._numbers = count(1)
         self._before: list[int] = []
 
@@ -68,13 +68,13 @@ class Walk:
 
     # -- breakpoints ----------------------------------------------------------------------------
 
-    def set(self, text: str) -> Stop:
+    def set(self, text: str) -> SetBreakpoint:
         moments = hits(self.trace, text)
-        stop = Stop(next(self._numbers), text.strip(), moments)
+        stop = SetBreakpoint(next(self._numbers), text.strip(), moments)
         self.stops[stop.number] = stop
         return stop
 
-    def remove(self, number: int) -> Stop:
+    def remove(self, number: int) -> SetBreakpoint:
         if number not in self.stops:
             known = ", ".join(map(str, self.stops)) or "none is set"
             raise UnknownNameError(f"there is no breakpoint {number}: {known}")
@@ -82,21 +82,21 @@ class Walk:
 
     # -- moves ----------------------------------------------------------------------------------
 
-    def go(self, moment: int) -> Arrival:
+    def go(self, moment: int) -> MoveResult:
         if not 0 <= moment <= self.last:
             raise UnknownNameError(
                 f"there is no moment {moment:,}: this trace has 0 to {self.last:,}"
             )
         self._before.append(self.moment)
         self.moment = moment
-        return Arrival(moment, self._holding(moment))
+        return MoveResult(moment, self._holding(moment))
 
-    def back(self) -> Arrival:
+    def back(self) -> MoveResult:
         """To where the last move began."""
         if not self._before:
             raise UnknownNameError("there was no move before this")
         self.moment = self._before.pop()
-        return Arrival(self.moment, self._holding(self.moment))
+        return MoveResult(self.moment, self._holding(self.moment))
 
     def next(self, what: str = "") -> State | None:
         """The state at the next moment, or at the next of what is to be stopped at; None: no more.
@@ -110,21 +110,21 @@ class Walk:
         arrival = self.run(forward=False, until=what) if what else self.step(-1)
         return None if arrival.at_edge else self.state
 
-    def step(self, many: int) -> Arrival:
+    def step(self, many: int) -> MoveResult:
         """So many moments on, or back."""
         wanted = self.moment + many
         return self._to(min(max(wanted, 0), self.last), beyond=not 0 <= wanted <= self.last)
 
-    def node(self, many: int) -> Arrival:
+    def node(self, many: int) -> MoveResult:
         """To where the next node begins, or the one after that; back, if it is below zero."""
         return self._among(self._held.moments.of(NodeBegin), many)
 
-    def work(self, many: int) -> Arrival:
+    def work(self, many: int) -> MoveResult:
         """To where the next node begins or operation is called; back, if it is below zero."""
         moments = self._held.moments
         return self._among(np.concatenate([moments.of(NodeBegin), moments.of(Op)]), many)
 
-    def out(self, *, forward: bool) -> Arrival:
+    def out(self, *, forward: bool) -> MoveResult:
         """To where what runs now ends: a node, else a backward; or to where it began."""
         engine = self._held.engine
         for stretches in (engine.running, engine.tasks):
@@ -137,16 +137,18 @@ class Walk:
                 return self.go(int(ends.min() if forward else ends.max()))
         return self._to(self.last if forward else 0, beyond=True)
 
-    def run(self, *, forward: bool, until: str = "") -> Arrival:
+    def run(self, *, forward: bool, until: str = "") -> MoveResult:
         """To where the first breakpoint stops from here; or only this one, which is not kept."""
-        stops = [Stop(0, until, hits(self.trace, until))] if until else [*self.stops.values()]
+        stops = (
+            [SetBreakpoint(0, until, hits(self.trace, until))] if until else [*self.stops.values()]
+        )
         moments = np.unique(np.concatenate([np.zeros(0, np.int64), *(s.moments for s in stops)]))
         arrival = self._among(moments, 1 if forward else -1)
         if until and not arrival.at_edge:
-            return Arrival(arrival.moment, (stops[0],))
+            return MoveResult(arrival.moment, (stops[0],))
         return arrival
 
-    def _among(self, moments: Ids, many: int) -> Arrival:
+    def _among(self, moments: Ids, many: int) -> MoveResult:
         """To the first of these sorted moments from here on, or back; `many`: a later one."""
         moments = np.sort(moments)
         if many > 0:
@@ -157,12 +159,12 @@ class Walk:
             return self.go(int(moments[place]))
         return self._to(self.last if many > 0 else 0, beyond=True)
 
-    def _to(self, moment: int, *, beyond: bool) -> Arrival:
+    def _to(self, moment: int, *, beyond: bool) -> MoveResult:
         edge = "the end of the trace" if moment == self.last else "the beginning of the trace"
         arrival = self.go(moment)
-        return Arrival(moment, arrival.stops, edge if beyond else "")
+        return MoveResult(moment, arrival.stops, edge if beyond else "")
 
-    def _holding(self, moment: int) -> tuple[Stop, ...]:
+    def _holding(self, moment: int) -> tuple[SetBreakpoint, ...]:
         return tuple(
             stop for stop in self.stops.values()
             if (place := int(np.searchsorted(stop.moments, moment))) < len(stop.moments)

@@ -8,16 +8,16 @@ from html import escape
 
 from rich.cells import cell_len
 
-from gradscope.render.looks import Entry, legend, mark_colour
+from gradscope.render.looks import LegendEntry, legend, mark_colour
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, lane_colour, on
 from gradscope.scene.graph.picture import (
     BackwardEntry,
     Box,
+    BoxLine,
+    BoxMark,
     GraphScene,
     Group,
-    Line,
-    Mark,
     Tone,
 )
 from gradscope.trace.schema import NONE
@@ -62,13 +62,13 @@ def group_label(group: Group, theme: Theme) -> str:
     return f"<{TABLE}{''.join(rows)}</TABLE>>"
 
 
-def _mark(mark: Mark, theme: Theme) -> str:
+def _mark(mark: BoxMark, theme: Theme) -> str:
     text = f"{GLYPHS[mark]} {escape(mark.value)}"
     colour = mark_colour(mark, theme)
     return _font(f"<B>{text}</B>", colour, 10) if mark in ALARMS else _font(text, colour, 9)
 
 
-def _line(line: Line, theme: Theme) -> str:
+def _line(line: BoxLine, theme: Theme) -> str:
     text = escaped(line.text)
     match line.tone:
         case Tone.CODE:
@@ -83,7 +83,7 @@ def _line(line: Line, theme: Theme) -> str:
             return _font(text, theme.soft, 9)
 
 
-def _width(line: Line) -> int:
+def _width(line: BoxLine) -> int:
     """At least how wide a line is, where that can be known."""
     return math.ceil(cell_len(visible(line.text)) * LETTER) if line.tone is Tone.CODE else 0
 
@@ -128,7 +128,7 @@ def _backward(entry: BackwardEntry, theme: Theme) -> str:
     return f"{title} {call}" if entry.call else title
 
 
-def _entry(entry: Entry, theme: Theme) -> str:
+def _entry(entry: LegendEntry, theme: Theme) -> str:
     before = f"{_font(escaped(entry.before), theme.ink, 9)} " if entry.before else ""
     signs = "".join(_font(escape(sign), colour, 14) for sign, colour in entry.signs)
     return f"{before}{signs} {_font(escaped(entry.words), entry.colour, 9)}"

@@ -16,14 +16,14 @@ from gradscope.render.theme import (
     lane_colour,
 )
 from gradscope.scene.choices import ColorBy, GraphOf
-from gradscope.scene.graph.picture import Box, Form, GraphScene, Mark
+from gradscope.scene.graph.picture import Box, BoxMark, Form, GraphScene
 
 MOST_LINES = 3
 """How many backwards an arrow has a line of its own colour for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class BoxStyle:
     """How one box is painted. Alarms have an outline of their own, besides their colour."""
 
     fill: Colour
@@ -33,18 +33,18 @@ class Look:
     cut: bool = False  # its corners are cut off: something was born here
 
 
-def look_of(box: Box, scene: GraphScene, theme: Theme) -> Look:
+def look_of(box: Box, scene: GraphScene, theme: Theme) -> BoxStyle:
     marks = set(box.marks)
     paint = _paint(box, scene, theme)
     fill, line = paint.fill, paint.line
     width = 1.4 if box.form is Form.FOLDED else 1.1
-    if Mark.FOCUS in marks:
+    if BoxMark.FOCUS in marks:
         line, width = theme.accent, 2.6
     if marks & ALARMS:
         line, width = theme.alarm, 1.8
     if marks & BIRTHS:
         fill, width = theme.alarm_fill, 2.0
-    return Look(fill, line, width, Mark.NOT_RUN in marks, bool(marks & BIRTHS))
+    return BoxStyle(fill, line, width, BoxMark.NOT_RUN in marks, bool(marks & BIRTHS))
 
 
 def _paint(box: Box, scene: GraphScene, theme: Theme) -> Paint:
@@ -57,17 +57,17 @@ def _paint(box: Box, scene: GraphScene, theme: Theme) -> Paint:
     return Paint(heat_colour(theme, box.heat), theme.kinds[box.kind].line)
 
 
-def mark_colour(mark: Mark, theme: Theme) -> Colour:
+def mark_colour(mark: BoxMark, theme: Theme) -> Colour:
     if mark in ALARMS:
         return theme.alarm
-    return theme.accent if mark in (Mark.ROOT, Mark.FOCUS) else theme.soft
+    return theme.accent if mark in (BoxMark.ROOT, BoxMark.FOCUS) else theme.soft
 
 
 # The legend ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LegendEntry:
     """One thing that the legend explains: signs, each in its colour, and words."""
 
     signs: tuple[tuple[str, Colour], ...]
@@ -76,34 +76,38 @@ class Entry:
     before: str = ""  # words before the signs
 
 
-def legend(scene: GraphScene, theme: Theme) -> list[list[Entry]]:
+def legend(scene: GraphScene, theme: Theme) -> list[list[LegendEntry]]:
     """The entries of each line of the legend: colours, then outlines, glyphs and arrows."""
     colours = list(_colours(scene, theme))
     words = [
-        Entry(((GLYPHS[mark], mark_colour(mark, theme)),), mark.value, mark_colour(mark, theme))
+        LegendEntry(
+            ((GLYPHS[mark], mark_colour(mark, theme)),), mark.value, mark_colour(mark, theme)
+        )
         for mark in scene.marks
     ]
-    words += [Entry(((sign, theme.soft),), text, theme.soft) for sign, text in _outlines(scene)]
+    words += [
+        LegendEntry(((sign, theme.soft),), text, theme.soft) for sign, text in _outlines(scene)
+    ]
     lanes = [
-        Entry((("▌", lane_colour(theme, number)),), title, theme.ink)
+        LegendEntry((("▌", lane_colour(theme, number)),), title, theme.ink)
         for number, title in enumerate(scene.lanes)
     ]
     return [line for line in (colours, words, lanes) if line]
 
 
-def _colours(scene: GraphScene, theme: Theme) -> Iterator[Entry]:
+def _colours(scene: GraphScene, theme: Theme) -> Iterator[LegendEntry]:
     if scene.color_by is ColorBy.KIND or scene.scale is None:
         for kind in scene.kinds:
-            yield Entry((("■", theme.kinds[kind].line),), kind.value, theme.ink)
+            yield LegendEntry((("■", theme.kinds[kind].line),), kind.value, theme.ink)
     else:
         ramp = tuple(("■", heat_colour(theme, share / 6)) for share in range(7))
         before = f"{scene.scale.title}: {scene.scale.low}"
-        yield Entry(ramp, scene.scale.high, theme.ink, before)
+        yield LegendEntry(ramp, scene.scale.high, theme.ink, before)
         if any(box.heat is None for box in scene.boxes):
-            yield Entry((("□", theme.unknown.line),), "no number", theme.ink)
+            yield LegendEntry((("□", theme.unknown.line),), "no number", theme.ink)
     for form in scene.forms:
         if form in theme.forms:
-            yield Entry((("■", theme.forms[form].line),), form.value, theme.ink)
+            yield LegendEntry((("■", theme.forms[form].line),), form.value, theme.ink)
 
 
 FOLDED_FLOWS = {

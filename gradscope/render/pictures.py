@@ -38,7 +38,7 @@ Shown: TypeAlias = "GraphScene | ViewerScene | Tracks | Network"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenPicture:
     """A picture that now is a file."""
 
     path: Path
@@ -56,7 +56,7 @@ def render(
     task: int | None = None,
     options: GraphOptions | None = None,
     theme: str = "light",
-) -> Written:
+) -> WrittenPicture:
     """Draw the graph of a trace into a file; its name's ending says how, unless `format` does.
 
     `around` a node, of one `step` or of one `task`: see Selection. Everything else: GraphOptions.
@@ -74,7 +74,7 @@ def render(
     options = replace(options, selection=selection)
     scene, drawn = drawn_as(format_called(name), trace, options, theme)
     put(target, drawn.content)
-    return Written(target, scene, drawn.notes)
+    return WrittenPicture(target, scene, drawn.notes)
 
 
 def drawn_as(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from gradscope.scene.graph.picture import Form, Mark
-from gradscope.scene.kinds import Kind
+from gradscope.scene.graph.picture import BoxMark, Form
+from gradscope.scene.kinds import NodeKind
 
 Colour = str
 """As in "#1f2328"."""
@@ -35,7 +35,7 @@ class Theme:
     alarm_fill: Colour
     accent: Colour
     group: Paint
-    kinds: Mapping[Kind, Paint]
+    kinds: Mapping[NodeKind, Paint]
     forms: Mapping[Form, Paint]  # for forms whose colour tells no kind
     heat: tuple[Colour, ...]  # from cold to hot; ink is legible on each
     unknown: Paint  # where there is no number to be warm by
@@ -54,18 +54,18 @@ LIGHT = Theme(
     accent="#0757c0",
     group=Paint("#f6f8fa", "#8a8f95"),
     kinds={
-        Kind.LEAF: Paint("#e3f5e6", "#2b8a45"),
-        Kind.POINTWISE: Paint("#e4f0fc", "#3b7fc4"),
-        Kind.MATMUL: Paint("#ece6fb", "#7c55d1"),
-        Kind.LINALG: Paint("#e2e5fb", "#4452b8"),
-        Kind.REDUCTION: Paint("#fdf2d8", "#b18411"),
-        Kind.POOLING: Paint("#eef6d6", "#6b8a1e"),
-        Kind.VIEW: Paint("#f0f2f5", "#838b95"),
-        Kind.INDEX: Paint("#dcf3f1", "#1a8f88"),
-        Kind.NORMALIZATION: Paint("#fce8f3", "#b8428a"),
-        Kind.LOSS: Paint("#ffe9e0", "#d0643c"),
-        Kind.CUSTOM: Paint("#f2ecd9", "#86661a"),
-        Kind.OTHER: Paint("#f6f8fa", "#6e7781"),
+        NodeKind.LEAF: Paint("#e3f5e6", "#2b8a45"),
+        NodeKind.POINTWISE: Paint("#e4f0fc", "#3b7fc4"),
+        NodeKind.MATMUL: Paint("#ece6fb", "#7c55d1"),
+        NodeKind.LINALG: Paint("#e2e5fb", "#4452b8"),
+        NodeKind.REDUCTION: Paint("#fdf2d8", "#b18411"),
+        NodeKind.POOLING: Paint("#eef6d6", "#6b8a1e"),
+        NodeKind.VIEW: Paint("#f0f2f5", "#838b95"),
+        NodeKind.INDEX: Paint("#dcf3f1", "#1a8f88"),
+        NodeKind.NORMALIZATION: Paint("#fce8f3", "#b8428a"),
+        NodeKind.LOSS: Paint("#ffe9e0", "#d0643c"),
+        NodeKind.CUSTOM: Paint("#f2ecd9", "#86661a"),
+        NodeKind.OTHER: Paint("#f6f8fa", "#6e7781"),
     },
     forms={
         Form.DATA: Paint("#ffffff", "#59636e"),
@@ -90,18 +90,18 @@ DARK = Theme(
     accent="#79b8ff",
     group=Paint("#151b23", "#5d6876"),
     kinds={
-        Kind.LEAF: Paint("#12301b", "#46a35e"),
-        Kind.POINTWISE: Paint("#122a42", "#5a9fe0"),
-        Kind.MATMUL: Paint("#271d44", "#9d7ce8"),
-        Kind.LINALG: Paint("#1c2147", "#8490ec"),
-        Kind.REDUCTION: Paint("#362a0c", "#cfa12d"),
-        Kind.POOLING: Paint("#26300f", "#9dbb4a"),
-        Kind.VIEW: Paint("#1f252d", "#8b949e"),
-        Kind.INDEX: Paint("#0d2f2d", "#35b3aa"),
-        Kind.NORMALIZATION: Paint("#3a1a2d", "#d867a9"),
-        Kind.LOSS: Paint("#3d2014", "#e58057"),
-        Kind.CUSTOM: Paint("#302812", "#bd9a45"),
-        Kind.OTHER: Paint("#1b2129", "#7d8791"),
+        NodeKind.LEAF: Paint("#12301b", "#46a35e"),
+        NodeKind.POINTWISE: Paint("#122a42", "#5a9fe0"),
+        NodeKind.MATMUL: Paint("#271d44", "#9d7ce8"),
+        NodeKind.LINALG: Paint("#1c2147", "#8490ec"),
+        NodeKind.REDUCTION: Paint("#362a0c", "#cfa12d"),
+        NodeKind.POOLING: Paint("#26300f", "#9dbb4a"),
+        NodeKind.VIEW: Paint("#1f252d", "#8b949e"),
+        NodeKind.INDEX: Paint("#0d2f2d", "#35b3aa"),
+        NodeKind.NORMALIZATION: Paint("#3a1a2d", "#d867a9"),
+        NodeKind.LOSS: Paint("#3d2014", "#e58057"),
+        NodeKind.CUSTOM: Paint("#302812", "#bd9a45"),
+        NodeKind.OTHER: Paint("#1b2129", "#7d8791"),
     },
     forms={
         Form.DATA: Paint("#0d1117", "#9aa5b1"),
@@ -119,22 +119,22 @@ THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
 LEGIBLE = 4.5
 """The contrast that text needs."""
 
-GLYPHS: Mapping[Mark, str] = {
-    Mark.ROOT: "▶",
-    Mark.FOCUS: "◎",
-    Mark.NAN_BORN: "✖",
-    Mark.INF_BORN: "✖",
-    Mark.NON_FINITE: "△",
-    Mark.FAILED: "✖",
-    Mark.NOT_RUN: "○",
-    Mark.CAPTURED: "◆",
-    Mark.INSIDE: "◇",
-    Mark.HOOKED: "⚑",
-    Mark.WRITES: "✎",
+GLYPHS: Mapping[BoxMark, str] = {
+    BoxMark.ROOT: "▶",
+    BoxMark.FOCUS: "◎",
+    BoxMark.NAN_BORN: "✖",
+    BoxMark.INF_BORN: "✖",
+    BoxMark.NON_FINITE: "△",
+    BoxMark.FAILED: "✖",
+    BoxMark.NOT_RUN: "○",
+    BoxMark.CAPTURED: "◆",
+    BoxMark.INSIDE: "◇",
+    BoxMark.HOOKED: "⚑",
+    BoxMark.WRITES: "✎",
 }
 
-ALARMS = frozenset((Mark.NAN_BORN, Mark.INF_BORN, Mark.NON_FINITE, Mark.FAILED))
-BIRTHS = frozenset((Mark.NAN_BORN, Mark.INF_BORN, Mark.FAILED))
+ALARMS = frozenset((BoxMark.NAN_BORN, BoxMark.INF_BORN, BoxMark.NON_FINITE, BoxMark.FAILED))
+BIRTHS = frozenset((BoxMark.NAN_BORN, BoxMark.INF_BORN, BoxMark.FAILED))
 
 
 def heat_colour(theme: Theme, heat: float) -> Colour:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from gradscope.analysis.likeness.compare import Comparison
-from gradscope.analysis.likeness.differences import Difference, Kind, Section, Side
+from gradscope.analysis.likeness.differences import Aspect, Difference, Section, Side
 from gradscope.analysis.program.acts import Acts
 from gradscope.scene.readable import plural
-from gradscope.scene.tables import Column, TableScene
+from gradscope.scene.tables import TableColumn, TableScene
 from gradscope.trace.schema import NONE, StepAct
 from gradscope.trace.trace import Trace
 
@@ -59,7 +59,7 @@ def differences_scene(
         first=shown[0] if shown else None,
         table=TableScene(
             "compared",
-            (Column("what"), Column("of"), Column("differs")),
+            (TableColumn("what"), TableColumn("of"), TableColumn("differs")),
             tuple(row for each in comparison.sections for row in _rows(each)),
         ),
         others=tuple(shown[1:]),
@@ -84,7 +84,7 @@ def _about(trace: Trace) -> str:
     return ", ".join(each for each in (script, producer, level) if each)
 
 
-def _difference(kind: Kind, difference: Difference, names: tuple[str, str]) -> DifferenceScene:
+def _difference(kind: Aspect, difference: Difference, names: tuple[str, str]) -> DifferenceScene:
     when = [f"backward {difference.when}"] * (difference.when != NONE)
     when += [f"step {difference.step}"] * (difference.step != NONE)
     head = f"{kind}: {difference.what}" + (f", in {', '.join(when)}" if when else "")

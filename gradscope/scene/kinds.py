@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """What a node does, roughly: enough for a colour that helps to find one's way."""
 
     LEAF = "leaf"
@@ -23,9 +23,9 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-MEMBERS: dict[Kind, str] = {
-    Kind.LEAF: "AccumulateGrad",
-    Kind.POINTWISE: """
+MEMBERS: dict[NodeKind, str] = {
+    NodeKind.LEAF: "AccumulateGrad",
+    NodeKind.POINTWISE: """
         Abs Acos Acosh Add Addcdiv Addcmul Angle Asin Asinh Atan Atan2 Atanh Ceil Celu Clamp
         ClampMax ClampMin Complex ConjPhysical Copysign Cos Cosh Deg2Rad Digamma Div Elu Erf
         Erfc Erfinv Exp Exp2 Expm1 Floor Fmax Fmin Fmod Frac Frexp Gelu Glu Hardshrink Hardsigmoid
@@ -35,20 +35,20 @@ MEMBERS: dict[Kind, str] = {
         RreluWithNoise Rsqrt Rsub Sgn Sigmoid Sign Silu Sin Sinc Sinh Softplus Softshrink
         SpecialEntr SpecialErfcx SpecialI0E SpecialI1 SpecialI1E SpecialLogNdtr SpecialNdtri
         SpecialXlog1Py SpecialZeta Sqrt Sub Tan Tanh Threshold Trunc Xlogy""",
-    Kind.MATMUL: """
+    NodeKind.MATMUL: """
         Addbmm Addmm Addmv Addr Baddbmm Bilinear Bmm ConvTbc Convolution CudnnConvolution Dot Einsum
         Ger Kron Linear LinalgMatmul Matmul MkldnnConvolution MkldnnRnnLayer Mm Mv Outer
         ScaledDotProductAttention ScaledDotProductFlashAttentionForCpu Tensordot Trilinear Vdot""",
-    Kind.LINALG: """
+    NodeKind.LINALG: """
         Cholesky CholeskyInverse CholeskySolve FftC2C FftC2R FftR2C Geqrf LinalgCholeskyEx
         LinalgCross LinalgDet LinalgEig LinalgEigh LinalgHouseholderProduct LinalgInvEx LinalgLstsq
         LinalgLu LinalgLuFactorEx LinalgLuSolve LinalgMatrixExp LinalgPinv LinalgQr LinalgSlogdet
         LinalgSolveEx LinalgSolveTriangular LinalgSvd LuUnpack Ormqr TriangularSolve""",
-    Kind.REDUCTION: """
+    NodeKind.REDUCTION: """
         Amax Amin Aminmax Cdist Cummax Cummin Cumprod Cumsum Dist EuclideanDist LinalgVectorNorm
         Logcumsumexp Logsumexp Max Mean MeanDim Median Min Mode Nanmedian Nansum Norm Pdist Prod Std
         StdMean Sum Trace ValueSelectingReduction Var VarMean""",
-    Kind.POOLING: """
+    NodeKind.POOLING: """
         AdaptiveAvgPool2D AdaptiveAvgPool3D AdaptiveMaxPool2D AdaptiveMaxPool3D AffineGridGenerator
         AvgPool2D AvgPool3D FractionalMaxPool2D FractionalMaxPool3D GridSampler2D
         GridSampler2DDouble GridSampler3D GridSampler3DDouble MaxPool2DWithIndices
@@ -56,7 +56,7 @@ MEMBERS: dict[Kind, str] = {
         UpsampleBilinear2D UpsampleBilinear2DAa UpsampleLanczos2DAa UpsampleLinear1D
         UpsampleNearest1D UpsampleNearest2D UpsampleNearest3D UpsampleNearestExact1D
         UpsampleNearestExact2D UpsampleNearestExact3D UpsampleTrilinear3D""",
-    Kind.VIEW: """
+    NodeKind.VIEW: """
         Alias AsStrided AsStridedScatter BlockDiag Broadcast Cat ChannelShuffle Chunk Clone Col2Im
         Conj ConstantPadNd Contiguous Copy CopyBackwards CopySlices Detach DiagEmbed Diagonal
         DiagonalScatter Expand Fill Flatten Flip Im2Col Movedim Narrow NarrowCopy NegView
@@ -65,22 +65,22 @@ MEMBERS: dict[Kind, str] = {
         ReshapeAlias Roll Rot90 Select SelectScatter Slice SliceScatter Split SplitWithSizes Squeeze
         Stack Swapaxes T Tile ToCopy Transpose Unbind Unfold UnsafeSplit UnsafeSplitWithSizes
         UnsafeView Unsqueeze View ViewAsComplex ViewAsReal Zero""",
-    Kind.INDEX: """
+    NodeKind.INDEX: """
         Embedding EmbeddingBag EmbeddingBagPerSampleWeights EmbeddingDense Gather Index IndexAdd
         IndexCopy IndexFill IndexPut IndexPutImpl IndexReduce IndexSelect Kthvalue MaskedFill
         MaskedScatter MaskedSelect Put Scatter ScatterAdd ScatterReduce Sort Take TakeAlongDim Topk
         Tril Triu Unique Unique2 UniqueConsecutive UniqueDim Where""",
-    Kind.NORMALIZATION: """
+    NodeKind.NORMALIZATION: """
         BatchNorm CudnnBatchNorm Dropout FusedRmsNorm GroupNorm LayerNorm LogSoftmax
         LogSoftmaxBackwardData NativeBatchNorm NativeDropout NativeGroupNorm NativeLayerNorm Renorm
         RmsNorm SafeSoftmax Softmax SoftmaxBackwardData WeightNormInterface""",
-    Kind.CUSTOM: "CompiledFunctionBackward",  # of torch.compile, by a Function of its own
-    Kind.LOSS: """
+    NodeKind.CUSTOM: "CompiledFunctionBackward",  # of torch.compile, by a Function of its own
+    NodeKind.LOSS: """
         BinaryCrossEntropy BinaryCrossEntropyWithLogits CrossEntropyLoss CtcLoss HuberLoss KlDiv
         L1Loss MseLoss MultiMarginLoss MultilabelMarginLoss NllLoss NllLoss2D NllLossNd SmoothL1Loss
         SoftMarginLoss""",
     # What the engine puts in place of a derivative, and random numbers, where gradients end.
-    Kind.OTHER: """
+    NodeKind.OTHER: """
         Bernoulli Binomial Cauchy DelayedError Error Exponential Geometric GraphRoot Identity
         LogNormal Normal NotImplemented Poisson Random Replayed StandardGamma UndefinedGradBackward
         Uniform WarnNotImplemented""",
@@ -93,19 +93,19 @@ KIND_OF = {name.lower(): kind for kind, names in MEMBERS.items() for name in nam
 NUMBERED = re.compile(r"(?P<operation>\w+?)Backward\d+(_copy)?$")
 
 
-def kind_of(node_name: str) -> Kind:
+def kind_of(node_name: str) -> NodeKind:
     """The family of a node, by its name: PyTorch numbers its own, and not those users write."""
     sorted_into = KIND_OF.get(operation_of(node_name))
     if sorted_into is not None:
         return sorted_into
     is_custom = node_name.endswith("Backward") and node_name.isidentifier()
-    return Kind.CUSTOM if is_custom else Kind.OTHER
+    return NodeKind.CUSTOM if is_custom else NodeKind.OTHER
 
 
-def kind_of_call(name: str) -> Kind:
+def kind_of_call(name: str) -> NodeKind:
     """The family of a forward call: of "relu_", "_softmax", "threshold_backward"."""
     plain = name.strip("_").lower().replace("_", "").removesuffix("backward")
-    return KIND_OF.get(plain, Kind.OTHER)
+    return KIND_OF.get(plain, NodeKind.OTHER)
 
 
 def operation_of(node_name: str) -> str:

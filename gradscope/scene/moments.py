@@ -62,7 +62,7 @@ HOW = {
 MOST_FACTS = 4
 """So many facts of an act are named."""
 
-_Say = Callable[["Moments", Any], str]
+_Say = Callable[["MomentWords", Any], str]
 _SAY: dict[type[Row], _Say] = {}
 
 
@@ -74,7 +74,7 @@ def _of(*kinds: type[Row]) -> Callable[[_Say], _Say]:
     return declared
 
 
-class Moments:
+class MomentWords:
     """Says what happened at moments of one trace."""
 
     def __init__(self, trace: Trace) -> None:
@@ -113,48 +113,48 @@ class Moments:
 
 
 @_of(Dependency)
-def _counted(it: Moments, row: Dependency) -> str:
+def _counted(it: MomentWords, row: Dependency) -> str:
     return f"{it.node(row.node)} is counted: it waits for {plural(row.count, 'gradient')}"
 
 
 @_of(TaskBegin)
-def _backward_begins(it: Moments, row: TaskBegin) -> str:
+def _backward_begins(it: MomentWords, row: TaskBegin) -> str:
     return f"{it.cells.backward(row.task)} begins"
 
 
 @_of(TaskEnd)
-def _backward_ends(it: Moments, row: TaskEnd) -> str:
+def _backward_ends(it: MomentWords, row: TaskEnd) -> str:
     return f"{it.cells.backward(row.task)} {'fails' if row.failed else 'ends'}"
 
 
 @_of(Push)
-def _pushed(it: Moments, row: Push) -> str:
+def _pushed(it: MomentWords, row: Push) -> str:
     return f"{it.node(row.node)} is ready: into queue {row.queue}, which now holds {row.length}"
 
 
 @_of(Pop)
-def _popped(it: Moments, row: Pop) -> str:
+def _popped(it: MomentWords, row: Pop) -> str:
     left = f"{row.length} left" if row.length else "which is empty now"
     return f"{it.node(row.node)} is taken from queue {row.queue}, {left}"
 
 
 @_of(NodeBegin)
-def _begins(it: Moments, row: NodeBegin) -> str:
+def _begins(it: MomentWords, row: NodeBegin) -> str:
     return f"{it.node(row.node)} begins"
 
 
 @_of(NodeEnd)
-def _ends(it: Moments, row: NodeEnd) -> str:
+def _ends(it: MomentWords, row: NodeEnd) -> str:
     return f"{it.node(row.node)} {'raises' if row.failed else 'ends'}"
 
 
 @_of(Skipped)
-def _skipped(it: Moments, row: Skipped) -> str:
+def _skipped(it: MomentWords, row: Skipped) -> str:
     return f"{it.node(row.node)} is passed over: what inputs= asks for does not need it"
 
 
 @_of(Decrement)
-def _arrived(it: Moments, row: Decrement) -> str:
+def _arrived(it: MomentWords, row: Decrement) -> str:
     left = (
         f"{plural(row.remaining, 'is', 'are')} still to come" if row.remaining else "all are there"
     )
@@ -162,13 +162,13 @@ def _arrived(it: Moments, row: Decrement) -> str:
 
 
 @_of(BufferMade)
-def _kept(it: Moments, row: BufferMade) -> str:
+def _kept(it: MomentWords, row: BufferMade) -> str:
     what = "that it got none" if row.undefined else "the first gradient"
     return f"{it.node(row.node)} keeps {what} for input {row.input_nr}"
 
 
 @_of(BufferAdded)
-def _added(it: Moments, row: BufferAdded) -> str:
+def _added(it: MomentWords, row: BufferAdded) -> str:
     if row.undefined:
         return f"{it.node(row.node)} got none for input {row.input_nr}: what it keeps stays"
     how = "in place" if row.in_place else "as a new tensor"
@@ -176,87 +176,87 @@ def _added(it: Moments, row: BufferAdded) -> str:
 
 
 @_of(HookBegin)
-def _hook(it: Moments, row: HookBegin) -> str:
+def _hook(it: MomentWords, row: HookBegin) -> str:
     of = it.node(row.node) if row.node != NONE else "the program"
     return f"hook {row.name or '?'} ({kind_in_words(HookKind, row.hook)}) of {of} is called"
 
 
 @_of(HookEnd)
-def _hook_ends(it: Moments, row: HookEnd) -> str:
+def _hook_ends(it: MomentWords, row: HookEnd) -> str:
     of = it.node(row.node) if row.node != NONE else "the program"
     what = "returns another gradient" if row.replaced else "returns"
     return f"a hook ({kind_in_words(HookKind, row.hook)}) of {of} {what}"
 
 
 @_of(Capture)
-def _captured(it: Moments, row: Capture) -> str:
+def _captured(it: MomentWords, row: Capture) -> str:
     return f"the gradient for input {row.input_nr} of {it.node(row.node)} is captured for inputs="
 
 
 @_of(Accumulate)
-def _accumulated(it: Moments, row: Accumulate) -> str:
+def _accumulated(it: MomentWords, row: Accumulate) -> str:
     how = member(Accumulation, row.how)
     done = f"arrived {row.how}" if how is None else HOW[how]
     return f"a gradient arrives in the .grad of {it.short(row.tensor)}: {done}"
 
 
 @_of(SavedUnpacked)
-def _unpacked(it: Moments, row: SavedUnpacked) -> str:
+def _unpacked(it: MomentWords, row: SavedUnpacked) -> str:
     return f"the program reads what {it.node(row.node)} has saved"
 
 
 @_of(SavedReleased)
-def _released(it: Moments, row: SavedReleased) -> str:
+def _released(it: MomentWords, row: SavedReleased) -> str:
     return f"{it.node(row.node)} lets go of what it has saved"
 
 
 @_of(Callback)
-def _callback(_: Moments, row: Callback) -> str:
+def _callback(_: MomentWords, row: Callback) -> str:
     return f"callback {row.name or '?'}, queued for the end of the backward, is called"
 
 
 @_of(ReentrantEnter)
-def _enters(it: Moments, row: ReentrantEnter) -> str:
+def _enters(it: MomentWords, row: ReentrantEnter) -> str:
     inside = f" inside {it.node(row.node)}" if row.node != NONE else ""
     return f"a nested backward begins{inside}, at depth {row.depth}"
 
 
 @_of(ReentrantLeave)
-def _leaves(_: Moments, row: ReentrantLeave) -> str:
+def _leaves(_: MomentWords, row: ReentrantLeave) -> str:
     return f"the nested backward at depth {row.depth} is over"
 
 
 @_of(Wait)
-def _waits(it: Moments, row: Wait) -> str:
+def _waits(it: MomentWords, row: Wait) -> str:
     return f"{it.cells.thread(row.thread)} goes to sleep: queue {row.queue} is empty"
 
 
 @_of(Wake)
-def _wakes(it: Moments, row: Wake) -> str:
+def _wakes(it: MomentWords, row: Wake) -> str:
     return f"{it.cells.thread(row.thread)} wakes up for queue {row.queue}"
 
 
 @_of(Error)
-def _raised(it: Moments, row: Error) -> str:
+def _raised(it: MomentWords, row: Error) -> str:
     at = f" in {it.node(row.node)}" if row.node != NONE else ""
     return f"{row.type or 'an error'}{at}: {row.message}"
 
 
 @_of(Op)
-def _called(it: Moments, row: Op) -> str:
+def _called(it: MomentWords, row: Op) -> str:
     given = ", ".join(map(it.short, row.inputs[:3])) + ", …" * (len(row.inputs) > 3)
     made = f" makes {it.short(row.outputs[0])}" if row.outputs else ""
     return f"{row.name}({given}){made}"
 
 
 @_of(Version)
-def _written(it: Moments, row: Version) -> str:
+def _written(it: MomentWords, row: Version) -> str:
     versions = "" if NONE in (row.old, row.new) else f": version {row.old} becomes {row.new}"
     return f"{it.short(row.tensor)} (tensor {row.tensor}) is written in place{versions}"
 
 
 @_of(Act)
-def _did(it: Moments, row: Act) -> str:
+def _did(it: MomentWords, row: Act) -> str:
     facts = it.trace.once(Acts).by_id[row.id].facts if row.kind in ACTS else ActFacts()
     known = islice(said_by(facts), MOST_FACTS)
     what = ", ".join(f"{name} {_cell(value)}" for name, value in known)
@@ -271,11 +271,11 @@ def _cell(value: object) -> str:
 
 
 @_of(Mark)
-def _marked(_: Moments, row: Mark) -> str:
+def _marked(_: MomentWords, row: Mark) -> str:
     return f"mark {row.name}" + f": {row.note}" * bool(row.note)
 
 
 @_of(Step)
-def _step(_: Moments, row: Step) -> str:
+def _step(_: MomentWords, row: Step) -> str:
     took = "" if row.end == NONE else f", which takes {duration(row.end - row.begin)}"
     return f"step {row.number} begins{took}"

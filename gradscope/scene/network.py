@@ -16,7 +16,7 @@ from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.viewer.columns import Table, TextColumn, Texts, shown
-from gradscope.scene.viewer.nodes import KINDS, Scope, edge_table, node_table
+from gradscope.scene.viewer.nodes import KINDS, PageNodes, edge_table, node_table
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import NONE, Device, Node, Saved, Tensor
@@ -96,7 +96,7 @@ def network(trace: Trace, selection: Selection | None = None) -> Network:
     numbers = backward_numbers(trace)
     tasks = [task for task in numbers if chosen.tasks is None or task in chosen.tasks]
     positions = trace.table(Node).positions(ids)
-    scope = Scope(trace, ids, positions, np.array(tasks, np.int64), chosen.focus)
+    scope = PageNodes(trace, ids, positions, np.array(tasks, np.int64), chosen.focus)
     base = trace.meta.get("clock_base")
     return Network(
         script=shown(trace.meta.get("script", "")),
@@ -153,7 +153,7 @@ def as_networkx(found: Network) -> Any:
     return graph
 
 
-def _nodes(scope: Scope) -> tuple[NetworkNode, ...]:
+def _nodes(scope: PageNodes) -> tuple[NetworkNode, ...]:
     trace, texts = scope.trace, Texts()
     table = node_table(scope, np.zeros(len(scope.ids), np.int64), texts)
     words = texts.all()
@@ -192,7 +192,7 @@ def _nodes(scope: Scope) -> tuple[NetworkNode, ...]:
     return tuple(NetworkNode(*row) for row in zip(*columns, strict=True))
 
 
-def _edges(scope: Scope) -> tuple[NetworkEdge, ...]:
+def _edges(scope: PageNodes) -> tuple[NetworkEdge, ...]:
     texts = Texts()
     table = edge_table(scope, texts)
     ids = scope.ids
@@ -220,7 +220,7 @@ def _numbers(table: Table, name: str) -> list[int]:
     return found
 
 
-def _places(scope: Scope, texts: Texts) -> tuple[list[str], list[int], list[str]]:
+def _places(scope: PageNodes, texts: Texts) -> tuple[list[str], list[int], list[str]]:
     stacks = scope.of("stack")
     sites = {id: site_of(scope.trace, id) for id in distinct(stacks).tolist()}
     shown = {id: (texts.add(site.file), texts.add(site.text)) for id, site in sites.items()}
@@ -233,7 +233,7 @@ def _places(scope: Scope, texts: Texts) -> tuple[list[str], list[int], list[str]
     )
 
 
-def _times(scope: Scope) -> tuple[Ids, Ids]:
+def _times(scope: PageNodes) -> tuple[Ids, Ids]:
     """How often each node ran, and how long; NONE where no run was recorded."""
     runs = node_runs(scope.trace)
     chosen = np.isin(runs.node, scope.ids) & np.isin(runs.task, scope.tasks)
@@ -247,7 +247,7 @@ def _times(scope: Scope) -> tuple[Ids, Ids]:
     return number, spent
 
 
-def _saved(trace: Trace, scope: Scope) -> Ids:
+def _saved(trace: Trace, scope: PageNodes) -> Ids:
     saved = trace.table(Saved)
     found = np.zeros(len(scope.ids), np.int64)
     rows = scope.rows(saved.array("node"))
@@ -255,7 +255,7 @@ def _saved(trace: Trace, scope: Scope) -> Ids:
     return found
 
 
-def _devices(scope: Scope) -> list[str]:
+def _devices(scope: PageNodes) -> list[str]:
     """Where the first gradient that each node takes lies."""
     trace = scope.trace
     names = {row.id: shown(row.name) for row in trace.rows(Device)}

@@ -9,7 +9,7 @@ from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import byte_count, count, duration, plural
-from gradscope.scene.tables import Cell, Column, TableScene
+from gradscope.scene.tables import Cell, TableColumn, TableScene
 
 T = TypeVar("T")
 
@@ -59,11 +59,11 @@ def _listed(parts: Iterable[str]) -> str:
 def _timings(title: str, timings: Sequence[Timing], rows: int) -> TableScene:
     whole = sum(timing.self for timing in timings) or 1
     columns = (
-        Column("name"),
-        Column("runs", is_number=True),
-        Column("own time", is_number=True),
-        Column("share", is_number=True),
-        Column("longest", is_number=True),
+        TableColumn("name"),
+        TableColumn("runs", is_number=True),
+        TableColumn("own time", is_number=True),
+        TableColumn("share", is_number=True),
+        TableColumn("longest", is_number=True),
     )
     return _table(
         title,
@@ -82,12 +82,12 @@ def _timings(title: str, timings: Sequence[Timing], rows: int) -> TableScene:
 
 def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
     columns = (
-        Column("module", is_path=True),
-        Column("type"),
-        Column("parameters", is_number=True),
-        Column("nodes", is_number=True),
-        Column("forward", is_number=True),
-        Column("backward", is_number=True),
+        TableColumn("module", is_path=True),
+        TableColumn("type"),
+        TableColumn("parameters", is_number=True),
+        TableColumn("nodes", is_number=True),
+        TableColumn("forward", is_number=True),
+        TableColumn("backward", is_number=True),
     )
     ordered = sorted(
         (module for module in modules if module.nodes or module.ops),
@@ -111,7 +111,7 @@ def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
 
 def _table(
     title: str,
-    columns: tuple[Column, ...],
+    columns: tuple[TableColumn, ...],
     items: Sequence[T],
     rows: int,
     cells: Callable[[T], tuple[Cell, ...]],

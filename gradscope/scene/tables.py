@@ -13,7 +13,7 @@ Cell = str
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """The head of a column."""
 
     title: str
@@ -26,7 +26,7 @@ class TableScene:
     """A table, worst or largest row first."""
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""  # what was left out
 
@@ -85,7 +85,7 @@ def info_tables(trace: Trace) -> tuple[TableScene, ...]:
     return tuple(
         TableScene(
             title,
-            (Column("name"), Column("rows", is_number=True)),
+            (TableColumn("name"), TableColumn("rows", is_number=True)),
             tuple((name, count(rows)) for name, rows in counted if rows),
         )
         for title, counted in (("tables", tables), ("events", events))

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from gradscope.render.theme import GLYPHS, THEMES, Colour, Theme, contrast, heat_colour, on
-from gradscope.scene.graph.picture import Form, Mark
-from gradscope.scene.kinds import Kind
+from gradscope.scene.graph.picture import BoxMark, Form
+from gradscope.scene.kinds import NodeKind
 
 EVERY_THEME = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 
@@ -18,9 +18,9 @@ def fills(theme: Theme) -> dict[str, Colour]:
 
 @EVERY_THEME
 def test_every_kind_and_mark_has_its_colour_or_glyph(theme: Theme) -> None:
-    assert set(theme.kinds) == set(Kind)
+    assert set(theme.kinds) == set(NodeKind)
     assert set(theme.forms) == {Form.DATA, Form.SAVED, Form.FOLDED, Form.KERNEL}
-    assert set(GLYPHS) == set(Mark)
+    assert set(GLYPHS) == set(BoxMark)
 
 
 @EVERY_THEME

@@ -8,7 +8,7 @@ import pytest
 
 import gradscope.runtime
 from gradscope.runtime.core.rows.operation import REGISTRY
-from gradscope.scene.kinds import KIND_OF, MEMBERS, Kind, kind_of, operation_of
+from gradscope.scene.kinds import KIND_OF, MEMBERS, NodeKind, kind_of, operation_of
 
 NODE_CLASS = re.compile(r"^class (\w+)\(Node\):", re.MULTILINE)
 
@@ -16,30 +16,30 @@ NODE_CLASS = re.compile(r"^class (\w+)\(Node\):", re.MULTILINE)
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("AccumulateGrad", Kind.LEAF),
-        ("MulBackward0", Kind.POINTWISE),
-        ("AddmmBackward0", Kind.MATMUL),
-        ("ConvolutionBackward0", Kind.MATMUL),
-        ("ConvolutionBackwardBackward0", Kind.MATMUL),
-        ("TanhBackwardBackward0", Kind.POINTWISE),
-        ("MeanBackward1", Kind.REDUCTION),
-        ("LinalgSvdBackward0", Kind.LINALG),
-        ("MaxPool2DWithIndicesBackward0", Kind.POOLING),
-        ("DiagonalBackward0_copy", Kind.VIEW),
-        ("ReshapeAliasBackward0", Kind.VIEW),
-        ("_ReshapeAliasBackward0", Kind.VIEW),
-        ("CopySlices", Kind.VIEW),
-        ("EmbeddingBackward0", Kind.INDEX),
-        ("LogSoftmaxBackward0", Kind.NORMALIZATION),
-        ("NllLossBackward0", Kind.LOSS),
-        ("MyFunctionBackward", Kind.CUSTOM),
-        ("NobodyKnowsBackward0", Kind.OTHER),
-        ("GraphRoot", Kind.OTHER),
-        ("", Kind.OTHER),
-        ('"><script>', Kind.OTHER),
+        ("AccumulateGrad", NodeKind.LEAF),
+        ("MulBackward0", NodeKind.POINTWISE),
+        ("AddmmBackward0", NodeKind.MATMUL),
+        ("ConvolutionBackward0", NodeKind.MATMUL),
+        ("ConvolutionBackwardBackward0", NodeKind.MATMUL),
+        ("TanhBackwardBackward0", NodeKind.POINTWISE),
+        ("MeanBackward1", NodeKind.REDUCTION),
+        ("LinalgSvdBackward0", NodeKind.LINALG),
+        ("MaxPool2DWithIndicesBackward0", NodeKind.POOLING),
+        ("DiagonalBackward0_copy", NodeKind.VIEW),
+        ("ReshapeAliasBackward0", NodeKind.VIEW),
+        ("_ReshapeAliasBackward0", NodeKind.VIEW),
+        ("CopySlices", NodeKind.VIEW),
+        ("EmbeddingBackward0", NodeKind.INDEX),
+        ("LogSoftmaxBackward0", NodeKind.NORMALIZATION),
+        ("NllLossBackward0", NodeKind.LOSS),
+        ("MyFunctionBackward", NodeKind.CUSTOM),
+        ("NobodyKnowsBackward0", NodeKind.OTHER),
+        ("GraphRoot", NodeKind.OTHER),
+        ("", NodeKind.OTHER),
+        ('"><script>', NodeKind.OTHER),
     ],
 )
-def test_a_node_is_of_the_family_its_name_says(name: str, kind: Kind) -> None:
+def test_a_node_is_of_the_family_its_name_says(name: str, kind: NodeKind) -> None:
     assert kind_of(name) is kind
 
 

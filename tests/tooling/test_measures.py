@@ -37,13 +37,8 @@ LARGE_CLASSES = {
 """Attributes and methods of classes that have more than they should."""
 
 REPEATED_CLASSES = """
-Arrival Arrival Block Block Buffer Buffer Captured Captured Column Column Column Column Entry
-Entry Finding Finding Found Found Generator Generator Gradient Gradient GraphTask GraphTask Held
-Held Kind Kind Kind Kind Lane Lane Level Level Line Line Lines Lines Look Look Mark Mark Meta Meta
-Moments Moments Moments Names Names Node Node Node Numbers Numbers Part Part Part Parts Parts
-Parts Passages Passages Piece Piece Places Places Replayed Replayed Row Row Row Rows Rows Rows
-Running Running Scope Scope Scope Screen Screen Section Section Session Session Span Span Span
-State State Storage Storage Tensor Tensor Wanted Wanted Words Words Write Write
+Finding Finding Generator Generator GraphTask GraphTask Node Node Node Storage Storage Tensor
+Tensor
 """
 """Names of classes that several files define, each as often as it is defined."""
 

@@ -38,7 +38,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PlanPiece:
     """Calls of a plan that are made as one: one call, or a fused kernel."""
 
     first: int  # the place of its first call
@@ -62,7 +62,7 @@ class PlanFacts:
     """One plan."""
 
     id: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PlanPiece, ...]
     arrays: Mapping[int, Array]
     guards: tuple[str, ...]
     replays: int
@@ -85,7 +85,7 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CaptureInfo:
     """One function that is captured."""
 
     id: int
@@ -98,7 +98,7 @@ class Captured:
     lacks: tuple[Lacking, ...]
 
 
-def whole_of(step: Captured, steps: Sequence[Captured]) -> Captured:
+def whole_of(step: CaptureInfo, steps: Sequence[CaptureInfo]) -> CaptureInfo:
     """The step that a piece is cut from, as far as these steps say."""
     by_id, seen = {each.id: each for each in steps}, {step.id}
     while step.whole in by_id and step.whole not in seen:
@@ -107,12 +107,12 @@ def whole_of(step: Captured, steps: Sequence[Captured]) -> Captured:
     return step
 
 
-def captured(trace: Trace) -> tuple[Captured, ...]:
+def captured(trace: Trace) -> tuple[CaptureInfo, ...]:
     """All captured steps and pieces, in the order they were met."""
     plans = _plans(trace)
     lacks = list(trace.rows(Missed))
     return tuple(
-        Captured(
+        CaptureInfo(
             row.id, row.name, site_of(trace, row.stack), row.whole, (row.first, row.last),
             row.as_ever, tuple(plan for owner, plan in plans if owner == row.id),
             tuple(_lacking(trace, [each for each in lacks if each.captured == row.id])),
@@ -170,7 +170,9 @@ def _name(buffer: Buffer, known: str) -> str:
     return buffer.name
 
 
-def _pieces(trace: Trace, calls: Sequence[PlanCall], replays: Sequence[Replay]) -> Iterator[Piece]:
+def _pieces(
+    trace: Trace, calls: Sequence[PlanCall], replays: Sequence[Replay]
+) -> Iterator[PlanPiece]:
     firsts = replays[0].pieces if replays else tuple(range(len(calls)))
     took = _times(replays)
     read_later: set[int] = set()
@@ -188,7 +190,7 @@ def _pieces(trace: Trace, calls: Sequence[PlanCall], replays: Sequence[Replay]) 
         reads = dict.fromkeys(n for call in own for n in call.reads if n not in made)
         sites = tuple(dict.fromkeys(site_of(trace, call.stack) for call in own))
         fused = own[0].kernel != NONE
-        yield Piece(
+        yield PlanPiece(
             first, tuple(call.label for call in own),
             tuple(call.formula for call in own) if fused else (), Phase(own[0].phase),
             sites[0], sites, tuple(reads), tuple(sorted(wanted[-1 - nr])),
@@ -209,7 +211,7 @@ def _times(replays: Sequence[Replay]) -> list[int]:
 
 
 def _saved(
-    calls: Sequence[PlanCall], pieces: Sequence[Piece], before: Sequence[Replay]
+    calls: Sequence[PlanCall], pieces: Sequence[PlanPiece], before: Sequence[Replay]
 ) -> Iterator[tuple[int, int]]:
     """What fusing saved, where replays of both were seen."""
     single = _times(before)

@@ -47,7 +47,7 @@ from gradscope.trace.trace import Trace
 NOT_KNOWN = math.nan
 
 
-class Part(StrEnum):
+class GradAct(StrEnum):
     """What can happen to a gradient."""
 
     BEGAN = "began"  # the backward began at this tensor
@@ -68,7 +68,7 @@ class Part(StrEnum):
 class Happening:
     """One thing that happened to it."""
 
-    part: Part
+    part: GradAct
     t: int
     site: Site
     backward: int = NONE  # its number
@@ -131,8 +131,8 @@ def grad_story(trace: Trace, tensor: int) -> GradStory:
     )
 
 
-_ARRIVALS = (Part.BEGAN, Part.SENT, Part.KEPT, Part.RETURNED)
-_ENDS = (Part.STEPPED, Part.SKIPPED)
+_ARRIVALS = (GradAct.BEGAN, GradAct.SENT, GradAct.KEPT, GradAct.RETURNED)
+_ENDS = (GradAct.STEPPED, GradAct.SKIPPED)
 UNDEFINED, PASSED_OVER = "undefined", "passed over"
 """How a node sends that returns None for it, and how a step goes that finds None in `.grad`."""
 
@@ -141,11 +141,11 @@ def _passed_over(happened: list[Happening]) -> Iterator[Happening]:
     """The same, and of each step whether it passed the tensor over."""
     empty = False
     for each in happened:
-        if each.part in (Part.KEPT, Part.WRITTEN):
+        if each.part in (GradAct.KEPT, GradAct.WRITTEN):
             empty = each.how == "to None"
-        elif each.part is Part.CLEARED and each.how:
+        elif each.part is GradAct.CLEARED and each.how:
             empty = each.how == "to None" or empty
-        passes = empty and each.part is Part.STEPPED and not each.moved[0] > 0
+        passes = empty and each.part is GradAct.STEPPED and not each.moved[0] > 0
         yield replace(each, how=PASSED_OVER) if passes else each
 
 
@@ -169,9 +169,9 @@ def _folded(rounds: list[list[Happening]]) -> tuple[Round, ...]:
     for happened in map(_merged, rounds):
         numbers = tuple(dict.fromkeys(h.backward for h in happened if h.backward != NONE))
         norms = tuple(
-            h.norm for h in happened if h.part is Part.KEPT and not (h.bad or math.isnan(h.norm))
+            h.norm for h in happened if h.part is GradAct.KEPT and not (h.bad or math.isnan(h.norm))
         )
-        bad = tuple((h.backward, h.bad) for h in happened if h.part is Part.KEPT and h.bad)
+        bad = tuple((h.backward, h.bad) for h in happened if h.part is GradAct.KEPT and h.bad)
         pattern = [each.likeness for each in happened]
         if found and [each.likeness for each in found[-1].happenings] == pattern:
             last = found[-1]
@@ -191,7 +191,7 @@ def _merged(happened: list[Happening]) -> list[Happening]:
     """Gradients from nodes of one name and line told together, and so their additions."""
     found: dict[object, Happening] = {}
     for number, each in enumerate(happened):
-        several = each.part in (Part.SENT, Part.SUMMED)
+        several = each.part in (GradAct.SENT, GradAct.SUMMED)
         key = (each.likeness, each.backward) if several else number
         before = found.get(key)
         found[key] = (
@@ -200,8 +200,10 @@ def _merged(happened: list[Happening]) -> list[Happening]:
             else replace(
                 before,
                 times=before.times + 1,
-                norm=each.norm if each.part is Part.SUMMED else NOT_KNOWN,
-                bad=each.bad if each.part is Part.SUMMED or each.bad == before.bad else "in some",
+                norm=each.norm if each.part is GradAct.SUMMED else NOT_KNOWN,
+                bad=each.bad
+                if each.part is GradAct.SUMMED or each.bad == before.bad
+                else "in some",
             )
         )
     return list(found.values())
@@ -257,7 +259,7 @@ class _Told:
             for root in {*task.roots}.intersection(self.nodes):
                 norm, bad = self._norm(Place.SEED, root, 0, task.id)
                 number, site = self._numbers[task.id], site_of(self.trace, task.stack)
-                yield Happening(Part.BEGAN, task.begin, site, number, root, norm=norm, bad=bad)
+                yield Happening(GradAct.BEGAN, task.begin, site, number, root, norm=norm, bad=bad)
 
     def _arrival(self, event: Any, norms: dict[int, _Look]) -> Happening | None:
         """A gradient that was sent, added, kept or captured."""
@@ -272,14 +274,16 @@ class _Told:
         if isinstance(event, BufferAdded):
             norm, bad = self._norm(Place.BUFFER, node, event.input_nr, event.task)
             how = "in place" if event.in_place else "into a new one"
-            return Happening(Part.SUMMED, event.t, site, number, node, how=how, norm=norm, bad=bad)
+            return Happening(
+                GradAct.SUMMED, event.t, site, number, node, how=how, norm=norm, bad=bad
+            )
         if isinstance(event, Capture):
             norm, bad = norms.get(event.task, _UNSEEN)
-            return Happening(Part.RETURNED, event.t, site, number, node, norm=norm, bad=bad)
+            return Happening(GradAct.RETURNED, event.t, site, number, node, norm=norm, bad=bad)
         kind = member(Accumulation, event.how)
         how = "" if kind is None or not self._how_is_known else kind.name.lower().replace("_", " ")
         norm, bad = self._norm(Place.GRAD, node, 0, event.task)
-        return Happening(Part.KEPT, event.t, site, number, node, how=how, norm=norm, bad=bad)
+        return Happening(GradAct.KEPT, event.t, site, number, node, how=how, norm=norm, bad=bad)
 
     def _hook(
         self, end: HookEnd, begin: HookBegin | None, norms: dict[int, _Look]
@@ -290,7 +294,7 @@ class _Told:
         before = norms.get(end.task, _UNSEEN)
         after = self._norm(Place.HOOK, end.node, 0, end.task) if end.replaced else before
         return Happening(
-            Part.HOOK, end.t, site_of(self.trace, begin.stack if begin else NONE),
+            GradAct.HOOK, end.t, site_of(self.trace, begin.stack if begin else NONE),
             self._numbers.get(end.task, NONE), end.node, begin.name if begin else "",
             "replaced it" if end.replaced else "left it", after[0], before[0], after[1],
         )  # fmt: skip
@@ -349,7 +353,7 @@ class _Told:
             row = nodes.row(source)
             name, stack = row.name, row.stack
         site = site_of(self.trace, stack)
-        return Happening(Part.SENT, t, site, backward, source, name, norm=norm, bad=bad)
+        return Happening(GradAct.SENT, t, site, backward, source, name, norm=norm, bad=bad)
 
     # The program -----------------------------------------------------------------------------
 
@@ -372,18 +376,18 @@ class _Told:
             )  # fmt: skip
 
 
-_ACTS: dict[type[ActFacts], Part] = {
-    ZeroGradAct: Part.CLEARED, GradSetAct: Part.CLEARED, GradZeroedAct: Part.CLEARED,
-    ClipAct: Part.CLIPPED, UnscaleAct: Part.UNSCALED,
-    StepAct: Part.STEPPED, ScaledStepAct: Part.SKIPPED,
+_ACTS: dict[type[ActFacts], GradAct] = {
+    ZeroGradAct: GradAct.CLEARED, GradSetAct: GradAct.CLEARED, GradZeroedAct: GradAct.CLEARED,
+    ClipAct: GradAct.CLIPPED, UnscaleAct: GradAct.UNSCALED,
+    StepAct: GradAct.STEPPED, ScaledStepAct: GradAct.SKIPPED,
 }  # fmt: skip
 
 
-def _part(act: Done[ActFacts]) -> Part:
+def _part(act: Done[ActFacts]) -> GradAct:
     if isinstance(act.facts, GradSetAct) and act.facts.to != "None":
-        return Part.WRITTEN
+        return GradAct.WRITTEN
     if isinstance(act.facts, GradZeroedAct) and act.facts.by in ("mul_", "div_"):
-        return Part.WRITTEN
+        return GradAct.WRITTEN
     return _ACTS[type(act.facts)]
 
 

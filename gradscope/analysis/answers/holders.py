@@ -35,7 +35,7 @@ TYPED = re.compile(r"(node|tensor) (.+)")
 NAMED = re.compile(r"(?:name )?[`.]*([^`]+)`?")
 
 
-class Kind(StrEnum):
+class Subject(StrEnum):
     """What was asked about."""
 
     TENSOR = "tensor"
@@ -68,7 +68,7 @@ class Top:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class KeptName:
     """A name of the program's that held graphs of former steps, when it was last looked at."""
 
     name: str
@@ -88,7 +88,7 @@ class Name:
 class Holders:
     """What keeps it, and what it keeps."""
 
-    kind: Kind
+    kind: Subject
     id: int  # of a step, its number; of a name that of the act that told of it
     title: str
     site: Site
@@ -96,7 +96,7 @@ class Holders:
     nodes: int  # behind it, or in it
     savers: tuple[Saver, ...]
     tops: tuple[Top, ...]
-    names: tuple[Name, ...]
+    names: tuple[KeptName, ...]
     module: str
     optimizers: tuple[tuple[str, Site], ...]
     sharing: tuple[int, ...]  # other tensors of its storage
@@ -114,35 +114,40 @@ def holders(trace: Trace, wanted: str) -> Holders:
     kind, id = _meant(trace, wanted)
     told = _Told(trace)
     asked = {
-        Kind.TENSOR: told.tensor, Kind.NODE: told.node, Kind.STEP: told.step, Kind.NAME: told.name,
+        Subject.TENSOR: told.tensor, Subject.NODE: told.node,
+        Subject.STEP: told.step, Subject.NAME: told.name,
     }  # fmt: skip
     return asked[kind](id)
 
 
-def _meant(trace: Trace, wanted: str) -> tuple[Kind, int]:
+def _meant(trace: Trace, wanted: str) -> tuple[Subject, int]:
     if match := STEP.fullmatch(wanted.strip()):
         step_ids(trace, int(match[1]))  # it raises where there is none
-        return Kind.STEP, int(match[1])
+        return Subject.STEP, int(match[1])
     if match := TYPED.fullmatch(wanted.strip()):
         find = node_meant if match[1] == "node" else tensor_meant
-        return Kind(match[1]), find(trace, match[2])
+        return Subject(match[1]), find(trace, match[2])
     keepers = [(act.facts.name, act) for act in trace.once(Acts).of(KeptAct)]
     name = NAMED.fullmatch(wanted.strip())
     said = [act for called, act in keepers if name and called == name[1]]
     if said and wanted.startswith(("name ", "`", ".")):
-        return Kind.NAME, said[-1].id
+        return Subject.NAME, said[-1].id
     problems: list[UnknownNameError] = []
-    order = (Kind.NODE, Kind.TENSOR) if wanted.startswith(FINDING) else (Kind.TENSOR, Kind.NODE)
+    order = (
+        (Subject.NODE, Subject.TENSOR)
+        if wanted.startswith(FINDING)
+        else (Subject.TENSOR, Subject.NODE)
+    )
     for kind in order:
         try:
-            return kind, (tensor_meant if kind is Kind.TENSOR else node_meant)(trace, wanted)
+            return kind, (tensor_meant if kind is Subject.TENSOR else node_meant)(trace, wanted)
         except UnknownNameError as error:
             problems.append(error)
     for problem in problems:
         if "choose one" in str(problem) or wanted.startswith(FINDING):
             raise problem
     if said:
-        return Kind.NAME, said[-1].id
+        return Subject.NAME, said[-1].id
     known = (*trace.table(Tensor).texts("name"), *trace.table(Node).texts("name"))
     known += tuple(called for called, _ in keepers)
     near = near_names(wanted, known)
@@ -174,7 +179,7 @@ class _Told:
         module = training.parameters.get(id, NONE)
         origin = trace.once(Origins).of(id) if module == NONE else None
         return Holders(
-            kind=Kind.TENSOR,
+            kind=Subject.TENSOR,
             id=id,
             title=training.title(id) if row.leaf else row.name or f"tensor {id}",
             site=self._site(nodes) if origin is None else origin.site,
@@ -198,27 +203,27 @@ class _Told:
         behind = self._behind([id])
         rows = np.flatnonzero(np.isin(self._trace.table(Saved)["node"], [id]))
         site = site_of(self._trace, row.stack)
-        return self._graph(Kind.NODE, id, row.name, site, rows, [id], behind)
+        return self._graph(Subject.NODE, id, row.name, site, rows, [id], behind)
 
     def step(self, number: int) -> Holders:
         nodes, saved = self._trace.table(Node), self._trace.table(Saved)
         made = nodes["id"][np.isin(nodes["step"], step_ids(self._trace, number))]
         rows = np.flatnonzero(np.isin(saved["node"], made))
         title = f"step {number}"
-        return self._graph(Kind.STEP, number, title, Site(), rows, made.tolist(), made.tolist())
+        return self._graph(Subject.STEP, number, title, Site(), rows, made.tolist(), made.tolist())
 
     def name(self, act: int) -> Holders:
         """What a name of the program's held, by one act that tells of it."""
         facts = self._trace.once(Acts).by_id[act].facts
         title = facts.name if isinstance(facts, KeptAct) else ""
-        told = self._graph(Kind.NAME, act, title, Site(), np.array([], np.int64), [], [])
+        told = self._graph(Subject.NAME, act, title, Site(), np.array([], np.int64), [], [])
         return replace(
             told, names=tuple(each for each in self._held_by_name() if each.name == title)
         )
 
     def _graph(
         self,
-        kind: Kind,
+        kind: Subject,
         id: int,
         title: str,
         site: Site,
@@ -306,13 +311,13 @@ class _Told:
                 row = table.row(node)
                 yield Top(node, site_of(self._trace, row.stack), row.inputs)
 
-    def _names(self, nodes: list[int]) -> Iterator[Name]:
+    def _names(self, nodes: list[int]) -> Iterator[KeptName]:
         """Names that held graphs after these nodes were made; of each the last time."""
         if nodes:
             table = self._trace.table(Node)
             yield from self._held_by_name(min(table.row(node).t for node in nodes))
 
-    def _held_by_name(self, since: int = 0) -> Iterator[Name]:
+    def _held_by_name(self, since: int = 0) -> Iterator[KeptName]:
         acts = self._trace.once(Acts)
         last: dict[tuple[object, ...], Done[KeptAct]] = {}
         for act in acts.of(KeptAct):
@@ -324,7 +329,7 @@ class _Told:
             facts = act.facts
             evaluated = facts.when == "evaluation"
             so_far = 0 if evaluated else int(np.searchsorted(ends, act.t))
-            yield Name(
+            yield KeptName(
                 facts.name, str(facts.container or ""),
                 facts.attribute, int(facts.many or 0),
                 int(facts.steps or 0), so_far,

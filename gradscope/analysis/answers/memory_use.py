@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.graph.memory import Held, OverTime, held, over_time
-from gradscope.analysis.graph.unreached import Graphs
+from gradscope.analysis.graph.memory import OverTime, SavedRows, held, over_time
+from gradscope.analysis.graph.unreached import IdleGraphs
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done
@@ -31,7 +31,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class HeldSpan:
     """What was held when a backward began, and when it had ended."""
 
     backward: int
@@ -73,7 +73,7 @@ class MemoryUse:
     parameters: int  # bytes of the peak that are parameters'
     lines: tuple[Share, ...]  # at the peak, most first
     modules: tuple[Share, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[HeldSpan, ...]
     let_go: tuple[LetGo, ...]  # in the backward of the peak
     never: tuple[Share, ...]  # by the lines whose nodes still hold it
     never_bytes: int
@@ -109,7 +109,7 @@ def memory_use(trace: Trace) -> MemoryUse:
     )
 
 
-def _first_savers(all: Held, mask: np.ndarray) -> Ids:
+def _first_savers(all: SavedRows, mask: np.ndarray) -> Ids:
     """The row that saved each storage first, of those chosen."""
     rows = np.flatnonzero(mask)
     order = rows[np.lexsort((rows, all.begin[rows]))]
@@ -117,14 +117,14 @@ def _first_savers(all: Held, mask: np.ndarray) -> Ids:
     return np.sort(order[first])
 
 
-def _of_parameters(trace: Trace, all: Held, rows: Ids) -> int:
+def _of_parameters(trace: Trace, all: SavedRows, rows: Ids) -> int:
     tensors = trace.table(Tensor)
     leaf = tensors["leaf"] & tensors["requires_grad"] & (tensors["storage"] != NONE)
     theirs = np.isin(all.holder[rows], tensors["storage"][leaf])
     return int(all.bytes[rows][theirs].sum())
 
 
-def _spans(trace: Trace, over: OverTime) -> Iterable[Span]:
+def _spans(trace: Trace, over: OverTime) -> Iterable[HeldSpan]:
     numbers = backward_numbers(trace)
     steps = trace.table(Step)
     for task in backwards(trace):
@@ -133,7 +133,7 @@ def _spans(trace: Trace, over: OverTime) -> Iterable[Span]:
         before, end = over.at(task.begin), task.end
         first = int(np.searchsorted(over.t, task.begin))
         last = len(over.t) if end == NONE else int(np.searchsorted(over.t, end, side="right"))
-        yield Span(
+        yield HeldSpan(
             backward=numbers[task.id],
             called=site_of(trace, task.stack),
             step=steps.row(task.step).number if steps.has(task.step) else NONE,
@@ -143,7 +143,7 @@ def _spans(trace: Trace, over: OverTime) -> Iterable[Span]:
         )
 
 
-def _let_go(trace: Trace, all: Held, over: OverTime, task: int) -> Iterable[LetGo]:
+def _let_go(trace: Trace, all: SavedRows, over: OverTime, task: int) -> Iterable[LetGo]:
     """Each node of a backward that let go of something, in the order in which they ran."""
     saved = trace.table(Saved)
     rows = np.flatnonzero(saved["task"] == task) if task != NONE else np.array([], np.int64)
@@ -172,7 +172,7 @@ def _last_looks(trace: Trace) -> Iterable[Done[KeptAct]]:
 
 def _for_nothing(trace: Trace) -> Iterable[ForNothing]:
     """Of each line, the nodes that no backward came to."""
-    graphs = trace.once(Graphs)
+    graphs = trace.once(IdleGraphs)
     found: dict[str, ForNothing] = {}
     rows = np.flatnonzero(~graphs.reached)
     columns = (graphs.stack, graphs.many, graphs.died, graphs.is_told)

@@ -14,7 +14,7 @@ from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site, site_of, site_of_row
 from gradscope.analysis.timing.durations import node_runs
-from gradscope.analysis.timing.own_work import OwnTime
+from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.trace.schema import (
     NONE,
     Decrement,
@@ -53,7 +53,7 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class GradientArrival:
     """A gradient that came for it."""
 
     node: int  # that sent it
@@ -71,7 +71,7 @@ class Turn:
     order: Order | None
     root: bool
     needed: int  # gradients; NONE if that was not counted
-    arrivals: tuple[Arrival, ...]
+    arrivals: tuple[GradientArrival, ...]
     position: int  # 1 for the first node that ran; NONE if it did not run
     of: int  # so many ran
     queue: int
@@ -135,7 +135,7 @@ def _briefly(
 ) -> Iterator[Brief]:
     if not tasks:
         return
-    runs, pushes, own = node_runs(trace), trace.table(Push), OwnTime(trace)
+    runs, pushes, own = node_runs(trace), trace.table(Push), OwnWorkTimes(trace)
     of = Counter(runs.task.tolist())
     mine = np.flatnonzero(runs.node == node)
     columns = (runs.task, runs.position, runs.begin, runs.thread)
@@ -179,7 +179,7 @@ class _Backward:
             root=node in self._task.roots,
             needed=counted[-1] if counted else NONE,
             arrivals=tuple(
-                Arrival(
+                GradientArrival(
                     e.source,
                     site_of_row(self._trace, Node, e.source),
                     position.get(e.source, NONE),
@@ -203,7 +203,7 @@ class _Backward:
     def _queued(self, ready: int, begin: int, thread: int) -> int:
         if NONE in (ready, begin):
             return NONE
-        return max(begin - ready - OwnTime(self._trace).on((thread,), ready, begin), 0)
+        return max(begin - ready - OwnWorkTimes(self._trace).on((thread,), ready, begin), 0)
 
     def _queue(self, node: int, push: Push | None) -> tuple[list[Other], list[Other]]:
         """What went before it while it was ready, and what was still in its queue after that."""

@@ -34,7 +34,7 @@ CLEARED = (ZeroGradAct, GradSetAct, GradZeroedAct)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StoryLine:
     """Something the program did to it, and where, as often as it did it there."""
 
     what: str
@@ -46,7 +46,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Gradient:
+class LeafGradient:
     """What a trace tells of a leaf's gradient."""
 
     title: str
@@ -55,18 +55,18 @@ class Gradient:
     brought: int  # so many of them brought a gradient
     knows: bool  # whether what they brought was recorded
     asks: bool  # requires_grad, as it was last seen
-    asked: tuple[Line, ...]  # what set that
-    cuts: tuple[Line, ...]  # tensors computed from it that lost their history
-    ran: tuple[Line, ...]  # how its module was called
-    held: tuple[Line, ...]  # optimizers that hold it
-    cleared: tuple[Line, ...]
+    asked: tuple[StoryLine, ...]  # what set that
+    cuts: tuple[StoryLine, ...]  # tensors computed from it that lost their history
+    ran: tuple[StoryLine, ...]  # how its module was called
+    held: tuple[StoryLine, ...]  # optimizers that hold it
+    cleared: tuple[StoryLine, ...]
 
 
-def gradient_of(trace: Trace, tensor: int) -> Gradient:
+def gradient_of(trace: Trace, tensor: int) -> LeafGradient:
     training = trace.once(Training)
     told = _Story(training, tensor)
     brought = _brought(trace, tensor)
-    story = Gradient(
+    story = LeafGradient(
         title=training.title(tensor),
         answer="",
         backwards=len(trace.table(GraphTask)),
@@ -80,8 +80,8 @@ def gradient_of(trace: Trace, tensor: int) -> Gradient:
         cleared=told.lines(*CLEARED),
     )
     answer = _answer(trace, tensor, story)
-    values = {name: getattr(story, name) for name in Gradient.__slots__}
-    return Gradient(**{**values, "answer": answer})
+    values = {name: getattr(story, name) for name in LeafGradient.__slots__}
+    return LeafGradient(**{**values, "answer": answer})
 
 
 def _brought(trace: Trace, tensor: int) -> int:
@@ -104,7 +104,7 @@ class _Story:
         self._training = training
         self._tensor = tensor
 
-    def lines(self, *kinds: type[ActFacts]) -> tuple[Line, ...]:
+    def lines(self, *kinds: type[ActFacts]) -> tuple[StoryLine, ...]:
         """Acts of these kinds, one line for each place."""
         return self._folded(act for act in self._training.acts.of(*kinds) if self._is_of(act))
 
@@ -114,27 +114,29 @@ class _Story:
         of = self._training.acts.by_id.get(act.of)
         return isinstance(act.facts, ZeroGradAct) and of is not None and self._tensor in of.tensors
 
-    def ran(self) -> tuple[Line, ...]:
+    def ran(self) -> tuple[StoryLine, ...]:
         """How the module was called that has it."""
         module = self._training.parameters.get(self._tensor, NONE)
         return self._folded(
             act for act in self._training.acts.of(RanAct) if module != NONE and act.module == module
         )
 
-    def held(self) -> tuple[Line, ...]:
+    def held(self) -> tuple[StoryLine, ...]:
         acts = self._training.acts
         return tuple(
-            Line(f"{each.type}, {len(each.steps)} steps, built", acts.site(each.built))
+            StoryLine(f"{each.type}, {len(each.steps)} steps, built", acts.site(each.built))
             for each in self._training.optimizers
             if self._tensor in each.tensors
         )
 
-    def _folded(self, acts: Iterator[Done[ActFacts]]) -> tuple[Line, ...]:
-        found: dict[tuple[str, str], Line] = {}
+    def _folded(self, acts: Iterator[Done[ActFacts]]) -> tuple[StoryLine, ...]:
+        found: dict[tuple[str, str], StoryLine] = {}
         for act in acts:
             site, what = self._training.acts.site(act), _in_words(act)
             before = found.get((what, site.place))
-            found[what, site.place] = Line(what, site, 1 if before is None else before.times + 1)
+            found[what, site.place] = StoryLine(
+                what, site, 1 if before is None else before.times + 1
+            )
         return tuple(found.values())
 
 
@@ -154,7 +156,7 @@ def _in_words(act: Done[ActFacts]) -> str:
     return f"{by_of(act.facts)} wrote into .grad"
 
 
-def _answer(trace: Trace, tensor: int, story: Gradient) -> str:
+def _answer(trace: Trace, tensor: int, story: LeafGradient) -> str:
     """The first of the reasons that holds."""
     row = trace.table(Tensor).row(tensor)
     name = story.title
@@ -193,7 +195,7 @@ def _answer(trace: Trace, tensor: int, story: Gradient) -> str:
     )
 
 
-def _of_brought(story: Gradient) -> str:
+def _of_brought(story: LeafGradient) -> str:
     brought = f"{story.brought} of {story.backwards} backwards brought {story.title} a gradient"
     to_none = [
         each for each in story.cleared if "set to None" in each.what or each.what == "zero_grad"

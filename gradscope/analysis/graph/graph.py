@@ -10,9 +10,9 @@ from functools import cache, partial
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.graph.took_part import Parts, took_part
+from gradscope.analysis.graph.took_part import NodesInBackwards, took_part
 from gradscope.analysis.identity.backwards import backward_numbers
-from gradscope.analysis.identity.leaves import Leaf, leaf_of
+from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class NodeRun:
     """One execution of a node."""
 
     task: int
@@ -38,7 +38,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Meta:
+class TensorMeta:
     """What a node knows of one tensor: of a gradient it takes, or of a value it saved."""
 
     shape: Shape
@@ -46,12 +46,12 @@ class Meta:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedValue:
+class NodeSaved:
     """One value a node keeps for its backward."""
 
     id: int
     slot: str
-    meta: Meta | None
+    meta: TensorMeta | None
     bytes: int
     released: bool
 
@@ -63,19 +63,19 @@ class GraphNode:
     id: int
     name: str
     unique: str
-    leaf: Leaf | None
-    inputs: tuple[Meta | None, ...]
+    leaf: NamedLeaf | None
+    inputs: tuple[TensorMeta | None, ...]
     module: str  # as in `module_names`; "" when it was made in none
     site: Site
     step: int  # the step's number; NONE outside of steps
     made_in: int  # the number of the backward that made it (double backward), or NONE
     sequence_nr: int
     root: bool  # a graph task starts here
-    runs: tuple[Run, ...]
+    runs: tuple[NodeRun, ...]
     backwards: tuple[int, ...]  # the numbers of those it took part in
     captured: bool  # its gradient was asked for by `inputs=`
     inside: int  # the CopySlices that ran it, or NONE
-    saved: tuple[SavedValue, ...]
+    saved: tuple[NodeSaved, ...]
     given: str = ""  # as in "dim=0": to its call besides tensors, where that was read
 
 
@@ -87,7 +87,7 @@ class GraphEdge:
     index: int  # which output of `node`
     next: int
     input_nr: int
-    meta: Meta | None  # of the gradient
+    meta: TensorMeta | None  # of the gradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def graph(
     trace: Trace,
     ids: Iterable[int],
     tasks: Collection[int] | None = None,
-    parts: Parts | None = None,
+    parts: NodesInBackwards | None = None,
 ) -> Graph:
     """The graph of the given nodes, in the given order; with the runs of the given tasks.
 
@@ -124,9 +124,9 @@ class _Build:
         self,
         trace: Trace,
         order: list[int],
-        metas: Mapping[int, Meta],
-        runs: Mapping[int, list[Run]],
-        parts: Parts,
+        metas: Mapping[int, TensorMeta],
+        runs: Mapping[int, list[NodeRun]],
+        parts: NodesInBackwards,
     ) -> None:
         self.trace = trace
         self.metas = metas
@@ -162,7 +162,7 @@ class _Build:
         )
 
 
-def _metas_of_nodes(trace: Trace, order: list[int]) -> dict[int, Meta]:
+def _metas_of_nodes(trace: Trace, order: list[int]) -> dict[int, TensorMeta]:
     """Shape and dtype of every tensor that these nodes take or keep, where the trace holds it."""
     nodes, saved = trace.table(Node), trace.table(Saved)
     inputs = nodes.ragged("inputs").take(nodes.positions(np.array(order, np.int64)))
@@ -170,7 +170,7 @@ def _metas_of_nodes(trace: Trace, order: list[int]) -> dict[int, Meta]:
     return metas_of(trace, np.concatenate([inputs.values, kept]))
 
 
-def metas_of(trace: Trace, wanted: Ids) -> dict[int, Meta]:
+def metas_of(trace: Trace, wanted: Ids) -> dict[int, TensorMeta]:
     """Shape and dtype of these tensors, where the trace holds them."""
     tensors = trace.table(Tensor)
     ids = distinct(wanted)
@@ -178,14 +178,14 @@ def metas_of(trace: Trace, wanted: Ids) -> dict[int, Meta]:
     known = positions != NONE
     shapes = tensors.ragged("shape").take(positions[known]).tuples()
     dtypes = trace.texts(tensors["dtype"][positions[known]])
-    return dict(zip(ids[known].tolist(), map(Meta, shapes, dtypes), strict=True))
+    return dict(zip(ids[known].tolist(), map(TensorMeta, shapes, dtypes), strict=True))
 
 
 def _runs_of(
     trace: Trace, runs: Runs, order: list[int], tasks: Collection[int] | None
-) -> dict[int, list[Run]]:
+) -> dict[int, list[NodeRun]]:
     numbers = backward_numbers(trace)
-    found: dict[int, list[Run]] = defaultdict(list)
+    found: dict[int, list[NodeRun]] = defaultdict(list)
     mask = np.isin(runs.node, order)
     if tasks is not None:
         mask &= np.isin(runs.task, sorted(tasks))
@@ -193,24 +193,26 @@ def _runs_of(
     for node, task, position, ns, self_ns in zip(
         *(column[mask].tolist() for column in columns), strict=True
     ):
-        found[node].append(Run(task, numbers.get(task, NONE), position, ns, self_ns))
+        found[node].append(NodeRun(task, numbers.get(task, NONE), position, ns, self_ns))
     return found
 
 
 def saved_of(
-    trace: Trace, order: list[int], metas: Mapping[int, Meta]
-) -> dict[int, list[SavedValue]]:
+    trace: Trace, order: list[int], metas: Mapping[int, TensorMeta]
+) -> dict[int, list[NodeSaved]]:
     """By node, what it keeps for its backward."""
     table = trace.table(Saved)
-    found: dict[int, list[SavedValue]] = defaultdict(list)
+    found: dict[int, list[NodeSaved]] = defaultdict(list)
     for row in table.take(np.flatnonzero(np.isin(table["node"], order))):
         meta = metas.get(row.tensor)
         released = row.released != NONE
-        found[row.node].append(SavedValue(row.id, row.slot, meta, row.bytes, released))
+        found[row.node].append(NodeSaved(row.id, row.slot, meta, row.bytes, released))
     return found
 
 
-def _edges(trace: Trace, rows: list[Node], metas: Mapping[int, Meta]) -> tuple[GraphEdge, ...]:
+def _edges(
+    trace: Trace, rows: list[Node], metas: Mapping[int, TensorMeta]
+) -> tuple[GraphEdge, ...]:
     table = trace.table(Edge)
     inputs_of = {row.id: row.inputs for row in rows}
     order = list(inputs_of)

@@ -25,7 +25,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SavedRows:
     """Values that nodes saved, in the rows of the trace; equal-length columns."""
 
     holder: Ids  # a number for each storage
@@ -52,7 +52,7 @@ class OverTime:
         return int(self.bytes[place]) if place >= 0 else 0
 
 
-def held(trace: Trace) -> Held:
+def held(trace: Trace) -> SavedRows:
     saved, storages = trace.table(Saved), trace.table(Storage)
     holder, released = _holders(trace), saved["released"]
     freed = np.full(len(saved), NONE, np.int64)
@@ -60,7 +60,7 @@ def held(trace: Trace) -> Held:
         places = storages.positions(holder)
         freed = np.where(places == NONE, NONE, storages["freed"][places])
     end = np.where(released != NONE, released, _gone(trace))
-    return Held(holder, saved["bytes"], saved["t"], np.where(end != NONE, end, freed))
+    return SavedRows(holder, saved["bytes"], saved["t"], np.where(end != NONE, end, freed))
 
 
 def _gone(trace: Trace) -> Ids:
@@ -81,7 +81,7 @@ def saved_peak(trace: Trace) -> Peak:
     return Peak(int(over.bytes[most]), int(over.t[most]))
 
 
-def over_time(all: Held) -> OverTime:
+def over_time(all: SavedRows) -> OverTime:
     """The bytes held together, each storage counted once."""
     ended = all.end != NONE
     holder = np.concatenate([all.holder, all.holder[ended]])

@@ -13,21 +13,21 @@ from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class ParametersReached:
     """Those that need a gradient, by name; those that no backward reached."""
 
     all: tuple[str, ...]
     unreached: tuple[str, ...]
 
 
-def parameters(trace: Trace) -> Parameters:
+def parameters(trace: Trace) -> ParametersReached:
     """The parameters of all modules that were called, and of those inside them."""
     tensors = trace.table(Tensor)
     owned = distinct(trace.table(Module).ragged("parameters").values).tolist()
     rows = [tensors.row(id) for id in owned if tensors.has(id)]
     wanted = [row for row in rows if row.requires_grad]
     reached = reached_leaves(trace)
-    return Parameters(
+    return ParametersReached(
         all=tuple(row.name or f"tensor {row.id}" for row in wanted),
         unreached=tuple(row.name or f"tensor {row.id}" for row in wanted if row.id not in reached),
     )

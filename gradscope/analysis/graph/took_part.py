@@ -23,7 +23,7 @@ COPY_SLICES = "CopySlices"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class NodesInBackwards:
     """How nodes took part in some backwards."""
 
     backwards: dict[int, tuple[int, ...]]  # by node: the numbers of the backwards
@@ -31,13 +31,13 @@ class Parts:
     inside: dict[int, int]  # by node: the CopySlices that ran it
 
 
-def took_part_unseen(trace: Trace, tasks: Collection[int] | None = None) -> Parts:
+def took_part_unseen(trace: Trace, tasks: Collection[int] | None = None) -> NodesInBackwards:
     """Only the parts of nodes that took part without running: in time for a great many nodes."""
     captured = frozenset(node for node, _ in _of_tasks(trace, Capture, tasks))
-    return Parts({}, captured, _ran_inside(trace, tasks))
+    return NodesInBackwards({}, captured, _ran_inside(trace, tasks))
 
 
-def took_part(trace: Trace, tasks: Collection[int] | None = None) -> Parts:
+def took_part(trace: Trace, tasks: Collection[int] | None = None) -> NodesInBackwards:
     """The parts of all nodes in these graph tasks, or in all of them."""
     unseen = took_part_unseen(trace, tasks)
     inside = unseen.inside
@@ -56,7 +56,7 @@ def took_part(trace: Trace, tasks: Collection[int] | None = None) -> Parts:
             if tasks is None or each.id in tasks:
                 for node in reach(each.roots, onward):
                     found[node].add(numbers[each.id])
-    return Parts(
+    return NodesInBackwards(
         backwards={node: tuple(sorted(each)) for node, each in found.items()},
         captured=unseen.captured,
         inside=inside,

@@ -27,19 +27,19 @@ ROOTS = (ACCUMULATE_GRAD, "GraphRoot")
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class IdleStretch:
     """Nodes that a thread made one after another, and no backward came to any of them."""
 
     nodes: int
     begin: int
     end: int
-    rows: Ids  # in `Graphs`
+    rows: Ids  # in `IdleGraphs`
     passes: int  # so many times the model was run
     together: int  # so many of these were there at once; 0: when they went was not seen
     last: bool  # nothing that a backward came to was made behind it
 
 
-class Graphs:
+class IdleGraphs:
     """What was made in forwards, by thread and time, and whether a backward came to it."""
 
     def __init__(self, trace: Trace) -> None:
@@ -78,7 +78,7 @@ class Graphs:
         self.reached[behind] |= self.many[behind] == 0
 
     @cached_property
-    def stretches(self) -> tuple[Stretch, ...]:
+    def stretches(self) -> tuple[IdleStretch, ...]:
         """Those in which a whole model was run, that others were trained of."""
         modules = self._trained
         found = []
@@ -111,7 +111,7 @@ class Graphs:
         for place in np.flatnonzero(ends > firsts).tolist():
             yield int(firsts[place]), int(ends[place])
 
-    def _stretch(self, rows: Ids, parts: frozenset[int]) -> Stretch:
+    def _stretch(self, rows: Ids, parts: frozenset[int]) -> IdleStretch:
         module, stack = self.module[rows], self.stack[rows]
         new = np.append(True, (module[1:] != module[:-1]) | (stack[1:] != stack[:-1]))
         runs: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -122,7 +122,7 @@ class Graphs:
         # The first has the nodes that gather gradients, too, which go with the last graph of all.
         counted = most[1:] if self.many[most[0]] > self.many[most[-1]] else most
         born, died = self.t[counted], self.died[counted]
-        return Stretch(
+        return IdleStretch(
             nodes=int(self.many[rows].sum()),
             begin=int(self.t[rows[0]]),
             end=int(self.until[rows].max()),
@@ -132,7 +132,7 @@ class Graphs:
             last=bool(rows[-1] + 1 == len(self.t)),
         )
 
-    def called_from(self, stretch: Stretch) -> Done[RanAct] | None:
+    def called_from(self, stretch: IdleStretch) -> Done[RanAct] | None:
         """The call of a model in it that came from a line from which none had come before."""
         acts, first = self.trace.once(Acts), int(stretch.rows[0])
         is_first = first == 0 or self.thread[first - 1] != self.thread[first]
@@ -152,7 +152,7 @@ class Graphs:
         """The stacks of nodes that backwards came to."""
         return frozenset(distinct(self.stack[self.reached]).tolist())
 
-    def own_lines(self, stretch: Stretch) -> list[int]:
+    def own_lines(self, stretch: IdleStretch) -> list[int]:
         """The stacks of its nodes of which no backward ever came to any, by how many there are."""
         found: dict[int, int] = defaultdict(int)
         pairs = zip(

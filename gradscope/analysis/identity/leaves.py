@@ -17,7 +17,7 @@ LONGEST_LINE = 500  # that is worth reading for a name
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class NamedLeaf:
     """A tensor whose gradient is kept in `.grad`."""
 
     tensor: int
@@ -31,11 +31,11 @@ class Leaf:
         return self.name or ("leaf" if self.tensor == NONE else f"leaf {self.tensor}")
 
 
-UNKNOWN = Leaf(NONE, "", guessed=False, shape=(), dtype="")
+UNKNOWN = NamedLeaf(NONE, "", guessed=False, shape=(), dtype="")
 """A leaf of which the trace knows only that it is there."""
 
 
-def leaf_of(trace: Trace, node: Node) -> Leaf | None:
+def leaf_of(trace: Trace, node: Node) -> NamedLeaf | None:
     """The leaf an AccumulateGrad node fills, or None for any other node."""
     if node.name != ACCUMULATE_GRAD:
         return None
@@ -49,14 +49,14 @@ def fill_leaves(trace: Trace) -> NDArray[np.bool_]:
     return np.isin(names, wanted)
 
 
-def leaf(trace: Trace, tensor_id: int) -> Leaf | None:
+def leaf(trace: Trace, tensor_id: int) -> NamedLeaf | None:
     """The leaf with this tensor id; None when the trace does not hold it."""
     tensors = trace.table(Tensor)
     if tensor_id == NONE or not tensors.has(tensor_id):
         return None
     tensor = tensors.row(tensor_id)
     guess = "" if tensor.name else _assigned_name(trace, tensor)
-    return Leaf(tensor.id, tensor.name or guess, bool(guess), tensor.shape, tensor.dtype)
+    return NamedLeaf(tensor.id, tensor.name or guess, bool(guess), tensor.shape, tensor.dtype)
 
 
 def _assigned_name(trace: Trace, tensor: Tensor) -> str:

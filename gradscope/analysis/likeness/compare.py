@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.likeness.differences import Both, Difference, Kind, SameNodes, Section
+from gradscope.analysis.likeness.differences import Aspect, Both, Difference, SameNodes, Section
 from gradscope.analysis.likeness.graphs import arguments, moved, names, saved, structure
 from gradscope.analysis.likeness.match import match
 from gradscope.analysis.likeness.orders import Orders, Tolerance, values
 from gradscope.analysis.likeness.parts import not_seen, parts
-from gradscope.analysis.likeness.who import Words
+from gradscope.analysis.likeness.who import WordNumbers
 from gradscope.errors import EmptyTraceError
 from gradscope.trace.schema import EVENTS, GraphTask, HookBegin, HookKind, Node, Saved, Value
 from gradscope.trace.trace import Trace
@@ -45,46 +45,47 @@ def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Com
                 f"the {which} trace has no backward, so that there is nothing to compare; "
                 "record a program that calls backward() or torch.autograd.grad()"
             )
-    words, absent = Words(), not_seen(one, other)
+    words, absent = WordNumbers(), not_seen(one, other)
     both_parts = parts(one, words, absent), parts(other, words, absent)
     both = Both(*both_parts, match(*both_parts))
     lacking = tuple(_lacking(one, other))
     left_out = {kind for kind, _ in lacking}
     said = [reason for _, reason in lacking]
     sections = [structure(both), names(both)]
-    if Kind.ARGUMENTS not in left_out and both.one.nodes["arguments"].any():
+    if Aspect.ARGUMENTS not in left_out and both.one.nodes["arguments"].any():
         sections.append(arguments(both))
-    if Kind.SAVED not in left_out:
+    if Aspect.SAVED not in left_out:
         sections.append(saved(both))
-    if Kind.EXECUTION not in left_out:
+    if Aspect.EXECUTION not in left_out:
         orders = Orders(both)
         sections += [orders.execution(), orders.accumulation()]
         if both.whole:
             sections.append(orders.others())
         else:
             said.append("events: counts and queues follow from the graphs, which differ")
-    if Kind.VALUES not in left_out:
+    if Aspect.VALUES not in left_out:
         sections.append(values(both, tolerance or Tolerance()))
     said += _absent(one, other)
     return Comparison(tuple(sections), tuple(said), moved(both), both.same())
 
 
-def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Kind, str]]:
+def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Aspect, str]]:
     """Kinds of differences that cannot be looked for, and why."""
     at = [trace.meta.get("level") for trace in (one, other)]
     side = _which([level == GRAPH for level in at])
     if side:
-        yield Kind.EXECUTION, f"{Kind.EXECUTION}, accumulation and events: {side} at level graph"
+        order = Aspect.EXECUTION
+        yield order, f"{order}, accumulation and events: {side} at level graph"
     kept = [len(trace.table(Saved)) > 0 for trace in (one, other)]
     if side and not all(kept):
-        yield Kind.SAVED, f"{Kind.SAVED}: {_which([not each for each in kept])} without"
+        yield Aspect.SAVED, f"{Aspect.SAVED}: {_which([not each for each in kept])} without"
     read = [bool(np.any(trace.table(Node)["arguments"])) for trace in (one, other)]
     if any(read) and not all(read):
-        yield Kind.ARGUMENTS, f"{Kind.ARGUMENTS}: {_which([not each for each in read])} without"
+        yield Aspect.ARGUMENTS, f"{Aspect.ARGUMENTS}: {_which([not each for each in read])} without"
     measured = [len(trace.table(Value)) > 0 for trace in (one, other)]
     if not all(measured):
         side = _which([not each for each in measured])
-        yield Kind.VALUES, f"{Kind.VALUES}: {side} without; record with --level values"
+        yield Aspect.VALUES, f"{Aspect.VALUES}: {side} without; record with --level values"
 
 
 def _which(chosen: list[bool]) -> str:

@@ -10,15 +10,15 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.likeness.lines import Lines
+from gradscope.analysis.likeness.lines import LikenessLines
 from gradscope.analysis.likeness.match import Match
-from gradscope.analysis.likeness.parts import Parts
+from gradscope.analysis.likeness.parts import TraceParts
 from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, ROOT
 from gradscope.trace.arrays import without
 from gradscope.trace.schema import NONE, GraphTask, Node
 
 
-class Kind(StrEnum):
+class Aspect(StrEnum):
     """What differs, in the order in which one looks."""
 
     STRUCTURE = "structure"
@@ -58,7 +58,7 @@ class Difference:
 class Section:
     """What was compared of one kind."""
 
-    kind: Kind
+    kind: Aspect
     first: Difference | None
     counts: tuple[tuple[str, int], ...] = ()  # "nodes that only the first has", 3
     of: str = ""  # what was compared: "206 nodes, 340 edges"
@@ -78,7 +78,7 @@ class SameNodes:
     only_other: Ids
 
 
-class Found:
+class DifferenceList:
     """Gathers the differences of one kind; of each group the number, and the first of all."""
 
     def __init__(self) -> None:
@@ -94,16 +94,16 @@ class Found:
         if self._first is None or first < self._first[0]:
             self._first = first, describe(first)
 
-    def section(self, kind: Kind, of: str) -> Section:
+    def section(self, kind: Aspect, of: str) -> Section:
         return Section(kind, self._first and self._first[1], tuple(self._counts), of)
 
 
 class Both:
     """Two traces and what in them is the same; tells of nodes and backwards in words."""
 
-    def __init__(self, one: Parts, other: Parts, matched: Match) -> None:
+    def __init__(self, one: TraceParts, other: TraceParts, matched: Match) -> None:
         self.one, self.other, self.match = one, other, matched
-        self.lines = Lines(one, one.who.words), Lines(other, other.who.words)
+        self.lines = LikenessLines(one, one.who.words), LikenessLines(other, other.who.words)
         self.nodes = _pairs(matched.nodes)
         self.tasks = _pairs(matched.tasks)
 
@@ -147,7 +147,7 @@ class Both:
             return f"{name} (node {number}{f' in {module}' if module else ''})"
         return f"leaf {number}{of.who.leaf_name(number)}"
 
-    def site(self, of: Parts, code: int) -> Site:
+    def site(self, of: TraceParts, code: int) -> Site:
         """The line that made a node."""
         if code < 0 or code % KINDS != NODE:
             return Site()

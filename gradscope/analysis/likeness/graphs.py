@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.likeness.differences import Both, Difference, Found, Kind, Section, Side
+from gradscope.analysis.likeness.differences import (
+    Aspect,
+    Both,
+    Difference,
+    DifferenceList,
+    Section,
+    Side,
+)
 from gradscope.analysis.likeness.match import OTHERS
 from gradscope.analysis.likeness.parts import ROLES, Columns
 from gradscope.analysis.likeness.who import KINDS, NODE, NOWHERE
@@ -22,7 +29,7 @@ PLACES = 2
 
 def structure(both: Both) -> Section:
     """Nodes, edges, shapes and backwards."""
-    found = Found()
+    found = DifferenceList()
     mine, _ = both.nodes
     one, other = both.one, both.other
     _missing(both, found)
@@ -34,10 +41,10 @@ def structure(both: Both) -> Section:
     if len(mine) == len(one.nodes["name"]) == len(other.nodes["name"]):
         counted = f"{len(mine):,} nodes"
     edges, tasks = len(one.edges["node"]), len(one.tasks["site"])
-    return found.section(Kind.STRUCTURE, f"{counted}, {edges:,} edges, {tasks:,} backwards")
+    return found.section(Aspect.STRUCTURE, f"{counted}, {edges:,} edges, {tasks:,} backwards")
 
 
-def _missing(both: Both, found: Found) -> None:
+def _missing(both: Both, found: DifferenceList) -> None:
     """Nodes that only one trace has, and which node that both have was made next."""
     mine, theirs = both.nodes
     sizes = [len(part.nodes["name"]) for part in (both.one, both.other)]
@@ -70,7 +77,7 @@ def _missing(both: Both, found: Found) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class NodeColumn:
     """A column of nodes: what it means that it differs, in words for all and for one node."""
 
     name: str
@@ -80,27 +87,29 @@ class Column:
     number: bool = False
 
 
-TAKES = Column("takes", "nodes take other gradients", "a node takes another gradient", " takes {}")
-MADE_IN = Column(
+TAKES = NodeColumn(
+    "takes", "nodes take other gradients", "a node takes another gradient", " takes {}"
+)
+MADE_IN = NodeColumn(
     "made_in", "nodes are made in another backward", "a node is made in another backward",
     " was made in backward {}", number=True,
 )  # fmt: skip
-ARGUMENTS = Column(
+ARGUMENTS = NodeColumn(
     "arguments", "nodes were made with other arguments", "a node was made with other arguments",
     " was made with {}",
 )  # fmt: skip
 NAMES = (
-    Column("name", "nodes have another name", "a node has another name"),
-    Column("module", "nodes are made in another module", "a node is made in another module"),
-    Column("line", "nodes are made by another line", "a node is made by another line"),
-    Column(
+    NodeColumn("name", "nodes have another name", "a node has another name"),
+    NodeColumn("module", "nodes are made in another module", "a node is made in another module"),
+    NodeColumn("line", "nodes are made by another line", "a node is made by another line"),
+    NodeColumn(
         "step", "nodes are made in another step", "a node is made in another step",
         " was made in step {}", number=True,
     ),
 )  # fmt: skip
 
 
-def _column(both: Both, found: Found, column: Column) -> None:
+def _column(both: Both, found: DifferenceList, column: NodeColumn) -> None:
     mine, theirs = both.nodes
     one, other = both.one.nodes[column.name][mine], both.other.nodes[column.name][theirs]
     if column is MADE_IN:
@@ -124,7 +133,7 @@ def _column(both: Both, found: Found, column: Column) -> None:
     found.add(column.all, mine[differ] * PLACES, describe)
 
 
-def _edges(both: Both, found: Found) -> None:
+def _edges(both: Both, found: DifferenceList) -> None:
     """Edges of matched nodes, of which both ends are known in both traces."""
     mine, theirs = both.nodes
     one, other = both.one.edges, both.other.edges
@@ -190,7 +199,7 @@ def _edge(both: Both, place: int, edges: Columns, at: int) -> str:
 TASK_FLAGS = ("keep_graph", "create_graph", "accumulate_grad", "depth", "error")
 
 
-def _tasks(both: Both, found: Found) -> None:
+def _tasks(both: Both, found: DifferenceList) -> None:
     """Backwards: those that only one has; then how they were called and what they were asked."""
     mine, theirs = both.tasks
     end = len(both.one.nodes["name"]) * PLACES  # behind all nodes
@@ -256,18 +265,18 @@ def _called(both: Both, place: int, number: int) -> str:
 
 def names(both: Both) -> Section:
     """Names of nodes, modules and lines. Lines that have only moved are none."""
-    found = Found()
+    found = DifferenceList()
     for column in NAMES:
         _column(both, found, column)
     mine, _ = both.nodes
-    return found.section(Kind.NAMES, f"{len(mine):,} nodes")
+    return found.section(Aspect.NAMES, f"{len(mine):,} nodes")
 
 
 def arguments(both: Both) -> Section:
     """What calls were given besides tensors, where that was read of both nodes."""
-    found = Found()
+    found = DifferenceList()
     _column(both, found, ARGUMENTS)
-    return found.section(Kind.ARGUMENTS, f"{np.count_nonzero(_read(both)):,} nodes")
+    return found.section(Aspect.ARGUMENTS, f"{np.count_nonzero(_read(both)):,} nodes")
 
 
 def _read(both: Both) -> Bools:
@@ -290,7 +299,7 @@ def moved(both: Both) -> int:
 
 def saved(both: Both) -> Section:
     """What nodes keep: slots, shapes, versions."""
-    found = Found()
+    found = DifferenceList()
     mine, theirs = both.nodes
     kept = [_kept(both, place) for place in (0, 1)]
     one, other = kept[0][mine], kept[1][theirs]
@@ -314,7 +323,7 @@ def saved(both: Both) -> Section:
 
     found.add("nodes keep something else", mine[one != other] * PLACES, describe)
     of_both = np.isin(both.one.saved["node"], mine)
-    return found.section(Kind.SAVED, f"{np.count_nonzero(of_both):,} values")
+    return found.section(Aspect.SAVED, f"{np.count_nonzero(of_both):,} values")
 
 
 AND = "; "

@@ -13,11 +13,11 @@ from gradscope.analysis.likeness.parts import (
     MEASURES,
     ROLES,
     Columns,
-    Parts,
+    TraceParts,
     parts,
     said_columns,
 )
-from gradscope.analysis.likeness.who import KINDS, NOWHERE, STRANGER, Words
+from gradscope.analysis.likeness.who import KINDS, NOWHERE, STRANGER, WordNumbers
 from gradscope.trace.schema import EVENTS, NONE, Accumulation, HookKind, Place
 from gradscope.trace.schema.declare import Column
 from gradscope.trace.trace import Trace
@@ -38,18 +38,18 @@ def likeness(trace: Trace, *, absent: Collection[str] = ()) -> Iterator[str]:
     `absent` names kinds of events and columns (`accumulate.how`) that are left out: what the other
     trace could not see.
     """
-    words = Words()
-    told = Lines(parts(trace, words, absent), words)
+    words = WordNumbers()
+    told = LikenessLines(parts(trace, words, absent), words)
     yield from told.nodes()
     yield from told.leaves()
     yield from told.tasks()
     yield from told.values()
 
 
-class Lines:
-    """Rows of `Parts` as text."""
+class LikenessLines:
+    """Rows of `TraceParts` as text."""
 
-    def __init__(self, found: Parts, words: Words) -> None:
+    def __init__(self, found: TraceParts, words: WordNumbers) -> None:
         self._parts, self._texts = found, words.texts
 
     def name(self, code: int) -> str:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.likeness.parts import Parts
+from gradscope.analysis.likeness.parts import TraceParts
 from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, NOWHERE, ROOT
 from gradscope.trace.schema import NONE
 
@@ -42,7 +42,7 @@ class Match:
         return np.where(codes <= NOWHERE, codes, found)
 
 
-def match(one: Parts, other: Parts) -> Match:
+def match(one: TraceParts, other: TraceParts) -> Match:
     """Match nodes by names and lines in the order of their making, the rest by the nodes."""
     nodes = _nodes(one, other)
     leaves = _leaves(one, other, nodes)
@@ -59,7 +59,7 @@ def _by_number(ours: int, theirs: int) -> Ids:
 # -- nodes --------------------------------------------------------------------------------------
 
 
-def _nodes(one: Parts, other: Parts) -> Ids:
+def _nodes(one: TraceParts, other: TraceParts) -> Ids:
     """Step by step: by name, line and module; what lies between by name; then by its place."""
     exact = [_keys(one, other, names) for names in (("name", "line", "module"), ("name",))]
     made = np.full(len(other.nodes["name"]), NONE, np.int64)
@@ -72,7 +72,7 @@ def _nodes(one: Parts, other: Parts) -> Ids:
     return made
 
 
-def _keys(one: Parts, other: Parts, names: tuple[str, ...]) -> tuple[Ids, Ids]:
+def _keys(one: TraceParts, other: TraceParts, names: tuple[str, ...]) -> tuple[Ids, Ids]:
     """A number for each node, the same for nodes that say the same in these columns."""
     split = len(one.nodes["name"])
     joined = [np.concatenate([part.nodes[name] for part in (one, other)]) for name in names]
@@ -89,7 +89,7 @@ def numbered(columns: list[Ids]) -> Ids:
     return keys.astype(np.int64)
 
 
-def _steps(one: Parts, other: Parts) -> list[tuple[Ids, Ids]]:
+def _steps(one: TraceParts, other: TraceParts) -> list[tuple[Ids, Ids]]:
     """The nodes of each step, in both; of all steps at once where only one trace has any."""
     mine, theirs = one.nodes["step"], other.nodes["step"]
     if not len(mine) or not len(theirs) or not np.isin(mine, theirs).any():
@@ -177,7 +177,7 @@ def _way_back(trail: list[dict[int, int]], end: tuple[int, int]) -> Pairs:
 # -- leaves and backwards -----------------------------------------------------------------------
 
 
-def _leaves(one: Parts, other: Parts, nodes: Ids) -> Ids:
+def _leaves(one: TraceParts, other: TraceParts, nodes: Ids) -> Ids:
     """Leaves are the same to which the same edges lead first."""
     made = np.full(len(other.who.leaves), NONE, np.int64)
     mine = _edges_to_leaves(one, lambda numbers: numbers)
@@ -195,7 +195,7 @@ def _leaves(one: Parts, other: Parts, nodes: Ids) -> Ids:
     return made
 
 
-def _edges_to_leaves(of: Parts, number: Callable[[Ids], Ids]) -> dict[tuple[int, int], int]:
+def _edges_to_leaves(of: TraceParts, number: Callable[[Ids], Ids]) -> dict[tuple[int, int], int]:
     """Which leaf the edges lead to, by node and index; only the first edge to each leaf."""
     target = of.edges["target"]
     chosen = np.flatnonzero((target >= 0) & (target % KINDS == LEAF))
@@ -210,7 +210,7 @@ def _edges_to_leaves(of: Parts, number: Callable[[Ids], Ids]) -> dict[tuple[int,
     return {(node, index): leaf for node, index, leaf in rows}
 
 
-def _tasks(one: Parts, other: Parts, so_far: Match) -> Ids:
+def _tasks(one: TraceParts, other: TraceParts, so_far: Match) -> Ids:
     """Backwards in their order, by their lines and by the nodes they begin with."""
     keys = []
     for part in (one, other):

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.likeness.differences import Both, Difference, Found, Kind, Section, Side
+from gradscope.analysis.likeness.differences import (
+    Aspect,
+    Both,
+    Difference,
+    DifferenceList,
+    Section,
+    Side,
+)
 from gradscope.analysis.likeness.match import OTHERS, numbered
 from gradscope.analysis.likeness.parts import COUNTS, MEASURES, WIDEST, Columns, said_columns
 from gradscope.analysis.likeness.who import KINDS, NODE, NOWHERE
@@ -41,7 +48,7 @@ class Orders:
         chosen = [self._of(place, (NodeBegin,)) for place in (0, 1)]
         ran = f"{len(chosen[0]):,} runs"
         return self._compared(
-            chosen, ("node",), (Kind.EXECUTION, "backwards run nodes in another order", ran)
+            chosen, ("node",), (Aspect.EXECUTION, "backwards run nodes in another order", ran)
         )
 
     def accumulation(self) -> Section:
@@ -50,7 +57,7 @@ class Orders:
         sent = f"{len(chosen[0]):,} gradients"
         names = ("kind", "node", "said0", "said1")
         return self._compared(
-            chosen, names, (Kind.ACCUMULATION, "backwards add gradients in another order", sent)
+            chosen, names, (Aspect.ACCUMULATION, "backwards add gradients in another order", sent)
         )
 
     def others(self) -> Section:
@@ -58,7 +65,7 @@ class Orders:
         chosen = [np.arange(len(events["task"])) for events in self._events]
         names = ("kind", "node", *(f"said{n}" for n in range(WIDEST)))
         told = f"{len(chosen[0]):,} events"
-        return self._compared(chosen, names, (Kind.EVENTS, "backwards have other events", told))
+        return self._compared(chosen, names, (Aspect.EVENTS, "backwards have other events", told))
 
     def _of(self, place: int, kinds: tuple[type, ...]) -> Ids:
         """Which events are of these kinds and of nodes that both traces have."""
@@ -82,11 +89,11 @@ class Orders:
         return made
 
     def _compared(
-        self, chosen: list[Ids], names: tuple[str, ...], told: tuple[Kind, str, str]
+        self, chosen: list[Ids], names: tuple[str, ...], told: tuple[Aspect, str, str]
     ) -> Section:
         """Task by task, whether the chosen events say the same in these columns."""
         kind, many, of = told
-        found = Found()
+        found = DifferenceList()
         sides = [
             {name: events[name][which] for name in ("task", *names)}
             for events, which in zip(self._events, chosen, strict=True)
@@ -132,7 +139,7 @@ class Orders:
             [each[which] for each, which in zip(chosen, kept, strict=True)],
         )
 
-    def _side(self, place: int, at: int, nth: int, kind: Kind) -> Side:
+    def _side(self, place: int, at: int, nth: int, kind: Aspect) -> Side:
         if at == NONE:
             return Side("nothing more")
         part = (self._both.one, self._both.other)[place]
@@ -140,7 +147,7 @@ class Orders:
         code = row["node"]
         title = self._both.title(place, code)
         site = self._both.site(part, code)
-        if kind is Kind.EXECUTION:
+        if kind is Aspect.EXECUTION:
             return Side(f"{title} runs as number {nth + 1}", site)
         if KINDS_OF_EVENTS[row["kind"]] is Decrement:
             source = self._both.title(place, row["said0"])
@@ -154,9 +161,9 @@ class Orders:
 
 
 WHAT = {
-    Kind.EXECUTION: "another node runs",
-    Kind.ACCUMULATION: "another gradient arrives",
-    Kind.EVENTS: "another event",
+    Aspect.EXECUTION: "another node runs",
+    Aspect.ACCUMULATION: "another gradient arrives",
+    Aspect.EVENTS: "another event",
 }
 
 
@@ -182,7 +189,7 @@ def _translated(both: Both) -> Columns:
 
 def values(both: Both, tolerance: Tolerance) -> Section:
     """Statistics of values that both traces have."""
-    found = Found()
+    found = DifferenceList()
     one, other = both.one.values, dict(both.other.values)
     task = np.append(both.match.tasks, NONE)[other["task"]]
     other["task"] = np.where((other["task"] != NONE) & (task == NONE), OTHERS, task)
@@ -211,7 +218,7 @@ def values(both: Both, tolerance: Tolerance) -> Section:
     found.add("values are further apart", mine[apart], describe)
     alone = len(rows) - 2 * len(mine)
     of = f"{len(mine):,} values" + f", and {alone:,} of one trace alone" * bool(alone)
-    return found.section(Kind.VALUES, of)
+    return found.section(Aspect.VALUES, of)
 
 
 def _far(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.analysis.columns import Ids, ranks
-from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, NOWHERE, STRANGER, Who, Words
+from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, NOWHERE, STRANGER, Who, WordNumbers
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     EVENTS,
@@ -62,7 +62,7 @@ def not_seen(*traces: Trace) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class TraceParts:
     """A trace without ids, clocks and threads. Nodes are codes, texts are words."""
 
     who: Who
@@ -77,12 +77,12 @@ class Parts:
     measures: Numbers  # of the same values
 
 
-def parts(trace: Trace, words: Words, absent: Collection[str] = ()) -> Parts:
+def parts(trace: Trace, words: WordNumbers, absent: Collection[str] = ()) -> TraceParts:
     """What is compared of a trace; without kinds of events and columns that are `absent`."""
     who = Who(trace, words)
     about, measures = _values(who)
     saved = _saved(who, absent)
-    return Parts(
+    return TraceParts(
         who=who,
         absent=frozenset(absent),
         nodes=_nodes(who),

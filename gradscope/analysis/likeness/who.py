@@ -36,7 +36,7 @@ STRANGER = -2
 GRAPH_ROOT = "GraphRoot"
 
 
-class Words:
+class WordNumbers:
     """Texts as numbers: the same number in both traces."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Words:
 class Who:
     """The nodes, leaves and backwards of one trace. See Note [Codes]."""
 
-    def __init__(self, trace: Trace, words: Words) -> None:
+    def __init__(self, trace: Trace, words: WordNumbers) -> None:
         self.trace, self.words = trace, words
         table = trace.table(Node)
         self._table = table

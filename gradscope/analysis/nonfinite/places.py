@@ -14,7 +14,7 @@ from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of, site_of_row
 from gradscope.analysis.nonfinite.births import Birth, not_finite
 from gradscope.analysis.nonfinite.inner import inner_ops
-from gradscope.analysis.program.acts import BRING_IN, Origin, Origins, brought
+from gradscope.analysis.program.acts import BRING_IN, Origins, TensorOrigin, brought
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import (
     NONE,
@@ -43,7 +43,7 @@ class PlaceInWords:
 
 
 @dataclass
-class Places:
+class BirthPlaces:
     """The places of a trace's births."""
 
     trace: Trace
@@ -149,7 +149,7 @@ class Places:
         found = leaf(self.trace, birth.tensor)
         return found.title if found else self.trace.once(node_names).title(birth.node)
 
-    def origin(self, birth: Birth) -> Origin | None:
+    def origin(self, birth: Birth) -> TensorOrigin | None:
         """The call that made a tensor which came with it, if that is no call of the graph's."""
         outside = birth.place is Place.LEAF and birth.node == NONE and birth.op == NONE
         return self.trace.once(Origins).of(birth.tensor) if outside else None

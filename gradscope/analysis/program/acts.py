@@ -158,7 +158,7 @@ def brought(by: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class TensorOrigin:
     """The call that brought a tensor in."""
 
     act: Done[ActFacts]
@@ -181,12 +181,12 @@ class Origins:
     def _of(self) -> dict[int, Done[CameInAct]]:
         return {tensor: act for act in self._acts.of(CameInAct) for tensor in act.tensors}
 
-    def of(self, tensor: int) -> Origin | None:
+    def of(self, tensor: int) -> TensorOrigin | None:
         """Where this one was made; None: that is not known, or a call that is told of did."""
         act = self._of.get(tensor)
         if act is None:
             return None
-        return Origin(act, act.facts.by, self._acts.site(act))
+        return TensorOrigin(act, act.facts.by, self._acts.site(act))
 
 
 def moved_by(act: Done[ActFacts], optimizer: Optimizer | None, tensor: int) -> tuple[float, float]:

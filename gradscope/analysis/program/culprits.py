@@ -74,7 +74,7 @@ def overwritten(trace: Trace, node: int, before: int) -> Iterator[Overwritten]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class SteppedLeaf:
     """A parameter that a node had saved, and the step of an optimizer that came between."""
 
     slot: str
@@ -82,7 +82,7 @@ class Stepped:
     act: int  # the first such step; NONE where it was not told
 
 
-def stepped(trace: Trace, node: int, shape: tuple[int, ...], before: int) -> Stepped | None:
+def stepped(trace: Trace, node: int, shape: tuple[int, ...], before: int) -> SteppedLeaf | None:
     """Which parameter of this shape a node had saved, if an optimizer made a step since."""
     nodes, spans, saved = trace.table(Node), trace.table(Span), trace.table(Saved)
     if not nodes.has(node):
@@ -96,7 +96,7 @@ def stepped(trace: Trace, node: int, shape: tuple[int, ...], before: int) -> Ste
         row = saved.at(position)
         leaf = _parameter_of(trace, row.tensor, shape)
         if leaf != NONE:
-            return Stepped(row.slot, names, _step_of(trace, leaf, nodes.row(node).t, before))
+            return SteppedLeaf(row.slot, names, _step_of(trace, leaf, nodes.row(node).t, before))
     return None
 
 

@@ -50,7 +50,7 @@ class Beat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class LoopMoment:
     """One of them."""
 
     beat: Beat
@@ -83,7 +83,7 @@ class Loop:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.acts = trace.once(Acts)
-        self._moments: dict[int, list[Moment]] = {}  # by the act that made the optimizer
+        self._moments: dict[int, list[LoopMoment]] = {}  # by the act that made the optimizer
 
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
@@ -113,7 +113,7 @@ class Loop:
         added = np.isin(table["how"], ADDED).astype(np.int64)
         return np.asarray(task, np.int64), table.array("tensor"), added, table.array("t")
 
-    def moments(self, optimizer: Optimizer) -> list[Moment]:
+    def moments(self, optimizer: Optimizer) -> list[LoopMoment]:
         """What befell the gradients of its tensors, by time."""
         known = self._moments.get(optimizer.built.id)
         if known is None:
@@ -151,7 +151,7 @@ class Loop:
         """What steps: optimizers, or in their absence the program itself."""
         return self.optimizers or self.by_hand
 
-    def _steps_by_hand(self, leaves: tuple[int, ...]) -> Iterator[Moment]:
+    def _steps_by_hand(self, leaves: tuple[int, ...]) -> Iterator[LoopMoment]:
         """The first write between two backwards, of lines that write after some backward."""
         its = frozenset(leaves)
         writes = sorted((each for leaf, each in self._writes if leaf in its), key=lambda w: w.t)
@@ -165,7 +165,7 @@ class Loop:
                 yield each
 
     @cached_property
-    def _writes(self) -> list[tuple[int, Moment]]:
+    def _writes(self) -> list[tuple[int, LoopMoment]]:
         """Writes to leaves that gradients came to, and what replaces their data; with the leaf."""
         leaves = self.trace.once(Training).reached
         versions, tensors = self.trace.table(Version), self.trace.table(Tensor)
@@ -178,9 +178,9 @@ class Loop:
             if not self._reads_gradients(stack):
                 continue
             leaf = tensor if tensor in leaves else storages.get(storage, tensor)
-            found.append((leaf, Moment(Beat.STEPPED, t, stack, "tensor", leaf)))
+            found.append((leaf, LoopMoment(Beat.STEPPED, t, stack, "tensor", leaf)))
         for act in self.acts.of(DataSetAct):
-            replaced = Moment(Beat.STEPPED, act.t, act.stack, "act", act.id)
+            replaced = LoopMoment(Beat.STEPPED, act.t, act.stack, "act", act.id)
             if self._reads_gradients(act.stack):
                 found += [(leaf, replaced) for leaf in act.tensors]
         return found
@@ -189,7 +189,7 @@ class Loop:
         """Whether a line does; what others write may be of numbers of the program's own."""
         return ".grad" in site_of(self.trace, stack).text
 
-    def _fills(self, optimizer: Optimizer) -> Iterator[Moment]:
+    def _fills(self, optimizer: Optimizer) -> Iterator[LoopMoment]:
         tasks, tensors, onto_old, t = self._accumulated
         its = np.isin(tensors, np.array(optimizer.tensors, np.int64))
         its_tasks, places = np.unique(tasks[its], return_inverse=True)
@@ -200,18 +200,18 @@ class Loop:
         for place, task in enumerate(its_tasks.tolist()):
             if task in self.tasks:
                 begin, stack = self.tasks[task]
-                yield Moment(
+                yield LoopMoment(
                     Beat.FILLED, begin, stack, "graph_task", task, many[place], old[place],
                     int(first[place]),
                 )  # fmt: skip
 
-    def _acts_on(self, optimizer: Optimizer) -> Iterator[Moment]:
+    def _acts_on(self, optimizer: Optimizer) -> Iterator[LoopMoment]:
         its = frozenset(optimizer.tensors)
         for act in self._acts:
             beat = self._beat(act, optimizer, its)
             if beat is not None:
                 many = len(its.intersection(self._cleared_by(act)))
-                yield Moment(beat, act.t, act.stack, "act", act.id, many, facts=act.facts)
+                yield LoopMoment(beat, act.t, act.stack, "act", act.id, many, facts=act.facts)
 
     @cached_property
     def _acts(self) -> list[Done[Any]]:
@@ -248,16 +248,16 @@ class Loop:
     def _held(self) -> dict[int, tuple[int, ...]]:
         return {each.built.id: each.tensors for each in self.acts.optimizers}
 
-    def site(self, moment: Moment) -> Site:
+    def site(self, moment: LoopMoment) -> Site:
         return site_of(self.trace, moment.stack)
 
-    def sites(self, moment: Moment) -> tuple[Site, ...]:
+    def sites(self, moment: LoopMoment) -> tuple[Site, ...]:
         """That, and the lines around it."""
         return tuple(lines(self.trace, moment.stack))
 
-    def rounds(self, optimizer: Optimizer) -> list[list[Moment]]:
+    def rounds(self, optimizer: Optimizer) -> list[list[LoopMoment]]:
         """What befell them, cut after each step; the last round has no step at its end."""
-        found: list[list[Moment]] = [[]]
+        found: list[list[LoopMoment]] = [[]]
         for moment in self.moments(optimizer):
             found[-1].append(moment)
             if moment.beat in (Beat.STEPPED, Beat.SKIPPED):
@@ -265,14 +265,14 @@ class Loop:
         return found
 
 
-def by_line(moments: list[Moment]) -> dict[int, list[Moment]]:
+def by_line(moments: list[LoopMoment]) -> dict[int, list[LoopMoment]]:
     """Moments of one line together; lines by the first moment."""
     return grouped(moments, lambda moment: moment.stack)
 
 
-def left_over(moments: list[Moment]) -> list[Moment]:
+def left_over(moments: list[LoopMoment]) -> list[LoopMoment]:
     """The backwards of a round whose gradients were there when it stepped."""
-    found: list[Moment] = []
+    found: list[LoopMoment] = []
     for moment in moments:
         if moment.beat is Beat.CLEARED:
             found.clear()

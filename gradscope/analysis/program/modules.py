@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.timing.durations import backward_ns_of_modules, ns_of_ops
-from gradscope.analysis.timing.phases import Part
+from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.trace.schema import Module, Node, Op
 from gradscope.trace.trace import Table, Trace
 
@@ -35,7 +35,7 @@ class ModuleFacts:
 
 def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
     times = backward_ns_of_modules(trace)
-    forward = ns_of_ops(trace, Part.FORWARD, "module")
+    forward = ns_of_ops(trace, ProgramPart.FORWARD, "module")
     names = module_names(trace)
     ops, nodes = _counts(trace.table(Op)), _counts(trace.table(Node))
     return tuple(

@@ -48,7 +48,7 @@ class Start:
     evidence: Evidence
 
 
-class Numbers:
+class TensorNumbers:
     """The statistics of a trace, by what they are of."""
 
     def __init__(self, trace: Trace) -> None:
@@ -168,7 +168,7 @@ def losses_of(trace: Trace) -> list[float]:
 
     Where no numbers were looked at: what the program read of them at the line that read most.
     """
-    tasks, nodes, numbers = trace.table(GraphTask), trace.table(Node), trace.once(Numbers)
+    tasks, nodes, numbers = trace.table(GraphTask), trace.table(Node), trace.once(TensorNumbers)
     found: list[float] = []
     for roots in tasks.ragged("roots").tuples():
         if len(roots) == 1 and nodes.has(roots[0]):

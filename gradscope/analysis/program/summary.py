@@ -10,10 +10,10 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.memory import saved_peak
 from gradscope.analysis.graph.selection import leaf_nodes
-from gradscope.analysis.identity.leaves import Leaf, leaf_of
+from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
 from gradscope.analysis.identity.steps import steps
-from gradscope.analysis.timing.own_work import OwnTime
-from gradscope.analysis.timing.phases import Part, ops_of
+from gradscope.analysis.timing.own_work import OwnWorkTimes
+from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
@@ -58,7 +58,7 @@ class Summary:
 
 
 def summary(trace: Trace) -> Summary:
-    meta, own = trace.meta, OwnTime(trace)
+    meta, own = trace.meta, OwnWorkTimes(trace)
     tasks = trace.table(GraphTask)
     nested = int(np.count_nonzero(tasks["parent"] != NONE))
     producer = f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()
@@ -80,9 +80,9 @@ def summary(trace: Trace) -> Summary:
         in_place_writes=len(trace.table(Version)),
         errors=len(trace.table(Error)),
         saved_peak_bytes=saved_peak(trace).bytes,
-        forward_ns=_covered_by_ops(trace, Part.FORWARD, own),
+        forward_ns=_covered_by_ops(trace, ProgramPart.FORWARD, own),
         backward_ns=_backward_ns(trace, own),
-        optimizer_ns=_covered_by_ops(trace, Part.OPTIMIZER, own),
+        optimizer_ns=_covered_by_ops(trace, ProgramPart.OPTIMIZER, own),
         own_ns=sum(each.end - each.begin for each in own.stretches),
     )
 
@@ -93,7 +93,7 @@ def recorded_again(trace: Trace, *options: str) -> str:
     return shlex.join(["gradscope", "trace", *options, *words])
 
 
-def leaves(trace: Trace) -> tuple[Leaf, ...]:
+def leaves(trace: Trace) -> tuple[NamedLeaf, ...]:
     """The leaves that gradients can reach, each once, in the order of their nodes."""
     nodes = trace.table(Node)
     rows = nodes.take(nodes.positions(leaf_nodes(trace)))
@@ -102,7 +102,7 @@ def leaves(trace: Trace) -> tuple[Leaf, ...]:
     return tuple(leaf for leaf in found if leaf and leaf.tensor != NONE)
 
 
-def _covered_by_ops(trace: Trace, part: Part, own: OwnTime) -> int:
+def _covered_by_ops(trace: Trace, part: ProgramPart, own: OwnWorkTimes) -> int:
     """Time in the operations of a part of the program; one inside another counts once."""
     ops = trace.table(Op)
     done = ops_of(trace, part) & (ops["end"] != NONE)
@@ -114,7 +114,7 @@ def _covered_by_ops(trace: Trace, part: Part, own: OwnTime) -> int:
     return total
 
 
-def _own_inside(own: OwnTime, thread: int, begin: Ids, end: Ids) -> int:
+def _own_inside(own: OwnWorkTimes, thread: int, begin: Ids, end: Ids) -> int:
     """How much of gradscope's own work lies in these stretches of one thread."""
     inside = 0
     for each in own.stretches:
@@ -123,7 +123,7 @@ def _own_inside(own: OwnTime, thread: int, begin: Ids, end: Ids) -> int:
     return inside
 
 
-def _backward_ns(trace: Trace, own: OwnTime) -> int:
+def _backward_ns(trace: Trace, own: OwnWorkTimes) -> int:
     tasks = trace.table(GraphTask)
     outer = (tasks["parent"] == NONE) & (tasks["end"] != NONE)
     thread, begin, end = (tasks[name][outer] for name in ("thread", "begin", "end"))

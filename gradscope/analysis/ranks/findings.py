@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gradscope.analysis.findings import Evidence, Finding
-from gradscope.analysis.ranks.one_rank import Part, parts
+from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.trace.trace import Trace
 
 
@@ -32,7 +32,7 @@ def of_each_rank(trace: Trace, findings: Callable[[Trace], Iterable[Finding]]) -
         yield replace(finding, message=f"{finding.message} ({where})")
 
 
-def _in_the_whole(part: Part, finding: Finding) -> Finding:
+def _in_the_whole(part: RankPart, finding: Finding) -> Finding:
     """The same with its events as the merged trace counts them; other ids are the same there."""
     evidence = tuple(
         Evidence(each.table, int(part.seqs[each.id])) if each.table.startswith("event") else each

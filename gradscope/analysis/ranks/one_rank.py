@@ -23,7 +23,7 @@ TELLS = ("thread", "task", "node", "tensor")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RankPart:
     """What of a merged trace is one rank's."""
 
     rank: int
@@ -31,7 +31,7 @@ class Part:
     seqs: Integers  # by the `seq` of an event of this part: its `seq` in the whole
 
 
-def parts(trace: Trace) -> tuple[Part, ...]:
+def parts(trace: Trace) -> tuple[RankPart, ...]:
     """The part of each rank of a merged trace."""
     return tuple(_part(trace, facts) for facts in _ranks(trace))
 
@@ -54,7 +54,7 @@ def _ranks(trace: Trace) -> list[Mapping[str, Any]]:
     return ranks
 
 
-def _part(trace: Trace, facts: Mapping[str, Any]) -> Part:
+def _part(trace: Trace, facts: Mapping[str, Any]) -> RankPart:
     ids: Mapping[str, tuple[int, int]] = facts.get("ids", {})
     owned = [name for name in TABLES if name not in {Meta.TABLE, String.TABLE}]
     kept = {name: np.flatnonzero(_own(trace, name, ids)) for name in owned}
@@ -72,7 +72,7 @@ def _part(trace: Trace, facts: Mapping[str, Any]) -> Part:
             data["seq"] = _again(np.asarray(data["seq"]), seqs)
         blocks.append(Block(name, len(rows), data))
     part = Trace(assemble(blocks).tables, version=trace.version, truncated=trace.truncated)
-    return Part(facts.get("rank", 0), part, seqs)
+    return RankPart(facts.get("rank", 0), part, seqs)
 
 
 def _own(trace: Trace, name: str, ids: Mapping[str, tuple[int, int]]) -> NDArray[np.bool_]:

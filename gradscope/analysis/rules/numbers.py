@@ -16,7 +16,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity, known_row
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.nonfinite.births import Birth, births, may_be_given, not_finite
 from gradscope.analysis.nonfinite.lineage import without_operands
-from gradscope.analysis.nonfinite.places import PlaceInWords, Places
+from gradscope.analysis.nonfinite.places import BirthPlaces, PlaceInWords
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
 from gradscope.analysis.nonfinite.zeros import made_zero_by
@@ -60,7 +60,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         x = torch.zeros(3, requires_grad=True)
         (x + 1e-12).sqrt().sum().backward()
     """
-    places, harm = Places(trace), _last_harm(trace)
+    places, harm = BirthPlaces(trace), _last_harm(trace)
     scaling = Scaling(trace)
     found = [
         birth
@@ -112,7 +112,7 @@ def _by_line(told_of: list[_Told]) -> Iterator[_Told]:
 
 
 def _after(
-    found: list[Birth], first: dict[int, Birth], places: Places
+    found: list[Birth], first: dict[int, Birth], places: BirthPlaces
 ) -> defaultdict[Hashable, list[Birth]]:
     """What came of other births, by the places of those."""
     after: defaultdict[Hashable, list[Birth]] = defaultdict(list)
@@ -143,7 +143,7 @@ class _Told:
         derived = birth.place is not self.birth.place and _function(place) == _function(self.place)
         return found.severity is self.found.severity and derived
 
-    def folded(self, places: Places) -> Found:
+    def folded(self, places: BirthPlaces) -> Found:
         """The birth, with where else it led to."""
         others = [birth for birth, _ in places.grouped(self.followed)]
         if not others:
@@ -270,7 +270,7 @@ def _came_in(trace: Trace, birth: Birth) -> str:
     return f"; tensors are made of numbers at {', '.join(lines[:FEW])}{more}"
 
 
-def _found(places: Places, birth: Birth, place: PlaceInWords, times: int) -> Found:
+def _found(places: BirthPlaces, birth: Birth, place: PlaceInWords, times: int) -> Found:
     trace = places.trace
     more = "once more" if times == 2 else f"{times - 1:,} more times"
     again = f", and {more} there" if times > 1 else ""

@@ -27,7 +27,7 @@ from gradscope.analysis.rules.own_line import (
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
 from gradscope.analysis.source.files import InSource, SourceFiles
-from gradscope.analysis.source.writes import Write, writes
+from gradscope.analysis.source.writes import UnseenWrite, writes
 from gradscope.trace.schema import (
     NONE,
     AssignedAct,
@@ -235,7 +235,7 @@ FEW = 3
 """More lines than this that may have written are no answer."""
 
 
-def _likely_writes(trace: Trace) -> Sequence[InSource[Write]]:
+def _likely_writes(trace: Trace) -> Sequence[InSource[UnseenWrite]]:
     """Lines of the program that write in place where nobody sees it."""
     found = trace.once(SourceFiles).each(writes)
     return found if len(found) <= FEW else []

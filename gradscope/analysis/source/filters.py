@@ -28,7 +28,7 @@ class Filter(NamedTuple):
     freezes: bool  # it decides what asks for gradients
 
 
-class Read(NamedTuple):
+class GradientRead(NamedTuple):
     """A statement that reads `.grad`, and does more than to clear it."""
 
     line: int
@@ -127,14 +127,14 @@ def _words(expression: ast.expr, bound: dict[str, tuple[str, ...]]) -> tuple[str
 
 
 @at_most(20)
-def reads(tree: ast.Module) -> Iterator[Read]:
+def reads(tree: ast.Module) -> Iterator[GradientRead]:
     """Where a file reads gradients; not where it clears or asks for them."""
     blocks = ast.FunctionDef | ast.ClassDef | ast.For | ast.If | ast.With
     for _, body in functions(tree):
         apart = not any(map(_calls_backward, body))
         for each in own_statements(body):
             if not isinstance(each, blocks) and _reads(each):
-                yield Read(each.lineno, apart)
+                yield GradientRead(each.lineno, apart)
 
 
 def _calls_backward(statement: ast.stmt) -> bool:

@@ -49,7 +49,7 @@ ENDS = (ast.JoinedStr, ast.FormattedValue, ast.Expr, ast.If, ast.While, ast.Asse
 """From here nothing goes on: a text, a result that nobody takes, a condition."""
 
 
-class Look(NamedTuple):
+class LoggedCut(NamedTuple):
     """A line that takes numbers out of the graph, none of which can come into a loss."""
 
     line: int
@@ -60,21 +60,21 @@ class _Loss(Exception):  # noqa: N818 -- no error: it ends a search
     """What was followed may come into a loss."""
 
 
-def looked_at(trees: Sequence[ast.Module]) -> Iterator[tuple[int, Look]]:
+def looked_at(trees: Sequence[ast.Module]) -> Iterator[tuple[int, LoggedCut]]:
     """Such lines in the files of a program, each with the number of its file."""
     uses = _Uses(trees)
     for number, tree in enumerate(trees):
         yield from ((number, each) for each in islice(_of_file(tree, uses), MOST))
 
 
-def _of_file(tree: ast.Module, uses: _Uses) -> Iterator[Look]:
+def _of_file(tree: ast.Module, uses: _Uses) -> Iterator[LoggedCut]:
     cuts: dict[tuple[int, str], list[ast.Attribute]] = defaultdict(list)
     for each in ast.walk(tree):
         if isinstance(each, ast.Attribute) and each.attr in CUTS and isinstance(each.ctx, ast.Load):
             cuts[each.end_lineno or each.lineno, each.attr].append(each)
     for (line, by), several in sorted(cuts.items()):
         if not any(map(uses.reach_a_loss, several)):
-            yield Look(line, by)
+            yield LoggedCut(line, by)
 
 
 class _Uses:

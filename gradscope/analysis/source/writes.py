@@ -11,7 +11,7 @@ from gradscope.analysis.source.functions import all_statements, at_most
 OFF = frozenset(("no_grad", "inference_mode"))
 
 
-class Write(NamedTuple):
+class UnseenWrite(NamedTuple):
     """A statement that writes in place."""
 
     line: int
@@ -19,7 +19,7 @@ class Write(NamedTuple):
 
 
 @at_most(20)
-def writes(tree: ast.Module) -> Iterator[Write]:
+def writes(tree: ast.Module) -> Iterator[UnseenWrite]:
     """Those of a file under `no_grad()`, as a block or above a function."""
     blocks = [
         (line.lineno, line.end_lineno or line.lineno)
@@ -29,7 +29,7 @@ def writes(tree: ast.Module) -> Iterator[Write]:
     ]  # fmt: skip
     for each in all_statements(tree):
         if (name := _written(each)) and any(a <= each.lineno <= b for a, b in blocks):
-            yield Write(each.lineno, name)
+            yield UnseenWrite(each.lineno, name)
 
 
 def _is_off(expression: ast.expr) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradscope.analysis.columns import Ids
-    from gradscope.analysis.state.state import Held
+    from gradscope.analysis.state.state import TraceStretches
     from gradscope.analysis.state.stretches import Stretches
     from gradscope.trace.schema.declare import Row
 
@@ -62,7 +62,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningNode:
     """A node that runs, or was taken from its queue and is about to."""
 
     node: int
@@ -72,7 +72,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class BufferedGradient:
     """A gradient that is kept for one input of a node, till that begins."""
 
     node: int
@@ -83,10 +83,10 @@ class Buffer:
     in_place: int  # so many of them in place
 
 
-class Backward:
+class BackwardState:
     """One backward, right after a moment."""
 
-    def __init__(self, held: Held, moment: int, task: GraphTask) -> None:
+    def __init__(self, held: TraceStretches, moment: int, task: GraphTask) -> None:
         self._held = held
         self._moment = moment
         self.task = task
@@ -106,15 +106,15 @@ class Backward:
         return mine
 
     @cached_property
-    def running(self) -> tuple[Running, ...]:
+    def running(self) -> tuple[RunningNode, ...]:
         """Nodes that run, the outermost first, or that a thread has taken and not begun."""
         engine, names = self._held.engine, ("node", "thread")
         begun = [
-            Running(node, since, thread, begun=True)
+            RunningNode(node, since, thread, begun=True)
             for since, node, thread in self._of(NodeBegin, engine.running, *names)
         ]
         taken = [
-            Running(node, since, thread, begun=False)
+            RunningNode(node, since, thread, begun=False)
             for since, node, thread in self._of(Pop, engine.taken, *names)
         ]
         return (*begun, *taken)
@@ -202,7 +202,7 @@ class Backward:
         return np.asarray(self._held.trace.table(kind)[name])
 
     @cached_property
-    def buffers(self) -> tuple[Buffer, ...]:
+    def buffers(self) -> tuple[BufferedGradient, ...]:
         """Gradients that are kept for nodes that have not begun."""
         return self.first_buffers(self.buffer_count)
 
@@ -214,7 +214,7 @@ class Backward:
     def _kept(self) -> Ids:
         return self._places(BufferMade, self._held.engine.kept)
 
-    def first_buffers(self, many: int) -> tuple[Buffer, ...]:
+    def first_buffers(self, many: int) -> tuple[BufferedGradient, ...]:
         places = self._kept[:many]
         since = self._held.moments.of(BufferMade)[places].tolist()
         columns = [
@@ -230,7 +230,7 @@ class Backward:
             added[of_node, of_nr] += 1
             in_place[of_node, of_nr] += bool(is_so)
         return tuple(
-            Buffer(each, n, when, bool(none), added[each, n], in_place[each, n])
+            BufferedGradient(each, n, when, bool(none), added[each, n], in_place[each, n])
             for each, n, when, none in zip(node, nr, since, undefined, strict=True)
         )
 

@@ -121,7 +121,7 @@ class _By:
         return self._order[first:last]
 
 
-class Passages:
+class GradientTraffic:
     """Finds what was told of a node; made once for a trace."""
 
     def __init__(self, trace: Trace) -> None:
@@ -258,4 +258,4 @@ class Passages:
 
 def node_at(trace: Trace, node: int, task: int, moment: int) -> NodeAt:
     """One node right after a moment, in the backward with this task."""
-    return trace.once(Passages).at(node, task, moment)
+    return trace.once(GradientTraffic).at(node, task, moment)

@@ -36,7 +36,7 @@ LETS_GO = (GradSetAct, ZeroGradAct)
 """Acts after which the `.grad` of a leaf is another, or none."""
 
 
-class Program:
+class ProgramStretches:
     """Stretches of the program's; the rows of each are positions in the table named beside it."""
 
     def __init__(self, trace: Trace, moments: Moments) -> None:

@@ -11,7 +11,7 @@ from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedCalls:
     """One moment of a replay."""
 
     number: int  # of the replay, among all of its plan
@@ -38,7 +38,7 @@ class _Replays:
         self.names = {row.id: names.get(row.captured, "") for row in trace.rows(Plan)}
 
 
-def replayed_at(trace: Trace, t: int, thread: int = NONE) -> Replayed | None:
+def replayed_at(trace: Trace, t: int, thread: int = NONE) -> ReplayedCalls | None:
     """What was replayed at this moment; None: nothing."""
     known = trace.once(_Replays)
     place = int(np.searchsorted(known.begins, t, side="right")) - 1
@@ -52,11 +52,13 @@ def replayed_at(trace: Trace, t: int, thread: int = NONE) -> Replayed | None:
     after = t - replay.begin
     nr = int(np.searchsorted(np.array(replay.ends), after, side="right"))
     if after < replay.started or nr >= len(replay.pieces):
-        return Replayed(number, known.names[replay.plan], 0, len(replay.pieces), (), fused=False)
+        return ReplayedCalls(
+            number, known.names[replay.plan], 0, len(replay.pieces), (), fused=False
+        )
     bounds = [*replay.pieces, len(calls)]
     own = calls[bounds[nr] : bounds[nr + 1]]
     labels = tuple(call.label for call in own)
     fused = any(call.kernel != NONE for call in own)
-    return Replayed(
+    return ReplayedCalls(
         number, known.names[replay.plan], nr + 1, len(replay.pieces), labels, fused=fused
     )

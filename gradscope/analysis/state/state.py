@@ -11,10 +11,10 @@ import numpy as np
 from gradscope.analysis.columns import member
 from gradscope.analysis.graph.memory import held as kept_by_graphs
 from gradscope.analysis.identity.backwards import backward_numbers
-from gradscope.analysis.state.backward import Backward
+from gradscope.analysis.state.backward import BackwardState
 from gradscope.analysis.state.moments import Moments
 from gradscope.analysis.state.passage import Passage
-from gradscope.analysis.state.program import Program
+from gradscope.analysis.state.program import ProgramStretches
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="Row")
 
 
-class Held:
+class TraceStretches:
     """All stretches of a trace, made when they are first asked for."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.moments = trace.once(Moments)
         self.engine = Passage(trace, self.moments)
-        self.program = Program(trace, self.moments)
+        self.program = ProgramStretches(trace, self.moments)
 
     @cached_property
     def holders(self) -> Ids:
@@ -73,7 +73,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Gradient:
+class GradientNow:
     """What is in the `.grad` of a leaf."""
 
     tensor: int
@@ -84,7 +84,7 @@ class Gradient:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedNow:
     """What nodes keep for their backward, counted once for each storage."""
 
     values: int
@@ -94,7 +94,7 @@ class Kept:
 class State:
     """The state right after the moment of this number; what is asked for is worked out then."""
 
-    def __init__(self, held: Held, moment: int) -> None:
+    def __init__(self, held: TraceStretches, moment: int) -> None:
         self._held = held
         self.trace = held.trace
         self.moment = moment
@@ -121,13 +121,13 @@ class State:
     # -- the engine -----------------------------------------------------------------------------
 
     @cached_property
-    def backwards(self) -> tuple[Backward, ...]:
+    def backwards(self) -> tuple[BackwardState, ...]:
         """Those under way, the outermost first."""
         tasks = self._rows(GraphTask, self._held.engine.tasks)
-        return tuple(Backward(self._held, self.moment, task) for task in tasks)
+        return tuple(BackwardState(self._held, self.moment, task) for task in tasks)
 
     @property
-    def backward(self) -> Backward | None:
+    def backward(self) -> BackwardState | None:
         """The one that this moment belongs to, else the innermost."""
         task = getattr(self.happened, "task", NONE)
         of_it = [each for each in self.backwards if each.task.id == task]
@@ -169,7 +169,7 @@ class State:
         return tuple(self._held.program.modules_above(module))
 
     @cached_property
-    def gradients(self) -> tuple[Gradient, ...]:
+    def gradients(self) -> tuple[GradientNow, ...]:
         """What is in `.grad`, of each leaf that has one, by the order of arrival.
 
         Of what was there before the recording began the trace does not know.
@@ -179,17 +179,17 @@ class State:
         rows = self.trace.table(Accumulate).take(places)
         moments = self._held.moments.of(Accumulate)[places].tolist()
         return tuple(
-            Gradient(row.tensor, since, member(Accumulation, row.how), row.node, row.task)
+            GradientNow(row.tensor, since, member(Accumulation, row.how), row.node, row.task)
             for row, since in zip(rows, moments, strict=True)
         )
 
     @cached_property
-    def saved(self) -> Kept:
+    def saved(self) -> SavedNow:
         """How much nodes keep for their backward."""
         places = self._held.program.saved.at(self.moment)
         _, first = np.unique(self._held.holders[places], return_index=True)
         size = int(np.asarray(self.trace.table(Saved)["bytes"])[places[first]].sum())
-        return Kept(len(places), size)
+        return SavedNow(len(places), size)
 
     def saved_by(self, node: int) -> tuple[Saved, ...]:
         table, places = self.trace.table(Saved), self._held.program.saved.at(self.moment)
@@ -198,5 +198,5 @@ class State:
 
 def at(trace: Trace, moment: int) -> State:
     """The state right after a moment; the last one for -1."""
-    held = trace.once(Held)
+    held = trace.once(TraceStretches)
     return State(held, len(held.moments) - 1 if moment == -1 else moment)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.timing.durations import durations, ns_of_ops
-from gradscope.analysis.timing.own_work import OwnTime
-from gradscope.analysis.timing.phases import Part
+from gradscope.analysis.timing.own_work import OwnWorkTimes
+from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Span
 from gradscope.trace.trace import Trace
 
@@ -28,7 +28,7 @@ class StepFacts:
 
 def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     """All steps that the trace holds something of, in the order in which they began."""
-    own = trace.once(OwnTime)
+    own = trace.once(OwnWorkTimes)
     tasks = trace.table(GraphTask)
     outer = tasks["parent"] == NONE
     thread, begin, end = (tasks[name][outer] for name in ("thread", "begin", "end"))
@@ -38,8 +38,8 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     for step, ns, until in zip(of_step, took.tolist(), end.tolist(), strict=True):
         backward[step] += max(ns, 0) if until != NONE else 0
     counted, made = Counter(of_step), Counter(trace.table(Node)["step"].tolist())
-    forward = ns_of_ops(trace, Part.FORWARD, "step")
-    optimizer = ns_of_ops(trace, Part.OPTIMIZER, "step") | _optimizers(trace, own)
+    forward = ns_of_ops(trace, ProgramPart.FORWARD, "step")
+    optimizer = ns_of_ops(trace, ProgramPart.OPTIMIZER, "step") | _optimizers(trace, own)
     threads = {each.thread for each in own.stretches}
     return tuple(
         StepFacts(
@@ -57,7 +57,7 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     )
 
 
-def _optimizers(trace: Trace, own: OwnTime) -> Counter[int]:
+def _optimizers(trace: Trace, own: OwnWorkTimes) -> Counter[int]:
     """How long the optimizers' spans of each step took together."""
     table = trace.table(Span)
     ended = (table["phase"] == Phase.OPTIMIZER) & (table["end"] != NONE)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.analysis.columns import Ids, paired, ranks
-from gradscope.analysis.timing.own_work import FOREVER, OwnTime
-from gradscope.analysis.timing.phases import Part, ops_of
+from gradscope.analysis.timing.own_work import FOREVER, OwnWorkTimes
+from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Node, NodeBegin, NodeEnd, Op
 from gradscope.trace.trace import Table, Trace
@@ -47,7 +47,7 @@ def node_runs(trace: Trace) -> Runs:
     """Every execution of a node, in the order the engine began them."""
     begins, ends = trace.table(NodeBegin), trace.table(NodeEnd)
     order = np.argsort(begins["seq"], kind="stable")
-    own = OwnTime(trace)
+    own = OwnWorkTimes(trace)
     node, task = begins["node"][order], begins["task"][order]
     thread, begin = begins["thread"][order], begins["t"][order]
     end, failed = _ends_of(task, node, ends)
@@ -96,13 +96,13 @@ def timing_by_node_name(trace: Trace) -> tuple[Timing, ...]:
     return _grouped(trace.texts(names), runs.ns, runs.self_ns)
 
 
-def timing_by_op(trace: Trace, part: Part) -> tuple[Timing, ...]:
+def timing_by_op(trace: Trace, part: ProgramPart) -> tuple[Timing, ...]:
     """Time by the name of the operation whose end was seen, most time of its own first."""
     ops = trace.table(Op)
     order = np.argsort(ops["begin"], kind="stable")
     order = order[(ops_of(trace, part) & (ops["end"] != NONE))[order]]
     thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
-    ns, self_ns = _took(OwnTime(trace), thread, begin, end)
+    ns, self_ns = _took(OwnWorkTimes(trace), thread, begin, end)
     return _grouped(trace.texts(ops["name"][order]), ns, self_ns)
 
 
@@ -110,7 +110,7 @@ def own_ns_of_calls(trace: Trace) -> list[int]:
     """How long each operation took, in the order of the table, without gradscope's own work."""
     ops = trace.table(Op)
     begin, end = ops["begin"], ops["end"]
-    ns, _ = _took(trace.once(OwnTime), ops["thread"], begin, end)
+    ns, _ = _took(trace.once(OwnWorkTimes), ops["thread"], begin, end)
     found: list[int] = ns.tolist()
     return found
 
@@ -126,13 +126,13 @@ def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
     return found
 
 
-def ns_of_ops(trace: Trace, part: Part, by: str) -> dict[int, int]:
+def ns_of_ops(trace: Trace, part: ProgramPart, by: str) -> dict[int, int]:
     """How long the operations of a part took, by one of their columns: "module", "step"."""
     ops = trace.table(Op)
     order = np.argsort(ops["begin"], kind="stable")
     order = order[(ops_of(trace, part) & (ops["end"] != NONE))[order]]
     thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
-    _, self_ns = _took(trace.once(OwnTime), thread, begin, end)
+    _, self_ns = _took(trace.once(OwnWorkTimes), thread, begin, end)
     groups, inverse = np.unique(ops[by][order], return_inverse=True)
     total = np.zeros(len(groups), np.int64)
     np.add.at(total, inverse.reshape(-1), self_ns)
@@ -149,7 +149,7 @@ def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarra
     return end, known & ends["failed"][found].astype(bool)
 
 
-def _took(own: OwnTime, thread: Ids, begin: Ids, end: Ids) -> tuple[Ids, Ids]:
+def _took(own: OwnWorkTimes, thread: Ids, begin: Ids, end: Ids) -> tuple[Ids, Ids]:
     """How long each took without gradscope's own work, and without what lies inside either."""
     ns = durations(begin, end)
     ns = np.where(end == NONE, NONE, np.maximum(ns - own.within(thread, begin, end), 0))

@@ -47,7 +47,7 @@ def _cut(t: int) -> int:
     return min(max(t, -FOREVER), FOREVER)
 
 
-class OwnTime:
+class OwnWorkTimes:
     """How much of any stretch of time gradscope worked for itself."""
 
     def __init__(self, trace: Trace) -> None:

@@ -14,7 +14,7 @@ from gradscope.trace.table import Table
 from gradscope.trace.trace import Trace
 
 
-class State(IntEnum):
+class PassageState(IntEnum):
     """Where a node is in a backward, at one moment."""
 
     NOT_RUN = 0  # no backward comes to it
@@ -26,7 +26,7 @@ class State(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Passages:
+class NodePassages:
     """Every passage of a node through a graph task, by when it was pushed or begun; columns.
 
     Places are those of `Trace.order()`; NONE for what did not come, or was not seen.
@@ -46,14 +46,14 @@ class Passages:
 
         In one graph task, or in the last one that had come to the node by then.
         """
-        found = np.full(len(nodes), State.NOT_RUN, np.int64)
+        found = np.full(len(nodes), PassageState.NOT_RUN, np.int64)
         mine = np.flatnonzero(np.ones(len(self.task), bool) if task is None else self.task == task)
         order = np.argsort(nodes, kind="stable")
         at = np.searchsorted(nodes[order], self.node[mine])
         at = np.minimum(at, max(len(nodes) - 1, 0))
         known = nodes[order][at] == self.node[mine] if len(nodes) else np.zeros(len(mine), bool)
         rows, mine = order[at[known]], mine[known]
-        found[rows] = State.WAITING
+        found[rows] = PassageState.WAITING
         come = self._first()[mine] <= place
         found[rows[come]] = self._state(mine[come], place)  # of several, the last one stays
         return found
@@ -64,11 +64,11 @@ class Passages:
     def _state(self, at: Ids, place: int) -> Ids:
         begun = (self.begun[at] != NONE) & (self.begun[at] <= place)
         ended = (self.ended[at] != NONE) & (self.ended[at] <= place)
-        over = np.where(self.failed[at], State.FAILED, State.DONE)
-        return np.where(ended, over, np.where(begun, State.RUNNING, State.READY))
+        over = np.where(self.failed[at], PassageState.FAILED, PassageState.DONE)
+        return np.where(ended, over, np.where(begun, PassageState.RUNNING, PassageState.READY))
 
 
-def passages(trace: Trace) -> Passages:
+def passages(trace: Trace) -> NodePassages:
     pushes, begins, ends = (trace.table(kind) for kind in (Push, NodeBegin, NodeEnd))
     node = np.concatenate([pushes["node"], begins["node"]])
     task = np.concatenate([pushes["task"], begins["task"]])
@@ -82,7 +82,7 @@ def passages(trace: Trace) -> Passages:
     failed = _column(ends, "failed", task, node) == 1
     after = _senders(trace, task, node)
     columns = (node, task, queue, pushed, begun, ended, failed, after)
-    return Passages(*(column[order] for column in columns))
+    return NodePassages(*(column[order] for column in columns))
 
 
 def _place(trace: Trace, table: Table[Event], task: Ids, node: Ids) -> Ids:

@@ -10,7 +10,7 @@ from gradscope.trace.schema import NONE, Op, Phase
 from gradscope.trace.trace import Trace
 
 
-class Part(StrEnum):
+class ProgramPart(StrEnum):
     """What an operation is a part of."""
 
     FORWARD = "forward"
@@ -18,15 +18,15 @@ class Part(StrEnum):
     OPTIMIZER = "optimizer"
 
 
-def ops_of(trace: Trace, part: Part) -> np.ndarray:
+def ops_of(trace: Trace, part: ProgramPart) -> np.ndarray:
     """For each operation of the trace, whether it belongs to this part."""
     ops = trace.table(Op)
     optimizer = ops["phase"] == Phase.OPTIMIZER
     backward = ~optimizer & ((ops["phase"] == Phase.BACKWARD) | (ops["task"] != NONE))
     match part:
-        case Part.OPTIMIZER:
+        case ProgramPart.OPTIMIZER:
             return np.asarray(optimizer)
-        case Part.BACKWARD:
+        case ProgramPart.BACKWARD:
             return np.asarray(backward)
-        case Part.FORWARD:
+        case ProgramPart.FORWARD:
             return np.asarray(~(optimizer | backward))

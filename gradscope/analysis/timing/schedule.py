@@ -12,7 +12,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.timing.durations import node_runs
-from gradscope.analysis.timing.own_work import OwnTime, OwnWork
+from gradscope.analysis.timing.own_work import OwnWork, OwnWorkTimes
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -125,7 +125,7 @@ class Schedule:
 
 
 def schedule(trace: Trace, task: GraphTask) -> Schedule:
-    own = trace.once(OwnTime)
+    own = trace.once(OwnWorkTimes)
     executions = _executions(trace, task.id, own)
     hooks = hook_calls(trace, task.id)
     queue = _queue(trace, task.id)
@@ -199,7 +199,7 @@ def _columns(table: Table[E], task: int, *names: str) -> list[tuple[int, ...]]:
     return list(zip(*(table[name][ordered].tolist() for name in names), strict=True))
 
 
-def _executions(trace: Trace, task: int, own: OwnTime) -> tuple[Execution, ...]:
+def _executions(trace: Trace, task: int, own: OwnWorkTimes) -> tuple[Execution, ...]:
     pushes = {
         node: (queue, t)
         for node, queue, t in _columns(trace.table(Push), task, "node", "queue", "t")

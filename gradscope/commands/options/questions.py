@@ -74,17 +74,17 @@ Limits = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """One question, and of what."""
 
     question: str  # as its option is called: "grad-of"
     of: str = ""
 
 
-def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
+def one_asked(given: Mapping[str, str | bool | None]) -> AskedQuestion | None:
     """The question that was asked, if one was; by the parameters of `inspect`."""
     asked = [
-        Asked(name.replace("_", "-"), "" if value is True else str(value))
+        AskedQuestion(name.replace("_", "-"), "" if value is True else str(value))
         for name, value in given.items()
         if value not in (None, False)
     ]
@@ -94,7 +94,7 @@ def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
     return asked[0] if asked else None
 
 
-def answer_to(trace: Trace, asked: Asked) -> Answer:
+def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
     from gradscope.commands.options.peaks import measured
     from gradscope.scene.answers.captured import captures
     from gradscope.scene.answers.grad_of import grad_of
@@ -123,7 +123,7 @@ def answer_to(trace: Trace, asked: Asked) -> Answer:
 
 
 def show_answer(
-    answer: Answer, asked: Asked, out: Terminal, rows: int | None, *, as_json: bool
+    answer: Answer, asked: AskedQuestion, out: Terminal, rows: int | None, *, as_json: bool
 ) -> None:
     """Show it on one screen, or so many rows of each section (0: all), or as JSON."""
     from rich.text import Text

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from gradscope.analysis.findings import Finding
     from gradscope.analysis.rules.registry import Rule
-    from gradscope.debug.live.ends import Ends
+    from gradscope.debug.live.ends import StopOnFinding
     from gradscope.trace.trace import Trace
 
 KINDS = {"nan": ("nan",), "inf": ("posinf", "neginf")}
@@ -43,10 +43,10 @@ class Waited:
         needs = [rule.needs for rule in self._looking()]
         return asked if asked not in LEVELS else max([asked, *needs], key=LEVELS.index)
 
-    def ends(self) -> "Ends":
-        from gradscope.debug.live.ends import Ends
+    def ends(self) -> "StopOnFinding":
+        from gradscope.debug.live.ends import StopOnFinding
 
-        return Ends(self._judge, counted=not self._rules)
+        return StopOnFinding(self._judge, counted=not self._rules)
 
     def lines(self) -> list[str]:
         """What was found, as `inspect` says it."""

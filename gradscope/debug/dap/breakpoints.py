@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.debug.dap.session import Asked, Session, request
+from gradscope.debug.dap.session import Asked, EditorSession, request
 from gradscope.errors import GradscopeError
 
 FILTERS = (
@@ -15,7 +15,7 @@ FILTERS = (
 )
 
 
-def _replace(session: Session, kind: str, texts: list[str]) -> list[dict[str, Any]]:
+def _replace(session: EditorSession, kind: str, texts: list[str]) -> list[dict[str, Any]]:
     """Breakpoints of one kind are set all at once: these, and no others of it."""
     for number in session.set.pop(kind, []):
         if number in session.walk.stops:
@@ -36,7 +36,7 @@ def _replace(session: Session, kind: str, texts: list[str]) -> list[dict[str, An
 
 
 @request("setBreakpoints")
-def _set_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
+def _set_breakpoints(session: EditorSession, asked: Asked) -> dict[str, Any]:
     path = str(asked.get("source", {}).get("path", ""))
     wanted = asked.get("breakpoints") or []
     if session.live:
@@ -59,21 +59,21 @@ def _set_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
 
 
 @request("setFunctionBreakpoints")
-def _set_function_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
+def _set_function_breakpoints(session: EditorSession, asked: Asked) -> dict[str, Any]:
     wanted = asked.get("breakpoints") or []
     texts = [_with_conditions(str(each.get("name", "")), each) for each in wanted]
     return {"breakpoints": _replace(session, "function", texts)}
 
 
 @request("setExceptionBreakpoints")
-def _set_exception_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
+def _set_exception_breakpoints(session: EditorSession, asked: Asked) -> dict[str, Any]:
     known = [each["filter"] for each in FILTERS]
     filters = [each for each in asked.get("filters") or [] if each in known]
     return {"breakpoints": _replace(session, "exception", filters)}
 
 
 @request("dataBreakpointInfo")
-def _data_breakpoint_info(session: Session, asked: Asked) -> dict[str, Any]:
+def _data_breakpoint_info(session: EditorSession, asked: Asked) -> dict[str, Any]:
     name = asked.get("name")
     rows = session.variables.rows(int(asked.get("variablesReference") or 0))
     watch = next((row.watch for row in rows if row.name == name and row.watch), "")
@@ -83,7 +83,7 @@ def _data_breakpoint_info(session: Session, asked: Asked) -> dict[str, Any]:
 
 
 @request("setDataBreakpoints")
-def _set_data_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
+def _set_data_breakpoints(session: EditorSession, asked: Asked) -> dict[str, Any]:
     wanted = asked.get("breakpoints") or []
     texts = [_with_conditions(str(each.get("dataId", "")), each) for each in wanted]
     return {"breakpoints": _replace(session, "data", texts)}

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.debug.dap.door import Door
 from gradscope.debug.dap.requests import CAN
-from gradscope.debug.dap.running import Running
+from gradscope.debug.dap.running import RunningProgram
 from gradscope.debug.dap.server import answer, answer_next, next_message
-from gradscope.debug.dap.session import REASONS, Session, stopped
+from gradscope.debug.dap.session import REASONS, EditorSession, stopped
 from gradscope.debug.dap.sources import Sources
 from gradscope.record.process.periodic_flush import signals_blocked
 
@@ -38,7 +38,7 @@ class Editor:
     def __init__(self, where: str) -> None:
         """`where`: a port of this machine, or a path."""
         self._door = Door(where, CAN)
-        self._session: Session | None = None
+        self._session: EditorSession | None = None
         self._turn = RLock()
         self._stands = False
         self._asked: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
@@ -50,9 +50,9 @@ class Editor:
         with self._door as door:  # nobody else is served
             while session is None:
                 wire = door.next_editor()
-                asking = Session(wire)
+                asking = EditorSession(wire)
                 asking.live, asking.stops_first = True, False
-                asking.opened = Running(live)
+                asking.opened = RunningProgram(live)
                 with suppress(*GONE):
                     while not (asking.over or asking.configured) and answer_next(asking):
                         pass
@@ -65,7 +65,7 @@ class Editor:
         with signals_blocked():
             _thread.start_new_thread(self._reads, (session, live))
 
-    def _reads(self, session: Session, live: Live) -> None:
+    def _reads(self, session: EditorSession, live: Live) -> None:
         """See Note [Who answers]."""
         message: dict[str, Any] | None = {}
         while message is not None and not session.over:
@@ -82,7 +82,7 @@ class Editor:
             if not self._stands and not live.detached:
                 _left(session, live)
 
-    def _answered(self, session: Session, message: dict[str, Any]) -> None:
+    def _answered(self, session: EditorSession, message: dict[str, Any]) -> None:
         """While the program runs."""
         try:
             answer(session, message)
@@ -117,7 +117,7 @@ class Editor:
             self._goes_on(session, running)
         return session.ends
 
-    def _goes_on(self, session: Session, running: Any) -> None:
+    def _goes_on(self, session: EditorSession, running: Any) -> None:
         """The program runs; what was asked before it did is answered as what is asked now."""
         with self._turn:
             self._stands, session.opened = False, running
@@ -141,7 +141,7 @@ class Editor:
                 self._session.wire.event("terminated")
 
 
-def _left(session: Session, live: Live) -> None:
+def _left(session: EditorSession, live: Live) -> None:
     """The editor has gone, or wants the program to end."""
     if session.ends:
         live.end()

@@ -10,16 +10,16 @@ from gradscope.analysis.answers.meant import tensor_meant
 from gradscope.debug.commands import answer
 from gradscope.debug.dap.breakpoints import FILTERS
 from gradscope.debug.dap.launched import Launched, is_script
-from gradscope.debug.dap.running import Running
-from gradscope.debug.dap.session import Asked, Session, arrived, request, stopped
+from gradscope.debug.dap.running import RunningProgram
+from gradscope.debug.dap.session import Asked, EditorSession, arrived, request, stopped
 from gradscope.debug.dap.sources import Sources
-from gradscope.debug.dap.stack import Level, levels, threads, told
+from gradscope.debug.dap.stack import StackLevel, levels, threads, told
 from gradscope.debug.dap.variables import Variable, scopes
 from gradscope.debug.live.walk import LiveWalk
-from gradscope.debug.walk import Arrival, Walk
+from gradscope.debug.walk import MoveResult, Walk
 from gradscope.errors import UsageError
 from gradscope.scene.answers.answer import Answer
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import NONE
 
@@ -46,12 +46,12 @@ SOON = 100
 
 
 @request("initialize")
-def _initialize(_session: Session, _asked: Asked) -> dict[str, Any]:
+def _initialize(_session: EditorSession, _asked: Asked) -> dict[str, Any]:
     return CAN
 
 
 @request("launch", "attach")
-def _launch(session: Session, asked: Asked) -> None:
+def _launch(session: EditorSession, asked: Asked) -> None:
     session.stops_first = bool(asked.get("stopOnEntry", not session.live))
     if session.live:
         session.after(lambda: session.wire.event("initialized"))
@@ -79,12 +79,12 @@ def _first(walk: Walk) -> int:
     return next(lines, 0)
 
 
-def _printed(session: Session, category: str, text: str) -> None:
+def _printed(session: EditorSession, category: str, text: str) -> None:
     session.wire.event("output", category=category, output=text)
 
 
 @request("configurationDone")
-def _configuration_done(session: Session, _asked: Asked) -> None:
+def _configuration_done(session: EditorSession, _asked: Asked) -> None:
     session.configured = True
     if session.live:
         return
@@ -96,13 +96,13 @@ def _configuration_done(session: Session, _asked: Asked) -> None:
 
 
 @request("disconnect")
-def _disconnect(session: Session, asked: Asked) -> None:
+def _disconnect(session: EditorSession, asked: Asked) -> None:
     session.over = True
     session.ends = bool(asked.get("terminateDebuggee", False))
 
 
 @request("terminate")
-def _terminate(session: Session, _asked: Asked) -> None:
+def _terminate(session: EditorSession, _asked: Asked) -> None:
     if session.live:
         session.over = session.ends = True
     else:
@@ -113,8 +113,8 @@ def _terminate(session: Session, _asked: Asked) -> None:
 
 
 def _go(
-    session: Session,
-    move: Callable[[], Arrival],
+    session: EditorSession,
+    move: Callable[[], MoveResult],
     reason: str,
 ) -> None:
     arrival = move()
@@ -122,41 +122,41 @@ def _go(
 
 
 @request("continue")
-def _continue(session: Session, _asked: Asked) -> dict[str, Any]:
+def _continue(session: EditorSession, _asked: Asked) -> dict[str, Any]:
     _go(session, lambda: session.walk.run(forward=True), "breakpoint")
     return {"allThreadsContinued": True}
 
 
 @request("reverseContinue")
-def _reverse_continue(session: Session, _asked: Asked) -> None:
+def _reverse_continue(session: EditorSession, _asked: Asked) -> None:
     _go(session, lambda: session.walk.run(forward=False), "breakpoint")
 
 
 @request("next")
-def _next(session: Session, asked: Asked) -> None:
+def _next(session: EditorSession, asked: Asked) -> None:
     fine = asked.get("granularity") == "instruction"
     _go(session, lambda: session.walk.step(1) if fine else session.walk.work(1), "step")
 
 
 @request("stepBack")
-def _step_back(session: Session, asked: Asked) -> None:
+def _step_back(session: EditorSession, asked: Asked) -> None:
     fine = asked.get("granularity") == "instruction"
     _go(session, lambda: session.walk.step(-1) if fine else session.walk.work(-1), "step")
 
 
 @request("stepIn")
-def _step_in(session: Session, _asked: Asked) -> None:
+def _step_in(session: EditorSession, _asked: Asked) -> None:
     _go(session, lambda: session.walk.step(1), "step")
 
 
 @request("stepOut")
-def _step_out(session: Session, _asked: Asked) -> None:
+def _step_out(session: EditorSession, _asked: Asked) -> None:
     _go(session, lambda: session.walk.out(forward=True), "step")
 
 
 @request("pause")
-def _pause(session: Session, _asked: Asked) -> None:
-    if isinstance(session.opened, Running):
+def _pause(session: EditorSession, _asked: Asked) -> None:
+    if isinstance(session.opened, RunningProgram):
         session.pauses = True
         session.opened.pause()
     else:
@@ -164,7 +164,7 @@ def _pause(session: Session, _asked: Asked) -> None:
 
 
 @request("gotoTargets")
-def _goto_targets(session: Session, asked: Asked) -> dict[str, Any]:
+def _goto_targets(session: EditorSession, asked: Asked) -> dict[str, Any]:
     file = session.sources.recorded(str(asked.get("source", {}).get("path", "")))
     line = int(asked.get("line", 0))
     moment = session.walk.place(f"line {file or '?'}:{line}")
@@ -173,7 +173,7 @@ def _goto_targets(session: Session, asked: Asked) -> dict[str, Any]:
 
 
 @request("goto")
-def _goto(session: Session, asked: Asked) -> None:
+def _goto(session: EditorSession, asked: Asked) -> None:
     _go(session, lambda: session.walk.go(int(asked.get("targetId", -1))), "goto")
 
 
@@ -181,14 +181,14 @@ def _goto(session: Session, asked: Asked) -> None:
 
 
 @request("threads")
-def _threads(session: Session, _asked: Asked) -> dict[str, Any]:
-    if isinstance(session.opened, Running):
+def _threads(session: EditorSession, _asked: Asked) -> dict[str, Any]:
+    if isinstance(session.opened, RunningProgram):
         return {"threads": session.opened.threads()}
     return {"threads": threads(session.walk.state)}
 
 
 @request("stackTrace")
-def _stack_trace(session: Session, asked: Asked) -> dict[str, Any]:
+def _stack_trace(session: EditorSession, asked: Asked) -> dict[str, Any]:
     found = levels(session.walk.state, int(asked.get("threadId", 1)) - 1)
     first = len(session.levels)
     session.levels += found
@@ -199,9 +199,9 @@ def _stack_trace(session: Session, asked: Asked) -> dict[str, Any]:
 
 
 @request("scopes")
-def _scopes(session: Session, asked: Asked) -> dict[str, Any]:
+def _scopes(session: EditorSession, asked: Asked) -> dict[str, Any]:
     number = int(asked.get("frameId", 0))
-    level = session.levels[number - 1] if 0 < number <= len(session.levels) else Level("")
+    level = session.levels[number - 1] if 0 < number <= len(session.levels) else StackLevel("")
     found = []
     for each in scopes(session.walk.state, level):
         reference = session.variables.reference(each.inside)
@@ -210,19 +210,19 @@ def _scopes(session: Session, asked: Asked) -> dict[str, Any]:
 
 
 @request("variables")
-def _variables(session: Session, asked: Asked) -> dict[str, Any]:
+def _variables(session: EditorSession, asked: Asked) -> dict[str, Any]:
     rows = session.variables.rows(int(asked.get("variablesReference", 0)))
     return {"variables": [session.variables.told(row) for row in rows]}
 
 
 @request("evaluate")
-def _evaluate(session: Session, asked: Asked) -> dict[str, Any]:
+def _evaluate(session: EditorSession, asked: Asked) -> dict[str, Any]:
     text = str(asked.get("expression", "")).strip()
     if asked.get("context") in ("hover", "watch", "variables"):
         if isinstance(session.walk, LiveWalk):
             return {"result": session.walk.shown(text), "variablesReference": 0}
         trace = session.walk.trace
-        named = trace.once(Moments).cells.tensor(tensor_meant(trace, text))
+        named = trace.once(MomentWords).cells.tensor(tensor_meant(trace, text))
         return {"result": named, "variablesReference": 0}
     before = session.walk.moment
     said = answer(session.walk, text)
@@ -233,12 +233,12 @@ def _evaluate(session: Session, asked: Asked) -> dict[str, Any]:
 
 
 @request("loadedSources")
-def _loaded_sources(session: Session, _asked: Asked) -> dict[str, Any]:
+def _loaded_sources(session: EditorSession, _asked: Asked) -> dict[str, Any]:
     return {"sources": [session.sources.told(file) for file in session.sources.all]}
 
 
 @request("source")
-def _source(session: Session, asked: Asked) -> dict[str, Any]:
+def _source(session: EditorSession, asked: Asked) -> dict[str, Any]:
     return {"content": session.sources.text(int(asked.get("sourceReference") or 0))}
 
 

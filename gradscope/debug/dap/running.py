@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.debug.walk import Stop
+from gradscope.debug.walk import SetBreakpoint
 from gradscope.errors import UsageError
 
 if TYPE_CHECKING:
     from gradscope.debug.live.stopping import Live
 
 
-class Running:
+class RunningProgram:
     """The program while it runs, or before it has begun: breakpoints can be set."""
 
     def __init__(self, live: Live) -> None:
@@ -24,8 +24,8 @@ class Running:
     def stops(self) -> dict[int, Any]:
         return self._live.stops
 
-    def set(self, text: str) -> Stop:
-        return Stop(self._live.add(text), text.strip(), np.zeros(0, np.int64))
+    def set(self, text: str) -> SetBreakpoint:
+        return SetBreakpoint(self._live.add(text), text.strip(), np.zeros(0, np.int64))
 
     def remove(self, number: int) -> None:
         self._live.remove(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.debug.dap import breakpoints, requests
-from gradscope.debug.dap.session import REQUESTS, Session
+from gradscope.debug.dap.session import REQUESTS, EditorSession
 from gradscope.debug.dap.wire import UnreadableMessageError, Wire
 from gradscope.debug.live.walk import GoesOn
 from gradscope.errors import GradscopeError
@@ -16,14 +16,14 @@ ANSWERING = breakpoints, requests
 
 def serve(wire: Wire) -> None:
     """Until the client says that it goes, or is gone."""
-    session = Session(wire)
+    session = EditorSession(wire)
     while not session.over and answer_next(session):
         if session.launched is not None:
             session.launched.relay(wire)
             return
 
 
-def answer_next(session: Session) -> bool:
+def answer_next(session: EditorSession) -> bool:
     """Answer the next message; False: there is none, or it cannot be told where one begins."""
     message = next_message(session)
     if message is not None:
@@ -31,7 +31,7 @@ def answer_next(session: Session) -> bool:
     return message is not None
 
 
-def next_message(session: Session) -> dict[str, Any] | None:
+def next_message(session: EditorSession) -> dict[str, Any] | None:
     """The next that can be read; the client is told of others. None: there is none any more."""
     while True:
         try:
@@ -43,7 +43,7 @@ def next_message(session: Session) -> dict[str, Any] | None:
                 return None
 
 
-def answer(session: Session, request: dict[str, Any]) -> None:
+def answer(session: EditorSession, request: dict[str, Any]) -> None:
     """Answer a message, if it is a request."""
     if request.get("type") != "request":
         return

@@ -7,19 +7,19 @@ from typing import Any
 
 from gradscope.debug.dap.launched import Launched
 from gradscope.debug.dap.sources import Sources
-from gradscope.debug.dap.stack import Level, thread_of
+from gradscope.debug.dap.stack import StackLevel, thread_of
 from gradscope.debug.dap.variables import Variables
 from gradscope.debug.dap.wire import Wire
-from gradscope.debug.walk import Arrival, Walk
+from gradscope.debug.walk import MoveResult, Walk
 from gradscope.errors import UsageError
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 
 REASONS = dict.fromkeys(("error", "nan", "inf", "finding"), "exception")
 
 Asked = dict[str, Any]
 
 
-class Session:
+class EditorSession:
     """What requests of one client share."""
 
     def __init__(self, wire: Wire) -> None:
@@ -27,7 +27,7 @@ class Session:
         self.opened: Any = None  # a Walk; a program that runs
         self.known_sources: Sources | None = None
         self.variables = Variables()
-        self.levels: list[Level] = []  # of stacks that were told since the last stop
+        self.levels: list[StackLevel] = []  # of stacks that were told since the last stop
         self.set: dict[str, list[int]] = {}  # numbers of breakpoints, by where they were set
         self.launched: Launched | None = None  # a script, whose own debugger answers
         self.stops_first = True
@@ -60,7 +60,7 @@ class Session:
             each()
 
 
-Request = Callable[[Session, Asked], dict[str, Any] | None]
+Request = Callable[[EditorSession, Asked], dict[str, Any] | None]
 REQUESTS: dict[str, Request] = {}
 
 
@@ -74,11 +74,13 @@ def request(*names: str) -> Callable[[Request], Request]:
     return declared
 
 
-def stopped(session: Session, reason: str, text: str = "", hit: list[int] | None = None) -> None:
+def stopped(
+    session: EditorSession, reason: str, text: str = "", hit: list[int] | None = None
+) -> None:
     session.variables.clear()
     session.levels.clear()
     state = session.walk.state
-    say = state.trace.once(Moments)
+    say = state.trace.once(MomentWords)
     more = {"hitBreakpointIds": hit} if hit else {}
     session.wire.event(
         "stopped", reason=reason, threadId=thread_of(state), allThreadsStopped=True,
@@ -87,7 +89,7 @@ def stopped(session: Session, reason: str, text: str = "", hit: list[int] | None
     )  # fmt: skip
 
 
-def arrived(session: Session, arrival: Arrival, reason: str) -> None:
+def arrived(session: EditorSession, arrival: MoveResult, reason: str) -> None:
     hit = [stop.number for stop in arrival.stops]
     kinds = [stop.text.partition(" ")[0] for stop in arrival.stops]
     if hit:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradscope.analysis.state.backward import Backward
+from gradscope.analysis.state.backward import BackwardState
 from gradscope.analysis.state.state import State
 from gradscope.debug.dap.sources import Sources
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.trace.schema import NONE, Module, Node, Thread
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class StackLevel:
     """One level of a stack."""
 
     name: str
@@ -35,10 +35,10 @@ def thread_of(state: State) -> int:
     return max(int(getattr(state.happened, "thread", NONE)), 0) + 1
 
 
-def levels(state: State, thread: int) -> list[Level]:
+def levels(state: State, thread: int) -> list[StackLevel]:
     """The stack of a thread, the innermost level first."""
-    say = state.trace.once(Moments)
-    found: list[Level] = []
+    say = state.trace.once(MomentWords)
+    found: list[StackLevel] = []
     for backward in reversed(state.backwards):
         found += _of_backward(state, backward, thread, say)
     for call in reversed(state.calls):
@@ -48,11 +48,13 @@ def levels(state: State, thread: int) -> list[Level]:
     if thread_of(state) == thread + 1 and not found:
         row = state.happened
         found += _lines(state, int(getattr(row, "stack", NONE)), say.said(row))
-        found = found or [Level(say.said(row))]
+        found = found or [StackLevel(say.said(row))]
     return found
 
 
-def _of_backward(state: State, backward: Backward, thread: int, say: Moments) -> Iterator[Level]:
+def _of_backward(
+    state: State, backward: BackwardState, thread: int, say: MomentWords
+) -> Iterator[StackLevel]:
     """Its nodes that run on this thread, and who called it."""
     running = [each for each in backward.running if each.thread == thread]
     here = getattr(state.happened, "node", NONE)
@@ -73,23 +75,23 @@ def _of_backward(state: State, backward: Backward, thread: int, say: Moments) ->
 
 def _lines(
     state: State, stack: int, name: str, node: int = NONE, task: int = NONE
-) -> Iterator[Level]:
+) -> Iterator[StackLevel]:
     """The line of a stack under this name, and the lines that led to it under theirs."""
     frames = state.trace.frames(stack) if stack != NONE else ()
     if not frames:
-        yield Level(name, node=node, task=task)
+        yield StackLevel(name, node=node, task=task)
     for depth, frame in enumerate(frames):
         shown = name if depth == 0 else frame.function
-        yield Level(shown, frame.file, frame.line, node, task)
+        yield StackLevel(shown, frame.file, frame.line, node, task)
 
 
-def _modules(state: State, module: int) -> Iterator[Level]:
+def _modules(state: State, module: int) -> Iterator[StackLevel]:
     for row in state.trace.table(Module).chain(module, "parent"):
         if row.path:
-            yield Level(f"module {row.path} ({row.type})")
+            yield StackLevel(f"module {row.path} ({row.type})")
 
 
-def told(level: Level, number: int, sources: Sources) -> dict[str, Any]:
+def told(level: StackLevel, number: int, sources: Sources) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": number, "name": level.name, "line": level.line, "column": 1}
     if level.file:
         shown["source"] = sources.told(level.file)

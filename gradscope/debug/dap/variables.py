@@ -11,11 +11,11 @@ import numpy as np
 
 from gradscope.analysis.state.node_at import node_at
 from gradscope.analysis.state.state import State
-from gradscope.debug.dap.stack import Level
+from gradscope.debug.dap.stack import StackLevel
 from gradscope.scene.answers.node_now import hooks, now
 from gradscope.scene.answers.state import state_answer
 from gradscope.scene.cells import kind_in_words
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.scene.readable import byte_count
 from gradscope.trace.schema import NONE, Edge, Node, Place, Value
 
@@ -64,7 +64,7 @@ class Variables:
         return {"name": row.name, "value": row.value, "variablesReference": number}
 
 
-def scopes(state: State, level: Level) -> list[Variable]:
+def scopes(state: State, level: StackLevel) -> list[Variable]:
     """The lists below a level of the stack."""
     found = []
     if level.node != NONE:
@@ -103,7 +103,7 @@ def _sections(state: State) -> Iterator[Variable]:
 
 
 def _node(state: State, node: int, task: int) -> Iterator[Variable]:
-    table, say = state.trace.table(Node), state.trace.once(Moments)
+    table, say = state.trace.table(Node), state.trace.once(MomentWords)
     if not table.has(node):
         return
     here = node_at(state.trace, node, task, state.moment)
@@ -120,7 +120,7 @@ def _node(state: State, node: int, task: int) -> Iterator[Variable]:
 
 def _numbers(state: State, node: int, task: int, places: tuple[Place, ...]) -> list[Variable]:
     """Statistics of what a node took or gave in this backward, as far as they are known by now."""
-    table, say = state.trace.table(Value), state.trace.once(Moments)
+    table, say = state.trace.table(Value), state.trace.once(MomentWords)
     chosen = (
         (np.asarray(table["node"]) == node) & (np.asarray(table["task"]) == task)
         & np.isin(np.asarray(table["place"]), places) & (np.asarray(table["seq"]) <= state.seq)
@@ -137,20 +137,20 @@ def _numbers(state: State, node: int, task: int, places: tuple[Place, ...]) -> l
     ]
 
 
-def _statistics(say: Moments, row: Value) -> list[Variable]:
+def _statistics(say: MomentWords, row: Value) -> list[Variable]:
     leave_out = ("id", "place", "op", "node", "task", "step", "seq", "t")
     return [Variable(*each) for each in say.cells.words(row, leave_out=leave_out)]
 
 
 def _saved(state: State, node: int) -> Iterator[Variable]:
-    say = state.trace.once(Moments)
+    say = state.trace.once(MomentWords)
     for row in state.saved_by(node):
         text = f"{say.cells.tensor(row.tensor)}, version {row.version}, {byte_count(row.bytes)}"
         yield Variable(row.slot, text, watch=f"write {row.tensor}" if row.tensor != NONE else "")
 
 
 def _gradients(state: State) -> Iterator[Variable]:
-    say = state.trace.once(Moments)
+    say = state.trace.once(MomentWords)
     for each in state.gradients[:MOST]:
         since = f"since moment {each.since:,}, {say.cells.backward(each.task)}"
         yield Variable(say.short(each.tensor), since, watch=f"grad {each.tensor}")

@@ -11,7 +11,7 @@ from gradscope.debug.live.trial import trial
 from gradscope.debug.live.walk import BY_HAND, GoesOn, LiveWalk
 from gradscope.errors import UsageError
 from gradscope.record.script.signals import Stopped
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 
 if TYPE_CHECKING:
     from gradscope.debug.walk import Walk
@@ -34,7 +34,7 @@ def _py(walk: Walk, rest: str) -> Answer:
             console.talk(live.scope)
         return Answer("back in the debugger")
     lines = live.shown(rest).splitlines() or ["done"]
-    return Answer(lines[0], sections=filled(Section("", tuple(lines[1:]))))
+    return Answer(lines[0], sections=filled(Topic("", tuple(lines[1:]))))
 
 
 @command("replace", takes="NR CODE")

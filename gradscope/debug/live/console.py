@@ -20,7 +20,7 @@ SAVED = "_saved_"
 BANNER = "gs.node, gs.grads, gs.made, gs.saved, gs.queue; Ctrl-D goes back to the debugger"
 
 
-class Here(SimpleNamespace):
+class ConsoleNames(SimpleNamespace):
     """What is at hand, as `gs`."""
 
     def __init__(self, place: StopPlace, walk: Walk) -> None:
@@ -65,7 +65,7 @@ def scope_of(place: StopPlace, walk: Walk) -> dict[str, Any]:
     """The names at hand; what is assigned to them stays until the program goes on."""
     frame = frame_of(place)
     names = {} if frame is None else {**frame.f_globals, **frame.f_locals}
-    return {**names, "gs": Here(place, walk)}
+    return {**names, "gs": ConsoleNames(place, walk)}
 
 
 def run(text: str, scope: dict[str, Any], out: TextIO) -> None:

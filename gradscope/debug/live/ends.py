@@ -55,7 +55,7 @@ class Looks:
             self._per_event = (self._last - began) / max(events, FEW)
 
 
-class Ends:
+class StopOnFinding:
     """Ends a program, by `stop`, once something was found in what it has recorded so far."""
 
     def __init__(self, judge: Callable[[Trace], bool], *, counted: bool) -> None:

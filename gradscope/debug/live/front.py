@@ -54,7 +54,7 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-class Lines:
+class LineConsole:
     """Commands in lines of text, and answers beside what the program prints."""
 
     def __init__(self, out: Terminal, lines: int, typed: Iterable[str], *, by_hand: bool) -> None:
@@ -93,7 +93,7 @@ def _of_this_process(typed: Iterable[str]) -> Iterator[str]:
             return
 
 
-class Screen(Lines):
+class ScreenConsole(LineConsole):
     """The debugger's screen at each stop; who leaves it is asked in lines how to go on."""
 
     def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:

@@ -20,7 +20,7 @@ from gradscope.record.notes.local_names import names_of
 from gradscope.trace.schema.declare import EVENTS
 
 if TYPE_CHECKING:
-    from gradscope.debug.live.numbers import Numbers
+    from gradscope.debug.live.numbers import LiveNumbers
     from gradscope.record.stops.stop_places import StopPlace
 
 LEAF = "AccumulateGrad"
@@ -29,10 +29,10 @@ FORWARD = ("called", "raised", "backward")
 HOOKS = ("hook", "hook after")
 
 
-class Holds:
+class StopConditions:
     """Tells at which places breakpoints stop."""
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: LiveNumbers) -> None:
         self._numbers = numbers
         self._kinds: dict[str, Callable[[StopPlace, str], bool]] = {
             "node": self._node, "op": self._op, "module": self._module, "line": self._line,

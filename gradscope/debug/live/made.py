@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from gradscope.debug.dap.live import Editor
 from gradscope.debug.lines import typed
-from gradscope.debug.live.ends import Ends
-from gradscope.debug.live.front import Lines, Screen
+from gradscope.debug.live.ends import StopOnFinding
+from gradscope.debug.live.front import LineConsole, ScreenConsole
 from gradscope.debug.live.stopping import Live
 from gradscope.debug.screen import opening
 from gradscope.errors import UsageError
@@ -37,7 +37,7 @@ def debugger(
     *,
     screen: bool = False,
     mourns: bool = False,
-    ends: Ends | None = None,
+    ends: StopOnFinding | None = None,
 ) -> Live:
     """One that stops at these, and does what is typed, or is to be executed.
 
@@ -49,7 +49,7 @@ def debugger(
         raise UsageError(f"--break-in takes forward or backward, not {inside!r}")
     editor = None if where is None else Editor(where)
     asks = bool(breaks) or inside is not None or mourns or editor is not None or ends is None
-    front = editor or _lines(execute, Screen if screen else Lines)
+    front = editor or _lines(execute, ScreenConsole if screen else LineConsole)
     made = Live(front, ends, at_places=asks, mourns=mourns)
     for text in breaks:
         made.add(text)
@@ -60,8 +60,8 @@ def debugger(
     return made
 
 
-def _lines(execute: Sequence[str] | None, kind: type[Lines]) -> Lines:
-    if kind is Screen:
+def _lines(execute: Sequence[str] | None, kind: type[LineConsole]) -> LineConsole:
+    if kind is ScreenConsole:
         if execute or not opening.is_screen(sys.stdin, sys.stdout):
             raise UsageError("--screen is for somebody at a terminal, who types")
         if not opening.installed():

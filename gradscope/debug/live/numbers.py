@@ -30,7 +30,7 @@ UNWRITTEN = ("empty", "new_empty")
 """How the names of calls begin whose memory nobody has written yet."""
 
 
-class Numbers:
+class LiveNumbers:
     """Reads tensors of one engine."""
 
     def __init__(self, places: StopPlaces) -> None:

@@ -15,10 +15,10 @@ import gradscope.debug.live.commands  # noqa: F401  it adds some
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.language import Breakpoint, read
 from gradscope.analysis.state.moments import Moments
-from gradscope.debug.live.ends import Ends, Looks
+from gradscope.debug.live.ends import Looks, StopOnFinding
 from gradscope.debug.live.front import Front, interruptible
-from gradscope.debug.live.holds import FORWARD, Holds, short
-from gradscope.debug.live.numbers import Numbers
+from gradscope.debug.live.holds import FORWARD, StopConditions, short
+from gradscope.debug.live.numbers import LiveNumbers
 from gradscope.debug.live.walk import BY_HAND, GoesOn, LiveWalk, Until
 from gradscope.errors import EmptyTraceError, GradscopeError
 from gradscope.record.notes.sites import is_ours
@@ -47,7 +47,7 @@ NO_CALL = ": no operation that returns or writes a tensor was called there"
 
 
 @dataclass(slots=True)
-class Wanted:
+class LiveBreakpoint:
     """A breakpoint that was set."""
 
     text: str
@@ -65,7 +65,7 @@ class Live:
     def __init__(
         self,
         front: Front,
-        ends: Ends | None = None,
+        ends: StopOnFinding | None = None,
         *,
         at_places: bool = True,
         mourns: bool = False,
@@ -75,10 +75,10 @@ class Live:
         self.at_places = at_places
         self._mourns = mourns  # opens where the program dies
         self.places = StopPlaces(self.passes)
-        self.stops: dict[int, Wanted] = {}
+        self.stops: dict[int, LiveBreakpoint] = {}
         self.replaced: dict[int, Any] = {}  # gradients, by their places, that the node is to get
         self._numbers = count(1)
-        self._holds = Holds(Numbers(self.places))
+        self._holds = StopConditions(LiveNumbers(self.places))
         self._until: Until | None = None
         self._once: int | None = None  # a breakpoint that is not kept
         self._there: dict[tuple[int, bool], bool] = {}  # breakpoints whose line was the last one
@@ -126,7 +126,7 @@ class Live:
     def add(self, text: str) -> int:
         what = read(text)
         number = next(self._numbers)
-        wanted = Wanted(text.strip(), what, self._holds.is_known_here(what))
+        wanted = LiveBreakpoint(text.strip(), what, self._holds.is_known_here(what))
         self.stops = {**self.stops, number: wanted}  # the program may be looking through them
         return number
 
@@ -196,7 +196,7 @@ class Live:
         with self._looks.one(self.recording.events()):
             return self._seen_since(self._trace(place), asked)
 
-    def _is_news(self, asked: dict[int, Wanted]) -> bool:
+    def _is_news(self, asked: dict[int, LiveBreakpoint]) -> bool:
         """Whether an act was noted that is asked for, since this was last asked."""
         if not self.places.news:
             return False
@@ -205,7 +205,7 @@ class Live:
         return any(fnmatchcase(kind, what.wanted or "*") for what in acts for kind in news)
 
     def _seen_since(
-        self, trace: Trace | None, asked: dict[int, Wanted]
+        self, trace: Trace | None, asked: dict[int, LiveBreakpoint]
     ) -> tuple[list[tuple[int, str]], int | None]:
         reasons: list[tuple[int, str]] = []
         first = None

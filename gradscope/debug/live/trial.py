@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.debug.live.numbers import STATISTICS
 from gradscope.errors import GradscopeError, UsageError
 from gradscope.record.notes.local_names import leaves_behind
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.readable import plural
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class FailedTrialError(GradscopeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class GradientChange:
     """What becomes of one leaf's gradient."""
 
     name: str
@@ -68,7 +68,7 @@ def trial(walk: LiveWalk, values: Mapping[int, Any]) -> Answer:
     with places.aside():
         both = [_run(places.torch, edges, each, leaves) for each in (grads, other)]
     changes = [
-        Change(walk.named(leaf), *(None if g is None else places.numbers(g) for g in pair))
+        GradientChange(walk.named(leaf), *(None if g is None else places.numbers(g) for g in pair))
         for leaf, *pair in zip(leaves, *both, strict=True)
     ]
     return _answer(sorted(changes, key=lambda each: _rank(each.differs)), all_=all_)
@@ -96,13 +96,13 @@ def _rank(differs: float) -> tuple[bool, float]:
     return differs == differs, -differs  # noqa: PLR0124 -- a NaN comes first
 
 
-def _answer(changes: list[Change], *, all_: bool) -> Answer:
+def _answer(changes: list[GradientChange], *, all_: bool) -> Answer:
     lines = tuple(each.said for each in changes if each.differs != 0)
     same = [each.name for each in changes if each.differs == 0]
     of = plural(len(changes), "leaf", "leaves")
     return Answer(
         f"{len(lines):,} of {of} behind this node would get another gradient",
-        sections=filled(Section("most changed first", lines), Section("the same", tuple(same))),
+        sections=filled(Topic("most changed first", lines), Topic("the same", tuple(same))),
         notes=(
             *([] if all_ else [f"leaves were looked for behind {FAR:,} nodes; there are more"]),
             "nothing was written: replace does it when the program goes on",

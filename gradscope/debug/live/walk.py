@@ -13,7 +13,7 @@ from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.language import read
 from gradscope.debug.live.console import run, scope_of
 from gradscope.debug.live.holds import short
-from gradscope.debug.walk import Arrival, Stop, Walk
+from gradscope.debug.walk import MoveResult, SetBreakpoint, Walk
 from gradscope.errors import UnknownNameError, UsageError
 from gradscope.record.notes.local_names import names_of
 from gradscope.record.stops.stop_places import StopPlace
@@ -47,7 +47,7 @@ class LiveWalk(Walk):
         self.moment = self.last
         self.scope = scope_of(place, self)
         for number, stop in live.stops.items():
-            self.stops[number] = Stop(number, stop.text, self._so_far(stop.text))
+            self.stops[number] = SetBreakpoint(number, stop.text, self._so_far(stop.text))
 
     def let_go(self) -> None:
         """Hold nothing of the program's any more."""
@@ -68,14 +68,14 @@ class LiveWalk(Walk):
         names = names_of(tensor, self.place_now.frame)
         return max(names, key=lambda name: (name.count("."), -len(name), name), default="a leaf")
 
-    def set(self, text: str) -> Stop:
+    def set(self, text: str) -> SetBreakpoint:
         """Stop there from now on, whether or not it has been there yet."""
         read(text)
         number = self.live.add(text)
-        stop = self.stops[number] = Stop(number, text.strip(), self._so_far(text))
+        stop = self.stops[number] = SetBreakpoint(number, text.strip(), self._so_far(text))
         return stop
 
-    def remove(self, number: int) -> Stop:
+    def remove(self, number: int) -> SetBreakpoint:
         stop = super().remove(number)
         self.live.remove(number)
         return stop
@@ -88,20 +88,20 @@ class LiveWalk(Walk):
 
     # -- beyond the end the program moves -------------------------------------------------------
 
-    def step(self, many: int) -> Arrival:
+    def step(self, many: int) -> MoveResult:
         left = self.moment + many - self.last
         if left <= 0 or self.over:
             return super().step(many)
         places = count(1)
         raise GoesOn(lambda _: next(places) >= left)
 
-    def node(self, many: int) -> Arrival:
+    def node(self, many: int) -> MoveResult:
         return self._beyond(super().node(many), many > 0, lambda place: place.kind == "begins")
 
-    def work(self, many: int) -> Arrival:
+    def work(self, many: int) -> MoveResult:
         return self._beyond(super().work(many), many > 0, lambda place: place.kind in WORK)
 
-    def out(self, *, forward: bool) -> Arrival:
+    def out(self, *, forward: bool) -> MoveResult:
         name = short(self.place_now.name)
 
         def over(place: StopPlace) -> bool:
@@ -111,14 +111,14 @@ class LiveWalk(Walk):
         until = over if begun else lambda place: place.kind == "called"
         return self._beyond(super().out(forward=forward), forward, until)
 
-    def run(self, *, forward: bool, until: str = "") -> Arrival:
+    def run(self, *, forward: bool, until: str = "") -> MoveResult:
         if forward and until and not self.over:
             read(until)
             if not (self._so_far(until) > self.moment).any():
                 raise GoesOn(text=until)
         return self._beyond(super().run(forward=forward, until=until), forward, None)
 
-    def _beyond(self, arrival: Arrival, forward: bool, until: Until | None) -> Arrival:  # noqa: FBT001
+    def _beyond(self, arrival: MoveResult, forward: bool, until: Until | None) -> MoveResult:  # noqa: FBT001
         """Where the trace ends, the program goes on."""
         if forward and arrival.at_edge and not self.over:
             raise GoesOn(until)

@@ -18,12 +18,12 @@ from gradscope.debug.commands import held_by, meant
 from gradscope.debug.completion import completions
 from gradscope.debug.lines import ALL, MOVES, QUIT
 from gradscope.debug.screen.board import Board
-from gradscope.debug.screen.entries import Entry, answered, folded, heading
+from gradscope.debug.screen.entries import PanelLine, answered, folded, heading
 from gradscope.debug.screen.keys import BY_KEY, KEYS
 from gradscope.debug.screen.looks import LOOKS, STYLE
 from gradscope.debug.screen.panels import warm
 from gradscope.debug.screen.prompt import Prompt
-from gradscope.debug.screen.rows import Rows
+from gradscope.debug.screen.rows import Panel
 from gradscope.debug.screen.search import hit
 from gradscope.debug.walk import Walk
 from gradscope.errors import GradscopeError
@@ -59,7 +59,7 @@ class Debugger(App[BaseException]):
         self._move = "step"
         self._finding = -1
         self._playing: Timer | None = None
-        self._answer: list[Entry] = []
+        self._answer: list[PanelLine] = []
         for each in LOOKS:
             self.register_theme(each)
         self.theme = LOOKS[0].name
@@ -69,7 +69,7 @@ class Debugger(App[BaseException]):
 
     def compose(self) -> ComposeResult:
         yield Board(self.walk)
-        yield Rows("answer", "answer (Esc closes)")
+        yield Panel("answer", "answer (Esc closes)")
         yield Static(id="said")
         with Horizontal(id="line"):
             yield Static(" ", id="sign")
@@ -94,9 +94,9 @@ class Debugger(App[BaseException]):
         return self.query_one(Board)
 
     @property
-    def _above(self) -> Rows:
+    def _above(self) -> Panel:
         """The answer that lies over the panels."""
-        return self.query_one("#answer", Rows)
+        return self.query_one("#answer", Panel)
 
     def say(self, text: str, style: str = "") -> None:
         """One line above the prompt."""
@@ -135,7 +135,7 @@ class Debugger(App[BaseException]):
         else:
             self.say(said.title)
 
-    def open(self, entries: list[Entry]) -> None:
+    def open(self, entries: list[PanelLine]) -> None:
         """An answer that has several lines lies over the panels."""
         self._answer = entries
         rows = self._above
@@ -285,7 +285,7 @@ class Debugger(App[BaseException]):
 
     def keys(self) -> None:
         wide = max(len(each.shown) for each in KEYS)
-        lines = [Entry(f"{each.shown.ljust(wide)}  {each.says}") for each in KEYS]
+        lines = [PanelLine(f"{each.shown.ljust(wide)}  {each.says}") for each in KEYS]
         self.open([heading("keys; :help lists the commands"), *lines])
 
     def leave(self) -> None:
@@ -315,7 +315,7 @@ class Debugger(App[BaseException]):
         self.theme = names[(names.index(self.theme) + 1) % len(names)]
         self.say(f"colours: {self.theme}")
 
-    @on(Rows.Chosen)
-    def _chosen(self, message: Rows.Chosen) -> None:
+    @on(Panel.Chosen)
+    def _chosen(self, message: Panel.Chosen) -> None:
         if message.entry.command:
             self.do(message.entry.command)

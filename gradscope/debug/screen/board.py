@@ -12,11 +12,11 @@ from gradscope.debug.screen.entries import folded
 from gradscope.debug.screen.graph_way import GraphWay
 from gradscope.debug.screen.panels import TABS, Events, neighbours, place, queue, source, tab
 from gradscope.debug.screen.program_lines import ProgramLines
-from gradscope.debug.screen.rows import NodeRows, Rows, TabRows
+from gradscope.debug.screen.rows import NodeRows, Panel, TabRows
 from gradscope.debug.walk import Walk
 from gradscope.render.terminal.cells import UNICODE, line
 from gradscope.scene.answers.state import title
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.trace.schema import NONE
 
 PANELS = ("events", "queue", "node", "source", "more")
@@ -38,22 +38,22 @@ class Board(Vertical):
         yield Static(id="title")
         with Horizontal():
             with Vertical(id="left"):
-                yield Rows("events", "1 events")
-                yield Rows("queue", "2 queue")
+                yield Panel("events", "1 events")
+                yield Panel("queue", "2 queue")
             with Vertical(id="right"):
                 yield NodeRows("node", "3 node")
-                yield Rows("source", "4 source")
+                yield Panel("source", "4 source")
                 yield TabRows("more", "5")
 
     @property
-    def panels(self) -> list[Rows]:
+    def panels(self) -> list[Panel]:
         """All of them, by their numbers."""
-        return [self.query_one(f"#{name}", Rows) for name in PANELS]
+        return [self.query_one(f"#{name}", Panel) for name in PANELS]
 
     def show(self) -> None:
         state = self.walk.state
         width = max(self.app.size.width, 1)
-        head, where = title(state, self.walk.trace.once(Moments)), place(state)
+        head, where = title(state, self.walk.trace.once(MomentWords)), place(state)
         room = width - len(where) - 2
         if where and cell_len(UNICODE.text(head)) <= room:
             head = f"{UNICODE.fit(head, room)}  {where}"
@@ -64,7 +64,7 @@ class Board(Vertical):
         for each in others:
             self._fill(each)
 
-    def _fill(self, rows: Rows) -> None:
+    def _fill(self, rows: Panel) -> None:
         if not rows.display:
             return
         state, node = self.walk.state, self.way.node
@@ -81,8 +81,8 @@ class Board(Vertical):
             entries = tab(self.walk, self._tab, node)
         rows.fill(folded(entries, UNICODE, rows.inner_width))
 
-    @on(Rows.Resized)
-    def _resized(self, message: Rows.Resized) -> None:
+    @on(Panel.Resized)
+    def _resized(self, message: Panel.Resized) -> None:
         rows = message.rows
         if rows.id == "events":
             rows.fill(self._events, cursor=rows.cursor)
@@ -103,7 +103,7 @@ class Board(Vertical):
         for each in self.panels:
             each.display = alone is None or each is alone
         for side in self.query("#left, #right"):
-            side.display = any(each.display for each in side.query(Rows))
+            side.display = any(each.display for each in side.query(Panel))
         self.call_after_refresh(self.show)
 
     @on(TabRows.Turned)
@@ -113,8 +113,8 @@ class Board(Vertical):
 
     # -- which node -------------------------------------------------------------------------------
 
-    @on(Rows.Chosen)
-    def _chosen(self, message: Rows.Chosen) -> None:
+    @on(Panel.Chosen)
+    def _chosen(self, message: Panel.Chosen) -> None:
         if message.entry.node != NONE:
             message.stop()
             self.way.to(message.entry.node)

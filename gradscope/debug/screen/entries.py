@@ -17,7 +17,7 @@ MARGIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PanelLine:
     """One line. `command`: what choosing it types; `node`: which node it shows."""
 
     text: str
@@ -33,24 +33,24 @@ class Entry:
         return bool(self.command) or self.node != NONE
 
 
-def heading(text: str) -> Entry:
+def heading(text: str) -> PanelLine:
     """A line that says what those below it are."""
-    return Entry(text, SOFT)
+    return PanelLine(text, SOFT)
 
 
-def fact(name: str, text: str) -> Entry:
+def fact(name: str, text: str) -> PanelLine:
     """As in "made at  train.py:41"."""
-    return Entry(f"{name}  {text}")
+    return PanelLine(f"{name}  {text}")
 
 
-def folded(entries: list[Entry], charset: Charset, width: int) -> list[Entry]:
+def folded(entries: list[PanelLine], charset: Charset, width: int) -> list[PanelLine]:
     """The same, broken between words where a line is longer than the panel is wide."""
     if len(entries) > FOLDS:
         return entries
     return [part for entry in entries for part in _parts(entry, charset, width)]
 
 
-def _parts(entry: Entry, charset: Charset, width: int) -> Iterator[Entry]:
+def _parts(entry: PanelLine, charset: Charset, width: int) -> Iterator[PanelLine]:
     indent = len(entry.text) - len(entry.text.lstrip(" "))
     room = max(width - len(entry.sign) - indent - MARGIN, 1)
     first, *others = wrapped(charset, entry.text[indent:], room)
@@ -60,16 +60,16 @@ def _parts(entry: Entry, charset: Charset, width: int) -> Iterator[Entry]:
         yield replace(entry, text=" " * (indent + MARGIN) + each, sign=sign, further=True)
 
 
-def answered(answer: Answer) -> Iterator[Entry]:
-    yield Entry(answer.title, BOLD)
+def answered(answer: Answer) -> Iterator[PanelLine]:
+    yield PanelLine(answer.title, BOLD)
     width = max((len(name) for name, _ in answer.facts), default=0)
     for name, text in answer.facts:
-        yield Entry(f"{name.ljust(width)}  {text}")
+        yield PanelLine(f"{name.ljust(width)}  {text}")
     for section in answer.sections:
-        yield Entry("")
+        yield PanelLine("")
         if section.title:
-            yield Entry(section.title, BOLD)
-        yield from (Entry(f"  {text}") for text in section.lines)
+            yield PanelLine(section.title, BOLD)
+        yield from (PanelLine(f"  {text}") for text in section.lines)
     if answer.notes:
-        yield Entry("")
-        yield from (Entry(text, WARN) for text in answer.notes)
+        yield PanelLine("")
+        yield from (PanelLine(text, WARN) for text in answer.notes)

@@ -34,7 +34,7 @@ Screen { layers: below above; background: $background; color: $foreground; }
 #board { height: 1fr; }
 #left { width: 1fr; }
 #right { width: 1fr; }
-Rows {
+Panel {
     background: $background; color: $foreground;
     border: none; border-top: solid $foreground 70%;
     border-title-align: left; padding: 0; scrollbar-size-vertical: 1; overflow-x: hidden;
@@ -42,9 +42,9 @@ Rows {
     scrollbar-background-active: $background; scrollbar-color: $foreground 40%;
     scrollbar-color-hover: $primary; scrollbar-color-active: $primary;
 }
-Rows:ansi { border-top: solid ansi_bright_black; scrollbar-color: ansi_bright_black; }
-Rows:focus { border-top: heavy $primary; border-title-style: bold reverse; }
-#left Rows { margin-right: 1; }
+Panel:ansi { border-top: solid ansi_bright_black; scrollbar-color: ansi_bright_black; }
+Panel:focus { border-top: heavy $primary; border-title-style: bold reverse; }
+#left Panel { margin-right: 1; }
 #events { height: 11fr; }
 #queue { height: 10fr; }
 #node { height: 9fr; }

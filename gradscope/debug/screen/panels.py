@@ -10,10 +10,10 @@ import numpy as np
 
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.report import inspect
-from gradscope.analysis.state.node_at import NodeAt, Passages, Stage, node_at
-from gradscope.analysis.state.state import Held, State, at
+from gradscope.analysis.state.node_at import GradientTraffic, NodeAt, Stage, node_at
+from gradscope.analysis.state.state import State, TraceStretches, at
 from gradscope.debug.commands import answer
-from gradscope.debug.screen.entries import Entry, fact, heading
+from gradscope.debug.screen.entries import PanelLine, fact, heading
 from gradscope.debug.screen.program_lines import ProgramLines, nothing
 from gradscope.debug.walk import Walk
 from gradscope.errors import GradscopeError
@@ -21,7 +21,7 @@ from gradscope.render.terminal.styles import ALARM, BOLD, SEVERITY_STYLES, WARN
 from gradscope.scene.answers.answer import Answer
 from gradscope.scene.answers.node_now import came, hooks, now, receiver, sender
 from gradscope.scene.answers.state import held_sections, progress, under_way
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.scene.readable import byte_count, count, plural
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin
 
@@ -57,16 +57,16 @@ def place(state: State) -> str:
 
 def warm(walk: Walk) -> None:
     """Make what the first moves would have to wait for."""
-    begun = walk.trace.once(Held).moments.of(NodeBegin)
+    begun = walk.trace.once(TraceStretches).moments.of(NodeBegin)
     if len(begun):
         state = at(walk.trace, int(begun[0]))
         neighbours(state, node_of(state))
         for _ in queue(state):
             pass
-        walk.trace.once(Passages).warm()
+        walk.trace.once(GradientTraffic).warm()
 
 
-class Events(Sequence[Entry]):
+class Events(Sequence[PanelLine]):
     """Every moment of the trace; what is said of one is made when it is looked at."""
 
     def __init__(self, walk: Walk) -> None:
@@ -78,19 +78,19 @@ class Events(Sequence[Entry]):
 
     def _saying(self, moment: int) -> str:
         trace, wide = self._walk.trace, len(f"{self._walk.last:,}")
-        return f"{moment:>{wide},} {trace.once(Moments).said(at(trace, moment).happened)}"
+        return f"{moment:>{wide},} {trace.once(MomentWords).said(at(trace, moment).happened)}"
 
     @overload
-    def __getitem__(self, place: int) -> Entry: ...
+    def __getitem__(self, place: int) -> PanelLine: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Entry]: ...
-    def __getitem__(self, place: int | slice) -> Entry | Sequence[Entry]:
+    def __getitem__(self, place: slice) -> Sequence[PanelLine]: ...
+    def __getitem__(self, place: int | slice) -> PanelLine | Sequence[PanelLine]:
         if isinstance(place, slice):
             return [self[each] for each in range(len(self))[place]]
         here = place == self._walk.moment
         stopped = any(_holds(stop.moments, place) for stop in self._walk.stops.values())
         sign = f"{'>' if here else ' '}{'●' if stopped else ' '}"
-        return Entry(self._said(place), BOLD if here else "", sign, f"goto {place}")
+        return PanelLine(self._said(place), BOLD if here else "", sign, f"goto {place}")
 
 
 def _holds(moments: np.ndarray, moment: int) -> bool:
@@ -98,39 +98,39 @@ def _holds(moments: np.ndarray, moment: int) -> bool:
     return place < len(moments) and int(moments[place]) == moment
 
 
-def queue(state: State) -> Iterator[Entry]:
+def queue(state: State) -> Iterator[PanelLine]:
     """What runs, what goes next, what waits for what."""
-    say = state.trace.once(Moments)
+    say = state.trace.once(MomentWords)
     if not state.backwards:
         yield heading("no backward is under way")
     for backward in reversed(state.backwards):
-        yield Entry(f"backward {progress(state, backward)}", BOLD)
+        yield PanelLine(f"backward {progress(state, backward)}", BOLD)
         for each in reversed(backward.running):
             verb = "running" if each.begun else "taken from the queue"
-            yield Entry(f"  {say.node(each.node)} {verb}", BOLD, node=each.node)
+            yield PanelLine(f"  {say.node(each.node)} {verb}", BOLD, node=each.node)
     for row in state.asleep:
-        yield Entry(f"{say.cells.thread(row.thread)} sleeps: queue {row.queue} is empty")
+        yield PanelLine(f"{say.cells.thread(row.thread)} sleeps: queue {row.queue} is empty")
     for section, nodes in held_sections(state, say, MOST):
         if section.lines:
             yield heading(section.title)
             unnamed = (NONE,) * (len(section.lines) - len(nodes))
             for text, node in zip(section.lines, (*nodes, *unnamed), strict=True):
-                yield Entry(f"  {text}", node=node)
+                yield PanelLine(f"  {text}", node=node)
     for section in under_way(state, say):
         if section.lines:
             yield heading(section.title)
-            yield from (Entry(f"  {text}") for text in section.lines)
+            yield from (PanelLine(f"  {text}") for text in section.lines)
 
 
-def neighbours(state: State, node: int) -> tuple[NodeAt | None, list[Entry]]:
+def neighbours(state: State, node: int) -> tuple[NodeAt | None, list[PanelLine]]:
     """A node as it is now, who sends to it, and where its gradients go."""
     trace = state.trace
     if not trace.table(Node).has(node):
         return None, [heading("no node is at hand here: > goes to the next that runs")]
-    say, backward = trace.once(Moments), state.backward
+    say, backward = trace.once(MomentWords), state.backward
     found = node_at(trace, node, NONE if backward is None else backward.task.id, state.moment)
-    senders = [Entry(f"  {sender(each, say)}", node=each.node) for each in found.senders]
-    receivers = [Entry(f"  {receiver(each, say)}", node=each.node) for each in found.receivers]
+    senders = [PanelLine(f"  {sender(each, say)}", node=each.node) for each in found.senders]
+    receivers = [PanelLine(f"  {receiver(each, say)}", node=each.node) for each in found.receivers]
     return found, [
         *_about(state, found, say),
         *_listed("gets gradients from", found.sender_count, senders),
@@ -138,9 +138,9 @@ def neighbours(state: State, node: int) -> tuple[NodeAt | None, list[Entry]]:
     ]
 
 
-def _about(state: State, found: NodeAt, say: Moments) -> Iterator[Entry]:
+def _about(state: State, found: NodeAt, say: MomentWords) -> Iterator[PanelLine]:
     row = state.trace.table(Node).row(found.node)
-    yield Entry(say.node(found.node), BOLD, node=found.node)
+    yield PanelLine(say.node(found.node), BOLD, node=found.node)
     yield fact("now", now(found, say))
     if found.count != NONE and found.stage is not Stage.WAITING:
         yield fact("gradients", came(found))
@@ -158,16 +158,16 @@ def _about(state: State, found: NodeAt, say: Moments) -> Iterator[Entry]:
         )
 
 
-def _listed(title: str, many: int, entries: list[Entry]) -> Iterator[Entry]:
+def _listed(title: str, many: int, entries: list[PanelLine]) -> Iterator[PanelLine]:
     yield heading(title if many else f"{title}: none")
     yield from entries
     if many > len(entries):
         yield heading(f"  and {count(many - len(entries))} more; node lists them all")
 
 
-def source(state: State, node: int, lines: ProgramLines) -> list[Entry]:
+def source(state: State, node: int, lines: ProgramLines) -> list[PanelLine]:
     """The program's lines that led here: of what happened, of the node, of the backward's call."""
-    trace, seen, found = state.trace, set[int](), list[Entry]()
+    trace, seen, found = state.trace, set[int](), list[PanelLine]()
     nodes, backward = trace.table(Node), state.backward
     task: GraphTask | None = None if backward is None else backward.task
     for title, stack in (
@@ -184,12 +184,12 @@ def source(state: State, node: int, lines: ProgramLines) -> list[Entry]:
 # -- the last panel: one of several ---------------------------------------------------------------
 
 
-def values(walk: Walk, _: int) -> Iterator[Entry]:
+def values(walk: Walk, _: int) -> Iterator[PanelLine]:
     """The numbers that were looked at here."""
     yield from _close(answer(walk, "values"))
 
 
-def findings(walk: Walk, _: int) -> Iterator[Entry]:
+def findings(walk: Walk, _: int) -> Iterator[PanelLine]:
     """What `inspect` finds, worst first; choosing one goes there."""
     said = answer(walk, "findings")
     found = walk.trace.once(inspect).findings
@@ -197,19 +197,19 @@ def findings(walk: Walk, _: int) -> Iterator[Entry]:
     lines = said.sections[0].lines if said.sections else ()
     for text, each in zip(lines, found, strict=True):
         style = SEVERITY_STYLES[each.severity]
-        yield Entry(text, style, command=f"goto #{each.id}")
+        yield PanelLine(text, style, command=f"goto #{each.id}")
 
 
-def grads(walk: Walk, _: int) -> Iterator[Entry]:
+def grads(walk: Walk, _: int) -> Iterator[PanelLine]:
     """What is in `.grad`, the last to arrive first; choosing one goes to its arrival."""
     said = answer(walk, "grads")
     yield heading(said.title)
     lines = said.sections[0].lines if said.sections else ()
     for text, each in zip(lines, walk.state.gradients[::-1], strict=True):
-        yield Entry(text, command=f"goto {each.since}")
+        yield PanelLine(text, command=f"goto {each.since}")
 
 
-def saved(walk: Walk, node: int) -> Iterator[Entry]:
+def saved(walk: Walk, node: int) -> Iterator[PanelLine]:
     """What graphs keep in all, and what this node does."""
     kept = walk.state.saved
     yield heading(f"{plural(kept.values, 'value')} for backwards, {byte_count(kept.bytes)} in all")
@@ -217,14 +217,14 @@ def saved(walk: Walk, node: int) -> Iterator[Entry]:
         yield from _close(answer(walk, f"saved {node}"))
 
 
-def _close(said: Answer) -> Iterator[Entry]:
+def _close(said: Answer) -> Iterator[PanelLine]:
     """An answer without what sets its parts apart."""
     yield heading(said.title)
-    yield from (Entry(text) for section in said.sections for text in section.lines)
-    yield from (Entry(text, WARN) for text in said.notes)
+    yield from (PanelLine(text) for section in said.sections for text in section.lines)
+    yield from (PanelLine(text, WARN) for text in said.notes)
 
 
-SHOWN: dict[str, Callable[[Walk, int], Iterator[Entry]]] = {
+SHOWN: dict[str, Callable[[Walk, int], Iterator[PanelLine]]] = {
     "values": values,
     "findings": findings,
     "grads": grads,
@@ -232,9 +232,9 @@ SHOWN: dict[str, Callable[[Walk, int], Iterator[Entry]]] = {
 }
 
 
-def tab(walk: Walk, name: str, node: int) -> list[Entry]:
+def tab(walk: Walk, name: str, node: int) -> list[PanelLine]:
     """What the last panel shows; what the trace lacks is said in its place."""
     try:
         return [*SHOWN[name](walk, node)]
     except GradscopeError as error:
-        return [Entry(str(error), ALARM if name == "findings" else WARN)]
+        return [PanelLine(str(error), ALARM if name == "findings" else WARN)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.debug.dap.sources import GAP, Sources
-from gradscope.debug.screen.entries import Entry, heading
+from gradscope.debug.screen.entries import PanelLine, heading
 from gradscope.render.terminal.styles import BOLD, SOFT
 from gradscope.trace.schema import Frame
 from gradscope.trace.trace import Trace
@@ -23,22 +23,22 @@ class ProgramLines:
         self._sources = Sources(trace)
         self._read: dict[str, list[str]] = {}
 
-    def of(self, title: str, frames: tuple[Frame, ...], around: int) -> Iterator[Entry]:
+    def of(self, title: str, frames: tuple[Frame, ...], around: int) -> Iterator[PanelLine]:
         """The innermost line with so many before and after it, and where it was called from."""
         if not frames:
             return
         first, *others = frames
         text, note = self._text(first)
-        yield Entry(f"{title} {first.file}:{first.line} in {first.function}{note}", BOLD)
+        yield PanelLine(f"{title} {first.file}:{first.line} in {first.function}{note}", BOLD)
         last = first.line + around
         wide = len(str(last))
         for number in range(max(first.line - around, 1), last + 1):
             if number in text:
                 here = number == first.line
                 code = f"{number:>{wide}}  {text[number].rstrip()}"
-                yield Entry(code, BOLD if here else "", HERE if here else ELSEWHERE)
+                yield PanelLine(code, BOLD if here else "", HERE if here else ELSEWHERE)
         for each in others:
-            yield Entry(f"from {each.file}:{each.line} in {each.function}: {each.text}", SOFT)
+            yield PanelLine(f"from {each.file}:{each.line} in {each.function}: {each.text}", SOFT)
 
     def _text(self, frame: Frame) -> tuple[dict[int, str], str]:
         """Lines by their numbers; and a word, if they are not all there."""
@@ -61,6 +61,6 @@ class ProgramLines:
         return self._read[file]
 
 
-def nothing() -> Entry:
+def nothing() -> PanelLine:
     """In the place of lines, where a trace has none."""
     return heading("no line of the program is known for this moment")

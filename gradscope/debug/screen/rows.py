@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from gradscope.debug.screen.entries import Entry
+from gradscope.debug.screen.entries import PanelLine
 from gradscope.render.terminal.cells import UNICODE, line
 
 AROUND = 3
@@ -22,7 +22,7 @@ AROUND = 3
 AT_HAND = Style(reverse=True)
 
 
-class Rows(ScrollView, can_focus=True, inherit_bindings=False):
+class Panel(ScrollView, can_focus=True, inherit_bindings=False):
     """One panel. Enter, or a second click, chooses the line at hand."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,7 +36,7 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
     class Chosen(Message):
         """Somebody chose a line."""
 
-        def __init__(self, rows: Rows, entry: Entry) -> None:
+        def __init__(self, rows: Panel, entry: PanelLine) -> None:
             super().__init__()
             self.rows = rows
             self.entry = entry
@@ -44,17 +44,17 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
     class Resized(Message):
         """The panel has another width or height: what is in it may have to be broken anew."""
 
-        def __init__(self, rows: Rows) -> None:
+        def __init__(self, rows: Panel) -> None:
             super().__init__()
             self.rows = rows
 
     def __init__(self, id: str, title: str) -> None:
         super().__init__(id=id)
         self.border_title = title
-        self.entries: Sequence[Entry] = ()
+        self.entries: Sequence[PanelLine] = ()
         self.cursor = 0
 
-    def fill(self, entries: Sequence[Entry], *, cursor: int | None = None) -> None:
+    def fill(self, entries: Sequence[PanelLine], *, cursor: int | None = None) -> None:
         """Show these; `cursor`: this line is at hand, and seen."""
         self.entries = entries
         self.virtual_size = Size(self.inner_width, len(entries))
@@ -69,7 +69,7 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
         return max(self.scrollable_content_region.width, 1)
 
     @property
-    def at_hand(self) -> Entry | None:
+    def at_hand(self) -> PanelLine | None:
         """The line that Enter would choose."""
         return self.entries[self.cursor] if self.cursor < len(self.entries) else None
 
@@ -135,12 +135,12 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
         strip = strip.apply_style(self.rich_style)
         return strip.apply_style(AT_HAND) if self.has_focus and place == self.cursor else strip
 
-    def _drawn(self, entry: Entry, width: int) -> Text:
+    def _drawn(self, entry: PanelLine, width: int) -> Text:
         fitting = UNICODE.fit(f"{entry.sign}{entry.text}", width)
         return line((fitting, entry.style)) if entry.style else line(fitting)
 
 
-class NodeRows(Rows, inherit_bindings=False):
+class NodeRows(Panel, inherit_bindings=False):
     """The panel of a node: arrows go along the graph, as on the page."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -165,7 +165,7 @@ class NodeRows(Rows, inherit_bindings=False):
         self.post_message(self.Along(way))
 
 
-class TabRows(Rows):
+class TabRows(Panel):
     """The last panel: left and right change what it shows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from gradscope.render.formats import Drawn, Format
-from gradscope.render.looks import Look, look_of
+from gradscope.render.looks import BoxStyle, look_of
 from gradscope.render.text import visible
 from gradscope.render.theme import GLYPHS, Theme
 from gradscope.scene.graph.picture import Box, Form, GraphScene, Group
@@ -60,7 +60,7 @@ def _lines(scene: GraphScene, theme: Theme) -> Iterator[str]:
         line = LINES.get(arrow.form, "-->")
         label = f'|"{_escaped(arrow.label)}"|' if arrow.label.strip() else ""
         yield f"    {names[arrow.tail]} {line}{label} {names[arrow.head]}"
-    looks: dict[Look, list[str]] = defaultdict(list)
+    looks: dict[BoxStyle, list[str]] = defaultdict(list)
     for box in scene.boxes:
         looks[look_of(box, scene, theme)].append(names[box.id])
     for number, (look, boxes) in enumerate(looks.items()):

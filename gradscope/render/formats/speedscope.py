@@ -11,7 +11,7 @@ from gradscope.analysis.columns import Ids
 from gradscope.render.formats import Drawn, Format
 from gradscope.render.theme import Theme
 from gradscope.scene.readable import plural
-from gradscope.scene.timeline.tracks.nesting import Lane
+from gradscope.scene.timeline.tracks.nesting import NestedSlices
 from gradscope.scene.timeline.tracks.tracks import Tracks
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -57,7 +57,7 @@ def _frames(tracks: Tracks) -> tuple[list[dict[str, Any]], Ids]:
     return frames, which.reshape(-1)
 
 
-def _profile(tracks: Tracks, lane: Lane, which: Ids) -> dict[str, Any]:
+def _profile(tracks: Tracks, lane: NestedSlices, which: Ids) -> dict[str, Any]:
     strand = tracks.strand(lane.thread)
     name = strand.name if strand else "steps"
     if strand and len(tracks.pids) > 1:

@@ -8,8 +8,8 @@ from html import escape
 from gradscope.render.formats import Drawn, Format
 from gradscope.render.looks import (
     MOST_LINES,
-    Entry,
-    Look,
+    BoxStyle,
+    LegendEntry,
     legend,
     look_of,
     mark_colour,
@@ -20,16 +20,16 @@ from gradscope.scene.graph.picture import (
     Arrow,
     BackwardEntry,
     Box,
+    BoxLine,
+    BoxMark,
     Form,
     GraphScene,
-    Line,
-    Mark,
     Tone,
 )
-from gradscope.scene.layout.labels import MARGIN, Row
+from gradscope.scene.layout.labels import MARGIN, LabelRow
 from gradscope.scene.layout.measure import Style, fitting, width_of
 from gradscope.scene.layout.nested import Course, Rect, Stub
-from gradscope.scene.layout.picture import EDGE, Layout, layout
+from gradscope.scene.layout.picture import EDGE, PictureLayout, layout
 from gradscope.scene.layout.pieces import Point
 from gradscope.trace.schema import NONE
 
@@ -57,7 +57,7 @@ class _Drawing:
     def __init__(self, scene: GraphScene, theme: Theme) -> None:
         self._scene = scene
         self._theme = theme
-        self._layout: Layout = layout(scene)
+        self._layout: PictureLayout = layout(scene)
         self._titles = {group.id: group.title for group in scene.groups}
         self._sets = {  # how text is set → the name of its rule, and its colour
             Style.TITLE: ("t", theme.ink),
@@ -150,10 +150,10 @@ class _Drawing:
                 x += needed + GAP
         return lines, y + 22
 
-    def _backward(self, entry: BackwardEntry) -> Entry:
+    def _backward(self, entry: BackwardEntry) -> LegendEntry:
         colour = backward_colour(self._theme, entry.number)
         words = " · ".join(part for part in (entry.title, entry.call) if part)
-        return Entry((("■", colour), ("→", colour)), visible(words), self._theme.ink)
+        return LegendEntry((("■", colour), ("→", colour)), visible(words), self._theme.ink)
 
     # Frames and boxes ----------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class _Drawing:
             f"<title>{title}</title></rect>"
         )
 
-    def _frame_title(self, rect: Rect, rows: list[Row]) -> Iterator[str]:
+    def _frame_title(self, rect: Rect, rows: list[LabelRow]) -> Iterator[str]:
         y = rect.y + 4
         for row in rows:
             y += row.style.height
@@ -187,14 +187,16 @@ class _Drawing:
             yield from self._row(rect.x + MARGIN[0], y - row.style.height * 0.27, row, look.fill)
         yield "</g>"
 
-    def _row(self, x: float, y: float, row: Row, fill: Colour, halo: str = "") -> Iterator[str]:
+    def _row(
+        self, x: float, y: float, row: LabelRow, fill: Colour, halo: str = ""
+    ) -> Iterator[str]:
         theme, about = self._theme, row.about
         name, usual = self._sets[row.style]
         wanted = usual
-        if isinstance(about, Mark):
+        if isinstance(about, BoxMark):
             wanted = mark_colour(about, theme)
             yield _words(x, y, GLYPHS[about], f'class="{name}"', on(fill, wanted, theme))
-        if isinstance(about, Line):
+        if isinstance(about, BoxLine):
             if about.backward != NONE:
                 yield _words(x, y, "■", f'class="{name}"', backward_colour(theme, about.backward))
             wanted = theme.accent if about.tone is Tone.SITE else usual
@@ -249,7 +251,7 @@ class _Drawing:
             yield f'<text x="{_n(x + 4)}" y="{_n(y + 11)}" class="l">{escape(text)}</text>'
 
 
-def _outline(box: Box, rect: Rect, look: Look) -> Iterator[str]:
+def _outline(box: Box, rect: Rect, look: BoxStyle) -> Iterator[str]:
     paint = f'fill="{look.fill}" stroke="{look.line}" stroke-width="{look.width}"'
     if look.dashed:
         paint += ' stroke-dasharray="5 3"'
@@ -297,7 +299,7 @@ def _stub(stub: Stub, theme: Theme) -> str:
 # Text ----------------------------------------------------------------------------------------
 
 
-def _entry(x: float, y: float, entry: Entry) -> Iterator[str]:
+def _entry(x: float, y: float, entry: LegendEntry) -> Iterator[str]:
     if entry.before:
         yield _words(x, y, visible(entry.before), 'class="p"', entry.colour)
         x += width_of(entry.before, Style.PLAIN) + 6
@@ -307,7 +309,7 @@ def _entry(x: float, y: float, entry: Entry) -> Iterator[str]:
     yield _words(x + 3, y, visible(entry.words), 'class="p"', entry.colour)
 
 
-def _width(entry: Entry) -> float:
+def _width(entry: LegendEntry) -> float:
     before = width_of(entry.before, Style.PLAIN) + 6 if entry.before else 0.0
     return before + 12 * len(entry.signs) + 3 + width_of(entry.words, Style.PLAIN)
 

@@ -7,11 +7,11 @@ from math import ceil
 
 from gradscope.render.terminal.cells import Charset
 from gradscope.render.terminal.styles import kind_style
-from gradscope.scene.kinds import Kind
+from gradscope.scene.kinds import NodeKind
 from gradscope.scene.readable import duration
-from gradscope.scene.timeline.timeline import Level, Span
+from gradscope.scene.timeline.timeline import Bar, LevelAt
 
-Cells = list[tuple[str, Kind | None]]
+Cells = list[tuple[str, NodeKind | None]]
 """A character for each column, or several alike, and the kind that its colour tells."""
 
 
@@ -32,7 +32,7 @@ def painted(cells: Cells) -> Iterator[tuple[str, str]]:
             start = place
 
 
-class Axis:
+class TimeAxis:
     """Which column a moment falls into."""
 
     def __init__(self, begin: int, end: int, width: int) -> None:
@@ -51,12 +51,12 @@ class Axis:
 
 
 def busy_cells(
-    spans: Sequence[Span], axis: Axis, charset: Charset, asleep: Sequence[Span] = ()
+    spans: Sequence[Bar], axis: TimeAxis, charset: Charset, asleep: Sequence[Bar] = ()
 ) -> Cells:
     """Where something ran, in the colour of what ran longest in the column, or slept."""
     share = [0.0] * axis.width
     longest = [0.0] * axis.width
-    kinds: list[Kind | None] = [None] * axis.width
+    kinds: list[NodeKind | None] = [None] * axis.width
     for span in spans:
         low, high = axis.edges(span.begin, span.end)
         first = axis.column(span.begin)
@@ -80,14 +80,14 @@ def _block(share: float, charset: Charset) -> str:
     return charset.run if share >= 0.5 else charset.some
 
 
-def moment_cells(spans: Sequence[Span], axis: Axis, glyph: str, charset: Charset) -> Cells:
+def moment_cells(spans: Sequence[Bar], axis: TimeAxis, glyph: str, charset: Charset) -> Cells:
     cells: Cells = [(charset.idle, None)] * axis.width
     for span in spans:
         cells[axis.column(span.begin)] = (glyph, span.kind)
     return cells
 
 
-def level_cells(levels: Sequence[Level], axis: Axis, charset: Charset) -> Cells:
+def level_cells(levels: Sequence[LevelAt], axis: TimeAxis, charset: Charset) -> Cells:
     """The most that a number reached in each column."""
     most = [0] * axis.width
     before = axis.column(levels[0].t) if levels else 0
@@ -113,7 +113,7 @@ def _level(value: int, top: int, charset: Charset) -> str:
 
 
 def wait_and_run_cells(
-    ready: int | None, begin: int, end: int, kind: Kind, axis: Axis, charset: Charset
+    ready: int | None, begin: int, end: int, kind: NodeKind, axis: TimeAxis, charset: Charset
 ) -> Cells:
     """One node: waiting in the queue, then running for at least one column; in few pieces."""
     first, last = axis.column(begin), axis.column(max(end - 1, begin))

@@ -16,7 +16,7 @@ from gradscope.render.terminal.paths import ShortPaths
 from gradscope.render.terminal.styles import BOLD, SOFT, WARN
 from gradscope.render.text import visible_json
 from gradscope.render.views.tables import facts_lines
-from gradscope.scene.answers.answer import Answer, Section
+from gradscope.scene.answers.answer import Answer, Topic
 from gradscope.scene.readable import count
 from gradscope.scene.tables import FactsScene
 
@@ -32,7 +32,7 @@ BESIDES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
+class ScreenSize:
     """How much is shown at once, and how a person asks for more."""
 
     lines: int = SCREEN
@@ -40,7 +40,7 @@ class Screen:
     all: str = "with --all"
 
 
-COMMAND_LINE = Screen()
+COMMAND_LINE = ScreenSize()
 
 
 def answer_lines(
@@ -48,7 +48,7 @@ def answer_lines(
     width: int,
     charset: Charset,
     rows: int | None = None,
-    screen: Screen = COMMAND_LINE,
+    screen: ScreenSize = COMMAND_LINE,
 ) -> Iterator[Text]:
     """One screen of it; or so many lines of each section, and with 0 all of them."""
     short = ShortPaths()
@@ -57,7 +57,7 @@ def answer_lines(
         facts = tuple((name, short(text)) for name, text in answer.facts)
         head += facts_lines(FactsScene(facts), width, charset)
     notes = [line((part, WARN)) for each in answer.notes for part in wrapped(charset, each, width)]
-    shortened = [Section(short(each.title), short.all(each.lines)) for each in answer.sections]
+    shortened = [Topic(short(each.title), short.all(each.lines)) for each in answer.sections]
     sections = [_block(each, width, charset, cut=rows is None) for each in shortened]
     room = screen.lines - len(head) - len(notes) - bool(notes) - BESIDES
     shown = _fitting(sections, room) if rows is None else [rows or len(s.entries) for s in sections]
@@ -83,7 +83,7 @@ class _Block:
     entries: list[list[Text]]
 
 
-def _block(section: Section, width: int, charset: Charset, *, cut: bool) -> _Block:
+def _block(section: Topic, width: int, charset: Charset, *, cut: bool) -> _Block:
     entries = []
     for text in section.lines:
         parts = wrapped(charset, text, width - len(FURTHER))
@@ -95,7 +95,7 @@ def _block(section: Section, width: int, charset: Charset, *, cut: bool) -> _Blo
     return _Block(charset.fit(section.title, width).rstrip(), entries)
 
 
-def _section_lines(block: _Block, number: int, screen: Screen) -> Iterator[Text]:
+def _section_lines(block: _Block, number: int, screen: ScreenSize) -> Iterator[Text]:
     if block.title:
         yield line("")
         yield line((block.title, BOLD))

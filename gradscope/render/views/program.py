@@ -8,11 +8,11 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradscope.render.terminal.cells import Charset, line, wrapped
-from gradscope.render.terminal.plot import Axis, Cells, busy_cells, moment_cells, painted, ruler
+from gradscope.render.terminal.plot import Cells, TimeAxis, busy_cells, moment_cells, painted, ruler
 from gradscope.render.terminal.styles import ACCENT, BOLD, SOFT
-from gradscope.scene.kinds import Kind
-from gradscope.scene.timeline.program import ProgramRow, ProgramTimeline, Said
-from gradscope.scene.timeline.timeline import Span
+from gradscope.scene.kinds import NodeKind
+from gradscope.scene.timeline.program import ProgramRow, ProgramTimeline, SaidBy
+from gradscope.scene.timeline.timeline import Bar
 
 GAP = "  "
 DEEPEST = 8
@@ -25,13 +25,13 @@ def program_lines(program: ProgramTimeline, width: int, charset: Charset) -> Ite
     titles = [_title(row, charset) for row in program.rows]
     wide = max(len("spans"), *(cell_len(charset.text(title)) for title in titles))
     title = min(wide, max(width // 2 - 4, 20))
-    axis = Axis(program.begin, program.end, max(width - title - TOOK - 2 * len(GAP), 8))
+    axis = TimeAxis(program.begin, program.end, max(width - title - TOOK - 2 * len(GAP), 8))
     yield line((charset.fit(program.title, width).rstrip(), BOLD))
     took = program.end - program.begin
     yield line(" " * title + GAP, (ruler(took, axis.width, charset), SOFT))
     for row, text in zip(program.rows, titles, strict=True):
         shown = line(
-            (charset.fit(text, title), ACCENT if row.kind is Said.MARK else ""),
+            (charset.fit(text, title), ACCENT if row.kind is SaidBy.MARK else ""),
             GAP,
             *painted(_cells(row, axis, charset)),
             GAP,
@@ -44,14 +44,14 @@ def program_lines(program: ProgramTimeline, width: int, charset: Charset) -> Ite
 
 
 def _title(row: ProgramRow, charset: Charset) -> str:
-    glyph = f"{charset.hook} " if row.kind is Said.MARK else ""
+    glyph = f"{charset.hook} " if row.kind is SaidBy.MARK else ""
     thread = f" ({row.thread})" if row.thread else ""
     return f"{GAP * min(row.depth, DEEPEST)}{glyph}{row.title}{thread}"
 
 
-def _cells(row: ProgramRow, axis: Axis, charset: Charset) -> Cells:
-    kind = Kind.POINTWISE if row.kind is Said.BACKWARD else Kind.OTHER
-    span = Span(max(row.begin, axis.begin), row.end, kind)
-    if row.kind is Said.MARK:
+def _cells(row: ProgramRow, axis: TimeAxis, charset: Charset) -> Cells:
+    kind = NodeKind.POINTWISE if row.kind is SaidBy.BACKWARD else NodeKind.OTHER
+    span = Bar(max(row.begin, axis.begin), row.end, kind)
+    if row.kind is SaidBy.MARK:
         return moment_cells([span], axis, charset.hook, charset)
     return busy_cells([span], axis, charset)

@@ -11,7 +11,7 @@ from rich.text import Text
 from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.styles import ALARM, BOLD, GOOD, SOFT
 from gradscope.scene.readable import plural
-from gradscope.scene.tables import Column, FactsScene, TableScene
+from gradscope.scene.tables import FactsScene, TableColumn, TableScene
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def table_lines(table: TableScene, width: int, charset: Charset) -> Iterator[Tex
         yield line((charset.fit(f"{GAP}{table.note}", width).rstrip(), SOFT))
 
 
-def _fitted(cell: str, room: int, column: Column, charset: Charset) -> str:
+def _fitted(cell: str, room: int, column: TableColumn, charset: Charset) -> str:
     if column.is_path:
         cell = charset.fit_end(cell, room)
     return charset.fit(cell, room, right=column.is_number)

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.plot import (
-    Axis,
     Cells,
+    TimeAxis,
     busy_cells,
     level_cells,
     moment_cells,
@@ -22,11 +22,11 @@ from gradscope.render.terminal.plot import (
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, SOFT, kind_style
 from gradscope.render.views.program import program_lines
 from gradscope.render.views.tables import table_lines
-from gradscope.scene.kinds import Kind
+from gradscope.scene.kinds import NodeKind
 from gradscope.scene.readable import duration
 from gradscope.scene.timeline.events import EventLine, EventList
-from gradscope.scene.timeline.rows import Row
-from gradscope.scene.timeline.timeline import Lane, LaneKind, TaskTimeline, TimelineScene
+from gradscope.scene.timeline.rows import TimelineRow
+from gradscope.scene.timeline.timeline import LaneKind, TaskTimeline, TimeLane, TimelineScene
 from gradscope.trace.schema import NONE
 
 GAP = "  "
@@ -93,7 +93,7 @@ def _key(task: TaskTimeline, charset: Charset) -> str:
 class _Sheet:
     """How wide the columns are; what is left of the axis and what right of it."""
 
-    axis: Axis
+    axis: TimeAxis
     took: int
     left: int
     number: int
@@ -135,7 +135,7 @@ def _sheet(task: TaskTimeline, width: int, charset: Charset) -> _Sheet:
     title = min(max(titles, 4), max(width // 4, 18))
     most = width - right - 2 * len(GAP) - NARROWEST_AXIS
     left = min(max(labels, number + len(GAP) + title), most)
-    axis = Axis(task.begin, task.end, width - left - right - 2 * len(GAP))
+    axis = TimeAxis(task.begin, task.end, width - left - right - 2 * len(GAP))
     took = task.end - task.begin
     return _Sheet(axis, took, left, number, thread, after, site, right)
 
@@ -160,7 +160,7 @@ def _lanes(task: TaskTimeline, sheet: _Sheet, charset: Charset) -> Iterator[Text
         yield line((charset.fit(lane.title, sheet.left), BOLD), GAP, *painted(cells), GAP, numbers)
 
 
-def _lane_cells(lane: Lane, axis: Axis, charset: Charset) -> Cells:
+def _lane_cells(lane: TimeLane, axis: TimeAxis, charset: Charset) -> Cells:
     match lane.kind:
         case LaneKind.RUN | LaneKind.OWN_WORK:
             return busy_cells(lane.spans, axis, charset, lane.asleep)
@@ -181,7 +181,7 @@ def _rows(task: TaskTimeline, sheet: _Sheet, charset: Charset) -> Iterator[Text]
         yield _row(row, task.end, sheet, charset)
 
 
-def _row(row: Row, until: int, sheet: _Sheet, charset: Charset) -> Text:
+def _row(row: TimelineRow, until: int, sheet: _Sheet, charset: Charset) -> Text:
     ready = row.ready if row.ready != NONE else None
     end = until if row.end == NONE else row.end
     alarm = ALARM if row.failed else ""
@@ -209,9 +209,9 @@ def _row(row: Row, until: int, sheet: _Sheet, charset: Charset) -> Text:
     return text
 
 
-def _title(row: Row, width: int, charset: Charset) -> str:
+def _title(row: TimelineRow, width: int, charset: Charset) -> str:
     """A leaf's name is a path, whose end tells more than its beginning."""
-    if row.kind is not Kind.LEAF:
+    if row.kind is not NodeKind.LEAF:
         return charset.fit_numbered(row.title, width)
     title = charset.fit_end(row.title, width)
     return title + " " * (width - _cells_of(title, charset))

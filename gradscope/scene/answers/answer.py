@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Topic:
     """Lines under a title, what matters most first."""
 
     title: str
@@ -19,11 +19,11 @@ class Answer:
 
     title: str  # the answer, in a sentence
     facts: tuple[tuple[str, str], ...] = ()
-    sections: tuple[Section, ...] = ()
+    sections: tuple[Topic, ...] = ()
     notes: tuple[str, ...] = ()  # what was inferred; what was not recorded, and how it would be
     data: object = field(default=None, compare=False)  # the same, as dataclasses
 
 
-def filled(*sections: Section) -> tuple[Section, ...]:
+def filled(*sections: Topic) -> tuple[Topic, ...]:
     """Those that have lines."""
     return tuple(each for each in sections if each.lines)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.mentions import Mention, mentions
-from gradscope.scene.answers.answer import Section
+from gradscope.scene.answers.answer import Topic
 from gradscope.scene.cells import Cells
 from gradscope.scene.readable import byte_count, count, duration, number
 from gradscope.trace.schema import (
@@ -65,7 +65,7 @@ PLACES = {
 }
 
 
-class Around:
+class Surroundings:
     """Puts what mentions a row into words."""
 
     def __init__(self, trace: Trace, cells: Cells) -> None:
@@ -84,14 +84,14 @@ class Around:
             GraphTask: self._task,
         }
 
-    def of_storage(self, id: int, tensor: Tensor) -> Iterator[Section]:
+    def of_storage(self, id: int, tensor: Tensor) -> Iterator[Topic]:
         """Who else has to do with a tensor's storage."""
         for mention in mentions(self._trace, "storage", id):
             rows = (row for row in mention.rows if tensor.id != getattr(row, "tensor", NONE))
             title = TITLES.get((mention.table, mention.column), mention.table)
             yield self._section(replace(mention, rows=tuple(rows)), title, tensor)
 
-    def sections(self, table: str, id: int) -> Iterator[Section]:
+    def sections(self, table: str, id: int) -> Iterator[Topic]:
         """A section for each table and column that names the row; rows alike told together."""
         found = [*mentions(self._trace, table, id)]
         order = list(TITLES)
@@ -104,10 +104,10 @@ class Around:
                 title = f"{mention.table}, where {mention.column.replace('_', ' ')} {verb} "
                 yield self._section(mention, f"{title}{table} {id}")
 
-    def _section(self, mention: Mention, title: str, but: Row | None = None) -> Section:
+    def _section(self, mention: Mention, title: str, but: Row | None = None) -> Topic:
         rows = [row for row in mention.rows if row != but]
         lines = (self._words.get(type(row), self._generic)(row, mention.column) for row in rows)
-        return Section(title, tuple(_together(lines)))
+        return Topic(title, tuple(_together(lines)))
 
     def _generic(self, row: Row, known: str) -> str:
         facts = dict(self._cells.words(row, leave_out=(known,)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradscope.analysis.answers.captured import Captured, Lacking, PlanFacts, captured, whole_of
+from gradscope.analysis.answers.captured import CaptureInfo, Lacking, PlanFacts, captured, whole_of
 from gradscope.analysis.identity.sites import Site, at
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.trace.schema import NONE, Lack
 from gradscope.trace.trace import Trace
@@ -38,15 +38,15 @@ def captures(trace: Trace, _: str = "") -> Answer:
     title = f"{plural(len(wholes), 'step')} captured, {plural(replays, 'replay')} recorded."
     fused = any(piece.fused for step in steps for plan in step.plans for piece in plan.pieces)
     sections = filled(
-        Section("not captured, or recorded anew", tuple(_lacks(steps))),
-        Section("plans", tuple(_plans(steps))),
-        Section("fused", tuple(_fused(steps))),
-        Section("what took longest in a replay", tuple(_slowest(steps))),
+        Topic("not captured, or recorded anew", tuple(_lacks(steps))),
+        Topic("plans", tuple(_plans(steps))),
+        Topic("fused", tuple(_fused(steps))),
+        Topic("what took longest in a replay", tuple(_slowest(steps))),
     )
     return Answer(title, tuple(_facts(steps)), sections, (SHARES,) if fused else (), steps)
 
 
-def _name(step: Captured, steps: Sequence[Captured]) -> str:
+def _name(step: CaptureInfo, steps: Sequence[CaptureInfo]) -> str:
     """A step by its name; a piece by the lines of the step it is made of."""
     if step.whole == NONE:
         return step.name
@@ -56,7 +56,7 @@ def _name(step: Captured, steps: Sequence[Captured]) -> str:
     return f"{whole.name}, {lines}"
 
 
-def _facts(steps: Sequence[Captured]) -> Iterator[tuple[str, str]]:
+def _facts(steps: Sequence[CaptureInfo]) -> Iterator[tuple[str, str]]:
     for step in steps:
         if step.whole == NONE:
             pieces = sum(each.whole == step.id for each in steps)
@@ -71,7 +71,7 @@ def _short(name: str) -> str:
     return name.rpartition("<locals>.")[2]
 
 
-def _lacks(steps: Sequence[Captured]) -> Iterator[str]:
+def _lacks(steps: Sequence[CaptureInfo]) -> Iterator[str]:
     for step in steps:
         for lack in step.lacks:
             yield f"{_lack(lack)} ({_name(step, steps)})"
@@ -87,7 +87,7 @@ def _lack(lack: Lacking) -> str:
     return f"{WORDS[lack.kind]}{joint}{lack.reason}{times}{place}"
 
 
-def _plans(steps: Sequence[Captured]) -> Iterator[str]:
+def _plans(steps: Sequence[CaptureInfo]) -> Iterator[str]:
     for step in steps:
         for plan in step.plans:
             if plan.pieces:
@@ -115,7 +115,7 @@ def _plan(plan: PlanFacts) -> str:
     return ", ".join(told)
 
 
-def _fused(steps: Sequence[Captured]) -> Iterator[str]:
+def _fused(steps: Sequence[CaptureInfo]) -> Iterator[str]:
     for step in steps:
         for plan in step.plans:
             saved = iter(plan.saved_ns)
@@ -139,7 +139,7 @@ def _labels(labels: Sequence[str]) -> str:
     return ", ".join(shown[:FEW_LABELS]) + more
 
 
-def _slowest(steps: Sequence[Captured]) -> Iterator[str]:
+def _slowest(steps: Sequence[CaptureInfo]) -> Iterator[str]:
     pieces = [
         (piece, plan)
         for step in steps

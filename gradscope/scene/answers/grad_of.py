@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from gradscope.analysis.answers.grad_of import (
     PASSED_OVER,
     UNDEFINED,
+    GradAct,
     GradStory,
     Happening,
-    Part,
     Round,
     grad_story,
 )
 from gradscope.analysis.answers.meant import tensor_meant
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import at, in_brackets
-from gradscope.scene.answers.answer import Answer, Section
+from gradscope.scene.answers.answer import Answer, Topic
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
 from gradscope.scene.readable import count, number, plural
 from gradscope.trace.schema import ClipAct, GradZeroedAct, StepAct, ZeroGradAct
@@ -42,7 +42,7 @@ def grad_of(trace: Trace, wanted: str, why: str = "--why-none") -> Answer:
     names = node_names(trace)
     sections = [_section(each, names) for each in story.rounds]
     if story.could_send:
-        sections.append(Section("nodes with an edge to it", tuple(_senders(story, names))))
+        sections.append(Topic("nodes with an edge to it", tuple(_senders(story, names))))
     notes = (
         *not_at_level(trace, "engine", "who sent what, clears, clips and steps"),
         *(inferred(trace, "decrement", "who sent what") if story.brought else ()),
@@ -93,7 +93,7 @@ def _senders(story: GradStory, names: NodeNames) -> Iterable[str]:
     return (f"{names.title(each.node)}{at(each.site)}" for each in story.could_send)
 
 
-def _section(told: Round, names: NodeNames) -> Section:
+def _section(told: Round, names: NodeNames) -> Topic:
     first = tuple(dict.fromkeys(h.backward for h in told.happenings if h.backward >= 0))
     title = f"backward{'s' * (len(first) > 1)} {', '.join(map(str, first))}" if first else "besides"
     if told.times > 1:
@@ -106,25 +106,25 @@ def _section(told: Round, names: NodeNames) -> Section:
             title += f", norms {number(min(told.norms))} to {number(max(told.norms))}"
         if told.bad:
             title += f", at last {told.bad[-1][1]}"
-    return Section(title, tuple(_in_words(each, names) for each in told.happenings))
+    return Topic(title, tuple(_in_words(each, names) for each in told.happenings))
 
 
 def _in_words(h: Happening, names: NodeNames) -> str:
     where, norm = at(h.site), _norm(h)
     match h.part:
-        case Part.BEGAN:
+        case GradAct.BEGAN:
             return f"the backward began at it{where}{norm}"
-        case Part.SENT:
+        case GradAct.SENT:
             who = f"{count(h.times)} × {h.name}" if h.times > 1 else names.title(h.node)
             none = " None, which is no gradient" if h.how == UNDEFINED else norm
             return f"{who}{in_brackets(h.site)} sent it{none}"
-        case Part.SUMMED:
+        case GradAct.SUMMED:
             return f"added up: {plural(h.times, 'addition')} {h.how}{norm}"
-        case Part.HOOK:
+        case GradAct.HOOK:
             return f"hook {h.name or '?'}{in_brackets(h.site)} {_hooked(h)}"
-        case Part.KEPT:
+        case GradAct.KEPT:
             return f"{HOW.get(h.how, HOW[''])}, in the backward{where}{norm}"
-        case Part.RETURNED:
+        case GradAct.RETURNED:
             return f"autograd.grad returned it{where}{norm}"
     return _of_program(h)
 
@@ -132,18 +132,18 @@ def _in_words(h: Happening, names: NodeNames) -> str:
 def _of_program(h: Happening) -> str:
     where, facts = at(h.site), h.facts
     match h.part:
-        case Part.CLEARED:
+        case GradAct.CLEARED:
             return f"cleared: {_cleared(h)}{where}"
-        case Part.WRITTEN:
+        case GradAct.WRITTEN:
             return f"written by {h.name or 'assignment'}{f' {h.how}' if h.how else ''}{where}"
-        case Part.CLIPPED:
+        case GradAct.CLIPPED:
             clip = facts if isinstance(facts, ClipAct) else ClipAct()
             scaled = f": norm of all {number(clip.norm)}" if not math.isnan(clip.norm) else ""
             limit = f", at most {number(clip.max)}" if not math.isnan(clip.max) else ""
             return f"clipped by {h.name}{where}{scaled}{limit}"
-        case Part.UNSCALED:
+        case GradAct.UNSCALED:
             return f"unscaled{where}"
-        case Part.SKIPPED:
+        case GradAct.SKIPPED:
             return f"{h.name or 'optimizer'}'s step was skipped by the scaler{where}"
     if h.how == PASSED_OVER:
         return f"skipped by {h.name or 'optimizer'}'s step{where}: its .grad was None"

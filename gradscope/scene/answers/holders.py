@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.answers.holders import Holders, Kind, Name, Saver, holders
+from gradscope.analysis.answers.holders import Holders, KeptName, Saver, Subject, holders
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import at, in_brackets
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.readable import byte_count, count, plural
 from gradscope.trace.schema import NONE
@@ -24,11 +24,11 @@ def who_holds(trace: Trace, wanted: str) -> Answer:
     """Of a parameter, a tensor, a node, "step 3", or a name that held graphs."""
     told = holders(trace, wanted)
     names = node_names(trace)
-    names_told = () if told.kind is Kind.NAME else tuple(map(_name, told.names))
+    names_told = () if told.kind is Subject.NAME else tuple(map(_name, told.names))
     sections = filled(
-        Section("names of the program that held graphs", names_told),
-        Section(_saved_title(told), tuple(map(_saver, told.savers))),
-        Section("who holds what one of these gave holds it", tuple(_tops(told, names))),
+        Topic("names of the program that held graphs", names_told),
+        Topic(_saved_title(told), tuple(map(_saver, told.savers))),
+        Topic("who holds what one of these gave holds it", tuple(_tops(told, names))),
     )
     level = not_at_level(trace, "engine", "what nodes saved, and which names held graphs")
     notes = (*level, *_ends(trace, told), *(() if level else (LOOKS,)))
@@ -55,15 +55,15 @@ def _ends(trace: Trace, told: Holders) -> Iterator[str]:
 
 
 def _saved_title(told: Holders) -> str:
-    return "nodes that saved it" if told.kind is Kind.TENSOR else "what its nodes saved"
+    return "nodes that saved it" if told.kind is Subject.TENSOR else "what its nodes saved"
 
 
 def _title(told: Holders, names: NodeNames) -> str:
-    whom = names.title(told.id) if told.kind is Kind.NODE else told.title
-    if told.kind is Kind.NAME:
+    whom = names.title(told.id) if told.kind is Subject.NODE else told.title
+    if told.kind is Subject.NAME:
         held = "; ".join(map(_name, told.names))
         return f"{held}."
-    place = at(told.site) if told.kind is not Kind.STEP else ""
+    place = at(told.site) if told.kind is not Subject.STEP else ""
     parts = [*_owners(told), *_of_saved(told), *_of_names(told)]
     if not told.recorded:
         parts.append("what nodes saved was not recorded")
@@ -83,7 +83,7 @@ def _of_saved(told: Holders) -> Iterator[str]:
     if not told.savers:
         return
     values = sum(each.values for each in told.savers)
-    it = "it" if told.kind is Kind.TENSOR else "what was saved"
+    it = "it" if told.kind is Subject.TENSOR else "what was saved"
     if told.left:
         some = "" if told.left == values else f"{count(told.left)} of "
         kept = byte_count(told.bytes)
@@ -108,7 +108,7 @@ def _of_names(told: Holders) -> Iterator[str]:
 
 
 def _facts(told: Holders) -> Iterator[tuple[str, str]]:
-    if told.kind is Kind.TENSOR:
+    if told.kind is Subject.TENSOR:
         shared = (
             f", shared with {plural(len(told.sharing), 'other tensor')}" if told.sharing else ""
         )
@@ -117,8 +117,8 @@ def _facts(told: Holders) -> Iterator[tuple[str, str]]:
             yield "ended", "it was freed while the program ran"
         if told.nodes:
             yield "holds itself", f"a graph of {plural(told.nodes, 'node')}{_there(told)}"
-    elif told.kind is not Kind.NAME:
-        kind = "nodes behind it" if told.kind is Kind.NODE else "nodes"
+    elif told.kind is not Subject.NAME:
+        kind = "nodes behind it" if told.kind is Subject.NODE else "nodes"
         yield kind, f"{count(told.nodes)}{_there(told)}"
         if told.recorded:
             yield "still saved", byte_count(told.bytes) if told.left else "nothing"
@@ -133,7 +133,7 @@ def _there(told: Holders) -> str:
     return f", {count(told.there) if told.there < told.nodes else 'all'} there at the end"
 
 
-def _name(name: Name) -> str:
+def _name(name: KeptName) -> str:
     stored = ", ".join(site.place for site in name.stored[:FEW])
     text = f": {name.stored[0].text}" if name.stored and name.stored[0].text else ""
     where = f", stored at {stored}{text}" if stored else ""
@@ -141,7 +141,7 @@ def _name(name: Name) -> str:
     return f"{_called(name)}: {plural(name.tensors, 'tensor')} with graphs of {steps}{where}"
 
 
-def _called(name: Name) -> str:
+def _called(name: KeptName) -> str:
     shown = f"`.{name.name}`" if name.attribute else f"`{name.name}`"
     return f"the {name.container} {shown}" if name.container else shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradscope.analysis.answers.hooks import Hook, hooks_of
 from gradscope.analysis.identity.sites import at
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.readable import count, duration, number, plural
 from gradscope.trace.schema import HookKind
@@ -39,9 +39,9 @@ def hooks(trace: Trace, _: str = "") -> Answer:
     uncalled = [each for each in own if not each.calls]
     machinery = [each for each in told.hooks if each.is_machinery]
     sections = filled(
-        Section("replaced what they were given", _lines(changed)),
-        Section("registered, and never called in what was recorded", _lines(uncalled)),
-        Section("were called, and left it", _lines(left)),
+        Topic("replaced what they were given", _lines(changed)),
+        Topic("registered, and never called in what was recorded", _lines(uncalled)),
+        Topic("were called, and left it", _lines(left)),
     )
     calls, ns = sum(each.calls for each in own), sum(each.ns for each in own)
     facts = [("calls", f"{count(calls)}, which took {duration(ns)}")]

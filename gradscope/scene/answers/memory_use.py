@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.answers.memory_use import ForNothing, MemoryUse, Share, Span, memory_use
+from gradscope.analysis.answers.memory_use import ForNothing, HeldSpan, MemoryUse, Share, memory_use
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.program.acts import Acts, Done
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.trace.schema import NONE, KeptAct
@@ -39,13 +39,13 @@ def memory(trace: Trace, _: str = "") -> Answer:
         for each in sorted(use.let_go, key=lambda each: -each.bytes)
     )
     sections = filled(
-        Section("held at the peak, by line", at_peak),
-        Section("held at the peak, by module", by_module),
-        Section("over the backwards", tuple(_spans(use.spans))),
-        Section(f"let go in backward {use.peak_backward}, most first", let_go),
-        Section("let go by no backward", tuple(_line(each, use.never_bytes) for each in use.never)),
-        Section("nodes that no backward came to, by line", tuple(map(_unused, use.for_nothing))),
-        Section("names that held graphs of former steps", tuple(_kept(trace, a) for a in use.kept)),
+        Topic("held at the peak, by line", at_peak),
+        Topic("held at the peak, by module", by_module),
+        Topic("over the backwards", tuple(_spans(use.spans))),
+        Topic(f"let go in backward {use.peak_backward}, most first", let_go),
+        Topic("let go by no backward", tuple(_line(each, use.never_bytes) for each in use.never)),
+        Topic("nodes that no backward came to, by line", tuple(map(_unused, use.for_nothing))),
+        Topic("names that held graphs of former steps", tuple(_kept(trace, a) for a in use.kept)),
     )
     return Answer(_title(use), tuple(_facts(trace, use)), sections, notes, use)
 
@@ -105,9 +105,9 @@ def _line(share: Share, whole: int) -> str:
     return f"{byte_count(share.bytes)}{part} {place}{text}; {savers}{more}"
 
 
-def _spans(spans: tuple[Span, ...]) -> Iterator[str]:
+def _spans(spans: tuple[HeldSpan, ...]) -> Iterator[str]:
     """Backwards in succession that held the same, told once."""
-    alike: list[list[Span]] = []
+    alike: list[list[HeldSpan]] = []
     for span in spans:
         pattern = (span.before, span.most, span.after, span.called.place)
         last = alike[-1][0] if alike else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradscope.analysis.state.node_at import NodeAt, Receiver, Sender, Stage
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.scene.readable import count, plural
 from gradscope.trace.schema import NONE
 
@@ -20,7 +20,7 @@ WORDS = {
 }
 
 
-def now(at: NodeAt, say: Moments) -> str:
+def now(at: NodeAt, say: MomentWords) -> str:
     """As in "waits: 1 of 3 gradients have come; to come from MulBackward0, …"."""
     if at.task == NONE:
         return "no backward is under way"
@@ -53,7 +53,7 @@ def hooks(at: NodeAt) -> str:
     return "; ".join(said)
 
 
-def sender(each: Sender, say: Moments) -> str:
+def sender(each: Sender, say: MomentWords) -> str:
     """Who sends a gradient, for which input, and whether it has come."""
     if each.sent != NONE:
         when = f"sent at moment {count(each.sent)}"
@@ -62,7 +62,7 @@ def sender(each: Sender, say: Moments) -> str:
     return f"{say.node(each.node)} for input {each.input_nr}, {when}"
 
 
-def receiver(each: Receiver, say: Moments) -> str:
+def receiver(each: Receiver, say: MomentWords) -> str:
     if each.node == NONE:
         return f"output {each.index}: nobody, this gradient is not wanted"
     return f"output {each.index}: {say.node(each.node)}, {WORDS[each.stage]}"

@@ -9,7 +9,7 @@ from gradscope.analysis.answers.order import Because, Brief, Other, Turn, Turns,
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import at, in_brackets
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
 from gradscope.scene.readable import count, duration, ordinal, plural
 from gradscope.trace.schema import NONE, Order
@@ -47,10 +47,10 @@ def order(trace: Trace, wanted: str, task: int = NONE) -> Answer:
     before = tuple(_others(first.before, names, WHY_BEFORE))
     passed = tuple(_others(first.passed, names, WHY_AFTER))
     sections = filled(
-        Section("what it waited for", tuple(_arrivals(first, names))),
-        Section("what ran while it was ready, and why", before),
-        Section("what was ready, too, and came after it", passed),
-        Section("in other backwards", tuple(_in_short(each) for each in turns.others)),
+        Topic("what it waited for", tuple(_arrivals(first, names))),
+        Topic("what ran while it was ready, and why", before),
+        Topic("what was ready, too, and came after it", passed),
+        Topic("in other backwards", tuple(_in_short(each) for each in turns.others)),
     )
     return Answer(
         f"{title} {_said(first, names)}", tuple(_facts(turns, first)), sections, notes, turns

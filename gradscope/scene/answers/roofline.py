@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gradscope.analysis.answers.roofline import Cost, Peaks, Roofline, roofline
 from gradscope.analysis.identity.sites import at
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.readable import count, duration
 from gradscope.trace.trace import Trace
 
@@ -35,8 +35,8 @@ def costs(trace: Trace, peaks: Peaks) -> Answer:
     gains = sorted(found.costs, key=lambda cost: cost.limit_ns(peaks) - cost.typical_ns)
     notes = (COUNTED, *_elsewhere(found))
     sections = filled(
-        Section("pieces, longest first", lines),
-        Section("farthest above their limit", tuple(_gain(cost, peaks) for cost in gains[:8])),
+        Topic("pieces, longest first", lines),
+        Topic("farthest above their limit", tuple(_gain(cost, peaks) for cost in gains[:8])),
     )
     return Answer(title, tuple(_facts(peaks)), sections, notes, found)
 

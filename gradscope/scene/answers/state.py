@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.identity.sites import site_of
-from gradscope.analysis.state.backward import Backward, Buffer, Queued, Waiting
-from gradscope.analysis.state.replayed import Replayed, replayed_at
+from gradscope.analysis.state.backward import BackwardState, BufferedGradient, Queued, Waiting
+from gradscope.analysis.state.replayed import ReplayedCalls, replayed_at
 from gradscope.analysis.state.state import State
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.scene.readable import byte_count, count, duration, ordinal, plural
 from gradscope.trace.schema import NONE, Node
 
@@ -21,7 +21,7 @@ ALL = 1 << 62
 
 def state_answer(state: State) -> Answer:
     """All that holds right after the moment of this state."""
-    say = state.trace.once(Moments)
+    say = state.trace.once(MomentWords)
     sections = [section for section, _ in held_sections(state, say)]
     return Answer(
         title(state, say),
@@ -37,8 +37,8 @@ def state_answer(state: State) -> Answer:
 
 
 def held_sections(
-    state: State, say: Moments, most: int = ALL
-) -> Iterator[tuple[Section, tuple[int, ...]]]:
+    state: State, say: MomentWords, most: int = ALL
+) -> Iterator[tuple[Topic, tuple[int, ...]]]:
     """What backwards hold, the innermost first; beside each section the nodes of its lines.
 
     Of each at most so many are put into words, and how many more there are.
@@ -47,26 +47,26 @@ def held_sections(
         of = f" of backward {backward.number}" if len(state.backwards) > 1 else ""
         for title, lines, nodes, left in _parts(backward, say, most):
             more = (f"and {count(left)} more",) if left else ()
-            yield Section(f"{title}{of}", (*lines, *more)), nodes
+            yield Topic(f"{title}{of}", (*lines, *more)), nodes
 
 
-def under_way(state: State, say: Moments) -> tuple[Section, Section]:
+def under_way(state: State, say: MomentWords) -> tuple[Topic, Topic]:
     """Hooks and operations that have begun and not ended."""
     hooks = tuple(f"{row.name or '?'}, {say.node(row.node)}" for row in state.hooks)
     calls = tuple(f"{say.said(row)}{_at(say.line(row))}" for row in state.calls[::-1])
     return (
-        Section("hooks under way", hooks),
-        Section("operations under way, the innermost first", calls),
+        Topic("hooks under way", hooks),
+        Topic("operations under way, the innermost first", calls),
     )
 
 
-def title(state: State, say: Moments) -> str:
+def title(state: State, say: MomentWords) -> str:
     """As in "moment 60 of 357, at 4.65 s: MulBackward0#2 begins"."""
     moment = f"moment {count(state.moment)} of {count(len(state))}, at {duration(state.t)}"
     return f"{moment}: {say.said(state.happened)}"
 
 
-def _replayed(found: Replayed) -> str:
+def _replayed(found: ReplayedCalls) -> str:
     """Where a plan is, and how the time of what happens is known."""
     name = found.step.rpartition("<locals>.")[2]
     where = f"{name}, the {ordinal(found.number)} time"
@@ -81,7 +81,7 @@ def _at(place: str) -> str:
     return f" ({place})" if place else ""
 
 
-def _facts(state: State, say: Moments) -> Iterator[tuple[str, str]]:
+def _facts(state: State, say: MomentWords) -> Iterator[tuple[str, str]]:
     line = site_of(state.trace, getattr(state.happened, "stack", NONE))
     if line.place:
         yield "line", f"{line.place}  {line.text}".rstrip()
@@ -118,7 +118,7 @@ def _facts(state: State, say: Moments) -> Iterator[tuple[str, str]]:
         yield "saved", f"{values} for backwards, {byte_count(state.saved.bytes)}"
 
 
-def progress(state: State, backward: Backward) -> str:
+def progress(state: State, backward: BackwardState) -> str:
     """As in "0, called at train.py:9: 3 of 4 nodes have begun"."""
     begun, many = backward.progress
     called = site_of(state.trace, backward.task.stack)
@@ -129,7 +129,7 @@ def progress(state: State, backward: Backward) -> str:
 
 
 def _parts(
-    backward: Backward, say: Moments, most: int
+    backward: BackwardState, say: MomentWords, most: int
 ) -> Iterator[tuple[str, list[str], tuple[int, ...], int]]:
     """Title and lines of each section, the nodes of the lines, and how many are left out."""
     queued = backward.first_queued(most)
@@ -156,7 +156,7 @@ def _parts(
     yield "captured for inputs=", lines, tuple(node for node, _ in captured), left
 
 
-def _kept(each: Buffer, say: Moments) -> str:
+def _kept(each: BufferedGradient, say: MomentWords) -> str:
     return (
         f"{say.node(each.node)}, input {each.input_nr}"
         + (": None came" if each.undefined else "")
@@ -165,12 +165,12 @@ def _kept(each: Buffer, say: Moments) -> str:
     )
 
 
-def _queued(each: Queued, say: Moments) -> str:
+def _queued(each: Queued, say: MomentWords) -> str:
     first = "goes before all others" if each.sequence_nr < 0 else f"sequence {each.sequence_nr}"
     return f"{say.node(each.node)} ({first}), since moment {count(each.since)}"
 
 
-def _waiting(each: Waiting, backward: Backward, say: Moments) -> str:
+def _waiting(each: Waiting, backward: BackwardState, say: MomentWords) -> str:
     senders = ", ".join(say.node(came.source) for came in backward.arrived(each.node)[:FEW])
     more = ", …" * (each.came > FEW)
     return f"{say.node(each.node)}: {each.came} of {each.count} gradients, from {senders}{more}"

@@ -16,10 +16,10 @@ from gradscope.analysis.program.acts import Acts, moved_by
 from gradscope.analysis.program.mentions import events_about
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.durations import node_runs
-from gradscope.analysis.timing.own_work import OwnTime
+from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.spans import marks, spans_at
-from gradscope.scene.answers.answer import Answer, Section, filled
-from gradscope.scene.answers.around import Around
+from gradscope.scene.answers.answer import Answer, Topic, filled
+from gradscope.scene.answers.around import Surroundings
 from gradscope.scene.answers.grad_of import moved_it
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.cells import Cells
@@ -54,7 +54,7 @@ def chosen_tensor(trace: Trace, wanted: str) -> Answer:
     if ops.has(row.op):
         maker = ops.row(row.op)
         made.append(_Moment("it was made", maker.thread, maker.begin))
-    first = [Section("steps that moved it", tuple(_moves(trace, row.id))), *_memory(trace, row)]
+    first = [Topic("steps that moved it", tuple(_moves(trace, row.id))), *_memory(trace, row)]
     return _scene(trace, row, Cells(trace).tensor(row.id), first, made)
 
 
@@ -66,23 +66,23 @@ def chosen_op(trace: Trace, wanted: str) -> Answer:
 
 
 def _scene(
-    trace: Trace, row: Node | Tensor | Op, title: str, first: list[Section], moments: list[_Moment]
+    trace: Trace, row: Node | Tensor | Op, title: str, first: list[Topic], moments: list[_Moment]
 ) -> Answer:
     cells = Cells(trace)
     evidence = Evidence(row.TABLE, row.id)
     findings = [each for each in inspect(trace).findings if evidence in each.evidence]
     sections = [
-        Section(
+        Topic(
             "findings",
             tuple(
                 f"{each.rule} {each.slug} #{each.id[:SHORT]}: {each.message}" for each in findings
             ),
         ),
         *first,
-        *Around(trace, cells).sections(row.TABLE, row.id),
-        Section("spans it was in", tuple(_spans(trace, moments))),
-        Section("marks near it", tuple(_marks(trace, moments))),
-        Section("events", tuple(_events(trace, cells, row.TABLE, row.id))),
+        *Surroundings(trace, cells).sections(row.TABLE, row.id),
+        Topic("spans it was in", tuple(_spans(trace, moments))),
+        Topic("marks near it", tuple(_marks(trace, moments))),
+        Topic("events", tuple(_events(trace, cells, row.TABLE, row.id))),
     ]
     notes = not_at_level(trace, "engine", "what ran, what was saved, what the program did")
     return Answer(title, tuple(_facts(cells, row)), filled(*sections), notes, row)
@@ -97,7 +97,7 @@ def _facts(cells: Cells, row: Row) -> Iterator[tuple[str, str]]:
 # What is around it -----------------------------------------------------------------------------
 
 
-def _runs(trace: Trace, node: int) -> tuple[list[Section], list[_Moment]]:
+def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
     """How a node went through the engine, in each backward; `--order` says why."""
     numbers, runs, pushes = backward_numbers(trace), node_runs(trace), trace.table(Push)
     mine, pushed = np.flatnonzero(runs.node == node), np.flatnonzero(pushes["node"] == node)
@@ -107,7 +107,7 @@ def _runs(trace: Trace, node: int) -> tuple[list[Section], list[_Moment]]:
             *(pushes[name][pushed].tolist() for name in ("task", "t", "queue")), strict=True
         )
     }
-    own, lines, moments = OwnTime(trace), [], []
+    own, lines, moments = OwnWorkTimes(trace), [], []
     columns = (runs.task, runs.position, runs.thread, runs.begin, runs.self_ns, runs.failed)
     for row in zip(*(column[mine].tolist() for column in columns), strict=True):
         task, position, thread, begin, self_ns, failed = row
@@ -121,7 +121,7 @@ def _runs(trace: Trace, node: int) -> tuple[list[Section], list[_Moment]]:
         raised = ", and raised" if failed else ""
         lines.append(f"{backward}: ran {ordinal(position)}{waited}, {took}{raised}")
         moments.append(_Moment(f"it ran in {backward}", thread, begin))
-    return [Section("runs", tuple(lines))], moments
+    return [Topic("runs", tuple(lines))], moments
 
 
 def _moves(trace: Trace, tensor: int) -> Iterator[str]:
@@ -140,14 +140,14 @@ def _moves(trace: Trace, tensor: int) -> Iterator[str]:
             yield f"{optimizer.type}, step {step}{moved_it(by, size)}{which}"
 
 
-def _memory(trace: Trace, tensor: Tensor) -> list[Section]:
+def _memory(trace: Trace, tensor: Tensor) -> list[Topic]:
     """The storage of a tensor, and what else the trace says of it."""
     storages, cells = trace.table(Storage), Cells(trace)
     if not storages.has(tensor.storage):
         return []
     row = storages.row(tensor.storage)
-    own = Section(f"storage {row.id}", (_line(cells, row, "id"),))
-    return [own, *Around(trace, cells).of_storage(row.id, tensor)]
+    own = Topic(f"storage {row.id}", (_line(cells, row, "id"),))
+    return [own, *Surroundings(trace, cells).of_storage(row.id, tensor)]
 
 
 def _spans(trace: Trace, moments: Iterable[_Moment]) -> Iterator[str]:

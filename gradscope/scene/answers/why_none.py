@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gradscope.analysis.answers.meant import tensor_meant
-from gradscope.analysis.answers.why_none import Gradient, gradient_of
-from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.analysis.answers.why_none import LeafGradient, gradient_of
+from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.trace.trace import Trace
 
@@ -23,12 +23,12 @@ def why_none(trace: Trace, wanted: str) -> Answer:
         ("cuts behind which it lies", story.cuts),
         ("who cleared its gradient", story.cleared),
     )
-    sections = filled(*(Section(title, tuple(map(str, lines))) for title, lines in parts))
+    sections = filled(*(Topic(title, tuple(map(str, lines))) for title, lines in parts))
     notes = not_at_level(trace, "engine", "what froze, cut and cleared, and which gradients came")
     return Answer(story.answer, facts, sections, notes, story)
 
 
-def _backwards(story: Gradient) -> str:
+def _backwards(story: LeafGradient) -> str:
     if not story.knows:
         return f"{story.backwards}; whether they brought it a gradient was not recorded"
     return f"{story.brought} of {story.backwards} brought it a gradient"

@@ -9,8 +9,8 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.graph import Graph, GraphEdge, GraphNode
-from gradscope.analysis.graph.took_part import Parts
-from gradscope.scene.graph.blocks.outline import Block
+from gradscope.analysis.graph.took_part import NodesInBackwards
+from gradscope.scene.graph.blocks.outline import NodeBlock
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Arrow, Form
 from gradscope.scene.graph.placing import Placing
@@ -18,7 +18,9 @@ from gradscope.scene.readable import plural, shape
 from gradscope.trace.schema import NONE
 
 
-def arrows(placing: Placing, facts: Graph, parts: Parts, *, several: bool) -> Iterator[Arrow]:
+def arrows(
+    placing: Placing, facts: Graph, parts: NodesInBackwards, *, several: bool
+) -> Iterator[Arrow]:
     """All arrows between boxes that are drawn; of several backwards, each with its own."""
     yield from _flows(placing, facts, several=several)
     yield from _folded_flows(placing, parts, several=several)
@@ -46,7 +48,7 @@ def _shared(tail: GraphNode, head: GraphNode) -> tuple[int, ...]:
     return tuple(sorted(set(tail.backwards) & set(head.backwards)))
 
 
-def _folded_flows(placing: Placing, parts: Parts, *, several: bool) -> Iterator[Arrow]:
+def _folded_flows(placing: Placing, parts: NodesInBackwards, *, several: bool) -> Iterator[Arrow]:
     """The gradients that flow to or from folded boxes, one arrow for each pair of boxes."""
     columns, boxes = placing.columns, placing.folding.boxes
     tails, heads, drawn = between_folded(placing)
@@ -72,7 +74,7 @@ def between_folded(placing: Placing) -> tuple[Ids, Ids, np.ndarray]:
     """By edge, the boxes of its ends, and whether one of two boxes is a folded one."""
     columns, boxes = placing.columns, placing.folding.boxes
     tails, heads = (placing.folding.box_of[end] for end in (columns.tail, columns.head))
-    folded = np.array([isinstance(box, Block) for box in boxes] + [False])
+    folded = np.array([isinstance(box, NodeBlock) for box in boxes] + [False])
     drawn = (tails >= 0) & (heads >= 0) & (tails != heads) & (folded[tails] | folded[heads])
     return tails, heads, drawn
 
@@ -105,7 +107,7 @@ def edges_not_shown(placing: Placing) -> Counter[str]:
     ):
         if edges:
             found[placing.name(folding.boxes[number])] = int(edges)
-    own = np.array([not isinstance(each, Block) for each in folding.boxes] + [False])
+    own = np.array([not isinstance(each, NodeBlock) for each in folding.boxes] + [False])
     for edge in np.flatnonzero(columns.beside[columns.head] & own[tails]).tolist():
         ends = int(columns.id[columns.tail[edge]]), int(columns.id[columns.head[edge]])
         if ends not in placing.uses:

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradscope.analysis.graph.graph import GraphNode, Meta, Run, SavedValue
-from gradscope.analysis.identity.leaves import Leaf
+from gradscope.analysis.graph.graph import GraphNode, NodeRun, NodeSaved, TensorMeta
+from gradscope.analysis.identity.leaves import NamedLeaf
 from gradscope.analysis.identity.sites import Site
 from gradscope.scene.graph.heat import Heat
 from gradscope.scene.graph.lanes import Lanes
 from gradscope.scene.graph.marks import Marks
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Box, Form, Line, Mark, Tone
-from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.graph.picture import Box, BoxLine, BoxMark, Form, Tone
+from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import byte_count, duration, ordinal, plural, shape, shorten
 from gradscope.trace.schema import NONE
 
@@ -25,7 +25,7 @@ MOST_BACKWARDS = 3
 """How many backwards a box names one by one."""
 
 
-class Names(Protocol):
+class BoxNames(Protocol):
     """What the nodes of a graph are called."""
 
     def of(self, node: int, /) -> str:
@@ -41,7 +41,7 @@ class Nouns:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class FoldedContents:
     """What is in a folded box."""
 
     nodes: Sequence[int]  # ids
@@ -49,7 +49,7 @@ class Inside:
     own_ns: int
     backwards: Sequence[int]  # that its nodes took part in
     each: str = ""  # what one turn of a loop has
-    lines: Sequence[Line] = ()
+    lines: Sequence[BoxLine] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class BoxMaker:
     """Makes the boxes of one picture."""
 
     options: GraphOptions
-    names: Names
+    names: BoxNames
     marks: Marks
     heat: Heat
     hidden: Mapping[str, int]  # by box: edges that are not drawn
@@ -90,20 +90,20 @@ class BoxMaker:
         self,
         id: str,
         node: GraphNode,
-        leaf: Leaf,
-        extra: Sequence[Line],
+        leaf: NamedLeaf,
+        extra: Sequence[BoxLine],
         group: str,
         backwards: Sequence[int],
     ) -> Box:
         """The box of a leaf, or of one use of it, which takes part in these backwards."""
         known = leaf.tensor != NONE
-        kind = [Line(f"{shape(leaf.shape)} {leaf.dtype}".strip())] if known else []
+        kind = [BoxLine(f"{shape(leaf.shape)} {leaf.dtype}".strip())] if known else []
         return Box(
             id=id,
             form=Form.LEAF,
             title=leaf.title,
             ordinal="",
-            kind=Kind.LEAF,
+            kind=NodeKind.LEAF,
             lines=(*self.marks.lines(node.id), *kind, *extra, *self._facts(id, node, backwards)),
             marks=self.marks.of([node.id]),
             heat=self.heat.of.get(id),
@@ -114,18 +114,18 @@ class BoxMaker:
         )
 
     def saved(
-        self, saved: SavedValue, owner: str, node: int, group: str, more: Sequence[Line] = ()
+        self, saved: NodeSaved, owner: str, node: int, group: str, more: Sequence[BoxLine] = ()
     ) -> Box:
         """The box of a value that a node keeps for its backward."""
         lines = [meta_line(saved.meta)] if saved.meta else []
-        lines.append(Line(f"{byte_count(saved.bytes)}{', released' if saved.released else ''}"))
+        lines.append(BoxLine(f"{byte_count(saved.bytes)}{', released' if saved.released else ''}"))
         lines += more
         return Box(
             id=f"s{saved.id}",
             form=Form.SAVED,
             title=saved.slot,
             ordinal="",
-            kind=Kind.OTHER,
+            kind=NodeKind.OTHER,
             lines=tuple(lines),
             marks=(),
             heat=None,
@@ -134,14 +134,14 @@ class BoxMaker:
             nodes=(node,),
         )
 
-    def folded(self, id: str, title: str, inside: Inside, group: str) -> Box:
+    def folded(self, id: str, title: str, inside: FoldedContents, group: str) -> Box:
         """The box of a module's call or a loop, with everything that was made in it."""
         contents = inside.each or plural(len(inside.nodes), self.nouns.node)
         if inside.leaves:
             contents += f", {plural(inside.leaves, *self.nouns.leaf)}"
-        lines = [Line(contents), *inside.lines]
+        lines = [BoxLine(contents), *inside.lines]
         if inside.own_ns:
-            lines.append(Line(f"ran {duration(inside.own_ns)}"))
+            lines.append(BoxLine(f"ran {duration(inside.own_ns)}"))
         lines += self._ran_at(inside.nodes)
         if self.several:
             lines += _in_backwards(inside.backwards)
@@ -153,9 +153,9 @@ class BoxMaker:
             form=Form.FOLDED,
             title=title,
             ordinal="",
-            kind=Kind.OTHER,
+            kind=NodeKind.OTHER,
             lines=tuple(lines),
-            marks=tuple(mark for mark in marks if mark is not Mark.NOT_RUN),
+            marks=tuple(mark for mark in marks if mark is not BoxMark.NOT_RUN),
             heat=self.heat.of.get(id),
             group=group,
             tooltip=few + ("…",) * (len(inside.nodes) > len(few)),
@@ -165,36 +165,36 @@ class BoxMaker:
 
     def _facts(
         self, id: str, node: GraphNode, backwards: Sequence[int] | None = None
-    ) -> list[Line]:
+    ) -> list[BoxLine]:
         lines = []
         if self.options.tensors:
             lines += [meta_line(meta) for meta in node.inputs if meta and not node.leaf]
         if node.inside != NONE:
-            lines.append(Line(f"runs inside {self.names.of(node.inside)}"))
+            lines.append(BoxLine(f"runs inside {self.names.of(node.inside)}"))
         if self.several:
             lines += _ran_in(node, node.backwards if backwards is None else backwards)
         elif node.runs:
-            lines.append(Line(_ran(node.runs)))
+            lines.append(BoxLine(_ran(node.runs)))
         return [*lines, *self.said_of(id, node.id)]
 
-    def said_of(self, id: str, node: int) -> list[Line]:
+    def said_of(self, id: str, node: int) -> list[BoxLine]:
         """Where it ran, what its colour tells, and how many edges are not drawn."""
         return [*self._ran_at([node]), *self._measured(id)]
 
-    def _ran_at(self, nodes: Sequence[int]) -> list[Line]:
+    def _ran_at(self, nodes: Sequence[int]) -> list[BoxLine]:
         words = self.lanes.words(nodes)
-        return [Line(words)] if words else []
+        return [BoxLine(words)] if words else []
 
-    def _measured(self, id: str) -> list[Line]:
+    def _measured(self, id: str) -> list[BoxLine]:
         """What the colour says, where it is no time; and what the arrows do not say."""
-        lines = [Line(self.heat.words[id])] if id in self.heat.words else []
+        lines = [BoxLine(self.heat.words[id])] if id in self.heat.words else []
         if self.hidden.get(id):
             edges = plural(self.hidden[id], "edge")
-            lines.append(Line(f"⋯ {edges} to {self.nouns.node}s not shown"))
+            lines.append(BoxLine(f"⋯ {edges} to {self.nouns.node}s not shown"))
         return lines
 
 
-def _ran(runs: tuple[Run, ...]) -> str:
+def _ran(runs: tuple[NodeRun, ...]) -> str:
     """As in "ran 3rd, 12.4 µs"; over several backwards, how often and how long in all."""
     spent = duration(sum(run.self_ns for run in runs if run.self_ns != NONE))
     if len(runs) == 1:
@@ -202,34 +202,36 @@ def _ran(runs: tuple[Run, ...]) -> str:
     return f"ran {len(runs)} times, {spent}"
 
 
-def _ran_in(node: GraphNode, backwards: Sequence[int]) -> list[Line]:
+def _ran_in(node: GraphNode, backwards: Sequence[int]) -> list[BoxLine]:
     """One line for each backward, as in "backward 1: ran 3rd, 12.4 µs"."""
     if len(backwards) > MOST_BACKWARDS:
         ran = [_ran(node.runs)] if node.runs else []
-        return [Line(", ".join([f"in {len(backwards)} backwards", *ran]))]
+        return [BoxLine(", ".join([f"in {len(backwards)} backwards", *ran]))]
     runs = {run.backward: run for run in node.runs}
     return [
-        Line(f"backward {each}{f': {_ran((runs[each],))}' if each in runs else ''}", backward=each)
+        BoxLine(
+            f"backward {each}{f': {_ran((runs[each],))}' if each in runs else ''}", backward=each
+        )
         for each in backwards
     ]
 
 
-def _in_backwards(backwards: Sequence[int]) -> list[Line]:
+def _in_backwards(backwards: Sequence[int]) -> list[BoxLine]:
     if len(backwards) > MOST_BACKWARDS:
-        return [Line(f"in {len(backwards)} backwards")]
-    return [Line(f"backward {each}", backward=each) for each in backwards]
+        return [BoxLine(f"in {len(backwards)} backwards")]
+    return [BoxLine(f"backward {each}", backward=each) for each in backwards]
 
 
-def source_lines(site: Site) -> list[Line]:
-    lines = [Line(site.place, Tone.SITE)] if site.place else []
+def source_lines(site: Site) -> list[BoxLine]:
+    lines = [BoxLine(site.place, Tone.SITE)] if site.place else []
     if site.text:
-        lines.append(Line(shorten(site.text, CODE_LENGTH), Tone.CODE))
+        lines.append(BoxLine(shorten(site.text, CODE_LENGTH), Tone.CODE))
     return lines
 
 
-def meta_line(meta: Meta) -> Line:
+def meta_line(meta: TensorMeta) -> BoxLine:
     """As in "[5, 4] float32"."""
-    return Line(f"{shape(meta.shape)} {meta.dtype}".strip())
+    return BoxLine(f"{shape(meta.shape)} {meta.dtype}".strip())
 
 
 def _tooltip(node: GraphNode) -> tuple[str, ...]:

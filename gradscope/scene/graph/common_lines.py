@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gradscope.scene.graph.picture import Box, Form, Group, Line, Tone
+from gradscope.scene.graph.picture import Box, BoxLine, Form, Group, Tone
 
-Source = tuple[Line, ...]
+Source = tuple[BoxLine, ...]
 """The place of a source line, and its text."""
 OWN_LINES = (Form.FUNCTION, Form.OPERATION)
 """Boxes that say the line they come from."""
@@ -47,7 +47,7 @@ def _unframed(box: Box, lone: Mapping[str, Group]) -> Box:
     lines = box.lines
     said = box.title.startswith(frame.title.partition(" · ")[0])  # of a module, its path
     if box.form is not Form.FOLDED or not said:
-        lines = (Line(frame.title), *lines)
+        lines = (BoxLine(frame.title), *lines)
     return replace(box, group=frame.parent, lines=lines)
 
 

@@ -10,7 +10,7 @@ from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import graph_columns
 from gradscope.analysis.graph.graph import GraphNode, graph
 from gradscope.analysis.graph.selection import select
-from gradscope.analysis.graph.took_part import Parts, took_part
+from gradscope.analysis.graph.took_part import NodesInBackwards, took_part
 from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
@@ -18,7 +18,7 @@ from gradscope.scene.graph.arrows import arrows, edges_not_shown
 from gradscope.scene.graph.backwards import backwards_of
 from gradscope.scene.graph.blocks.drawn import boxes_of, folded_box, use_lines
 from gradscope.scene.graph.blocks.folding import Folder, wishes
-from gradscope.scene.graph.blocks.outline import Block, Outline
+from gradscope.scene.graph.blocks.outline import NodeBlock, Outline
 from gradscope.scene.graph.blocks.titles import Titles, frames
 from gradscope.scene.graph.boxes import BoxMaker
 from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
@@ -122,7 +122,7 @@ class _Boxes:
     maker: BoxMaker
     nodes: Mapping[int, GraphNode]
     titles: Titles
-    parts: Parts
+    parts: NodesInBackwards
     spent: Ids
 
     def all(self) -> Iterator[Box]:
@@ -147,7 +147,7 @@ class _Boxes:
                     use.box, user, user.leaf, use_lines(use), "" if shared else group, backwards
                 )
 
-    def _folded(self, block: Block, group: str) -> Box:
+    def _folded(self, block: NodeBlock, group: str) -> Box:
         return folded_box(
             block, group, self.placing, self.maker, self.titles, self.spent,
             lambda node: self.parts.backwards.get(node, ()),

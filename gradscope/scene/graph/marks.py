@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.graph.took_part import Parts
+from gradscope.analysis.graph.took_part import NodesInBackwards
 from gradscope.analysis.nonfinite.births import Birth, births, nonfinite_nodes
-from gradscope.scene.graph.picture import Line, Mark, Tone
+from gradscope.scene.graph.picture import BoxLine, BoxMark, Tone
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, GraphTask, HookBegin, NodeBegin, NodeEnd, Op, Place
 from gradscope.trace.trace import Trace
 
-BORN = {"NaN": Mark.NAN_BORN, "Inf": Mark.INF_BORN}
+BORN = {"NaN": BoxMark.NAN_BORN, "Inf": BoxMark.INF_BORN}
 
 PLACES = {
     Place.OP_OUTPUT: "in the forward pass",
@@ -33,57 +33,57 @@ PLACES = {
 class Marks:
     """By node: what is remarkable, and where exactly something was born."""
 
-    marks: Mapping[int, frozenset[Mark]]
-    births: Mapping[int, tuple[Line, ...]]
+    marks: Mapping[int, frozenset[BoxMark]]
+    births: Mapping[int, tuple[BoxLine, ...]]
     ran: frozenset[int] | None  # None: without events of the engine, nobody can say
 
-    def of(self, nodes: Iterable[int]) -> tuple[Mark, ...]:
+    def of(self, nodes: Iterable[int]) -> tuple[BoxMark, ...]:
         """What is remarkable about these nodes; about one, also that it did not run."""
         known = list(nodes)
         marks = {mark for node in known for mark in self.marks.get(node, ())}
         if len(known) == 1 and self.ran is not None and known[0] not in self.ran:
-            marks |= {Mark.NOT_RUN} if not marks & {Mark.CAPTURED, Mark.INSIDE} else set()
-        return tuple(mark for mark in Mark if mark in marks)
+            marks |= {BoxMark.NOT_RUN} if not marks & {BoxMark.CAPTURED, BoxMark.INSIDE} else set()
+        return tuple(mark for mark in BoxMark if mark in marks)
 
     @property
     def findings(self) -> list[int]:
         """The nodes at which something went wrong first."""
-        wrong = {Mark.NAN_BORN, Mark.INF_BORN, Mark.FAILED}
+        wrong = {BoxMark.NAN_BORN, BoxMark.INF_BORN, BoxMark.FAILED}
         return [node for node, marks in self.marks.items() if marks & wrong]
 
-    def lines(self, node: int) -> tuple[Line, ...]:
+    def lines(self, node: int) -> tuple[BoxLine, ...]:
         return self.births.get(node, ())
 
 
 def marks_of(
-    trace: Trace, focus: Iterable[int], tasks: Collection[int] | None, parts: Parts
+    trace: Trace, focus: Iterable[int], tasks: Collection[int] | None, parts: NodesInBackwards
 ) -> Marks:
     """The marks of all nodes, as seen in these graph tasks, or in all of them."""
-    found: dict[int, set[Mark]] = defaultdict(set)
-    lines: dict[int, list[Line]] = defaultdict(list)
+    found: dict[int, set[BoxMark]] = defaultdict(set)
+    lines: dict[int, list[BoxLine]] = defaultdict(list)
     for node in nonfinite_nodes(trace, tasks):
-        found[node].add(Mark.NON_FINITE)
+        found[node].add(BoxMark.NON_FINITE)
     for birth in births(trace).births:
         node = _node_of(trace, birth)
         if node != NONE and (tasks is None or birth.task == NONE or birth.task in tasks):
             found[node].add(BORN[birth.kind])
-            lines[node].append(Line(f"{birth.kind} {PLACES[birth.place]}", Tone.ALARM))
+            lines[node].append(BoxLine(f"{birth.kind} {PLACES[birth.place]}", Tone.ALARM))
     for node in _nodes_in(trace, NodeEnd, tasks, failed=True):
-        found[node].add(Mark.FAILED)
+        found[node].add(BoxMark.FAILED)
     for node in _nodes_in(trace, HookBegin, tasks):
-        found[node].add(Mark.HOOKED)
+        found[node].add(BoxMark.HOOKED)
     for node in focus:
-        found[node].add(Mark.FOCUS)
+        found[node].add(BoxMark.FOCUS)
     for task in trace.rows(GraphTask):
         for node in task.roots:
-            found[node].add(Mark.ROOT)
+            found[node].add(BoxMark.ROOT)
     for node in parts.captured:
-        found[node].add(Mark.CAPTURED)
+        found[node].add(BoxMark.CAPTURED)
     for node in parts.inside:
-        found[node].add(Mark.INSIDE)
+        found[node].add(BoxMark.INSIDE)
     for marks in found.values():
-        if marks & {Mark.NAN_BORN, Mark.INF_BORN}:
-            marks.discard(Mark.NON_FINITE)
+        if marks & {BoxMark.NAN_BORN, BoxMark.INF_BORN}:
+            marks.discard(BoxMark.NON_FINITE)
     return Marks(
         {node: frozenset(marks) for node, marks in found.items()},
         {node: tuple(dict.fromkeys(each)) for node, each in lines.items()},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gradscope.scene.choices import ColorBy, GraphOf
-from gradscope.scene.kinds import Kind
+from gradscope.scene.kinds import NodeKind
 from gradscope.trace.schema import NONE
 
 
@@ -25,7 +25,7 @@ class Form(StrEnum):
     ORDER = "order"  # only of arrows: one call came after another, and no more is known
 
 
-class Mark(StrEnum):
+class BoxMark(StrEnum):
     """What is remarkable about a box; formats give each a glyph beside its colour."""
 
     ROOT = "backward starts here"
@@ -51,7 +51,7 @@ class Tone(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BoxLine:
     """One line of a box, below its title."""
 
     text: str
@@ -67,9 +67,9 @@ class Box:
     form: Form
     title: str
     ordinal: str  # "#2" when other nodes have the same name
-    kind: Kind
-    lines: tuple[Line, ...]
-    marks: tuple[Mark, ...]
+    kind: NodeKind
+    lines: tuple[BoxLine, ...]
+    marks: tuple[BoxMark, ...]
     heat: float | None  # from 0 to 1, on the picture's scale; None where there is no number
     group: str  # "" outside of all groups
     tooltip: tuple[str, ...]  # lines
@@ -80,16 +80,16 @@ class Box:
 
 def occurring(
     boxes: Sequence[Box],
-) -> tuple[tuple[Kind, ...], tuple[Form, ...], tuple[Mark, ...]]:
+) -> tuple[tuple[NodeKind, ...], tuple[Form, ...], tuple[BoxMark, ...]]:
     """Which kinds, forms and marks boxes have, in their fixed order: for the legend."""
     own = (Form.FUNCTION, Form.OPERATION, Form.LEAF)
     kinds = {box.kind for box in boxes if box.form in own}
     forms = {box.form for box in boxes}
     marks = {mark for box in boxes for mark in box.marks}
     return (
-        tuple(each for each in Kind if each in kinds),
+        tuple(each for each in NodeKind if each in kinds),
         tuple(each for each in Form if each in forms),
-        tuple(each for each in Mark if each in marks),
+        tuple(each for each in BoxMark if each in marks),
     )
 
 
@@ -111,7 +111,9 @@ class Group:
     id: str
     title: str
     parent: str  # "" at the top
-    lines: tuple[Line, ...] = ()  # the source line that its boxes share, which they do not repeat
+    lines: tuple[
+        BoxLine, ...
+    ] = ()  # the source line that its boxes share, which they do not repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +145,11 @@ class GraphScene:
     groups: tuple[Group, ...]  # parents before children
     color_by: ColorBy
     scale: Scale | None
-    kinds: tuple[Kind, ...]  # those that occur, in their fixed order: for the legend
+    kinds: tuple[NodeKind, ...]  # those that occur, in their fixed order: for the legend
     forms: tuple[Form, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[BoxMark, ...]
     backwards: tuple[BackwardEntry, ...] = ()  # when there are several
-    lines: tuple[Line, ...] = ()  # the source line of boxes that say none
+    lines: tuple[BoxLine, ...] = ()  # the source line of boxes that say none
     lanes: tuple[str, ...] = ()  # threads and devices, where there is more than one
     graph: GraphOf = GraphOf.BACKWARD
     ties: tuple[Arrow, ...] = ()  # between two graphs beside each other: they move no box

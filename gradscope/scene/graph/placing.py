@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.scene.choices import GroupBy
 from gradscope.scene.graph.blocks.folding import Folder, Folding
-from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part
+from gradscope.scene.graph.blocks.outline import MadeBy, NodeBlock, Outline, Part
 from gradscope.scene.graph.options import GraphOptions
 
 
@@ -48,13 +48,13 @@ class Placing:
         self.uses_of: dict[int, list[Use]] = {}  # by the node they stand beside
         for (node, _), use in self.uses.items():
             self.uses_of.setdefault(node, []).append(use)
-        self._groups: dict[int, Block] = {}  # by node: the innermost block that is open
-        self.open_blocks: dict[str, Block] = {}  # those around others first
+        self._groups: dict[int, NodeBlock] = {}  # by node: the innermost block that is open
+        self.open_blocks: dict[str, NodeBlock] = {}  # those around others first
         if options.group_by is not GroupBy.NONE:
             self._look_into(outline.whole, folder)
 
-    def _look_into(self, block: Block, folder: Folder) -> None:
-        if block.made is not Made.WHOLE:
+    def _look_into(self, block: NodeBlock, folder: Folder) -> None:
+        if block.made is not MadeBy.WHOLE:
             self.open_blocks[block.id] = block
         for part in folder.inside(block):
             if isinstance(part, int):
@@ -69,23 +69,23 @@ class Placing:
 
     def name(self, box: Part) -> str:
         """The id of a box: of a node by its place in the columns, or of a block."""
-        return f"m:{box.id}" if isinstance(box, Block) else f"{self.letter}{self._id(box)}"
+        return f"m:{box.id}" if isinstance(box, NodeBlock) else f"{self.letter}{self._id(box)}"
 
     def group_of(self, box: Part) -> str:
         """The id of the frame that a box stands in."""
         if self.options.group_by is GroupBy.NONE:
             return ""
-        around = box.parent if isinstance(box, Block) else self._groups.get(self._id(box))
+        around = box.parent if isinstance(box, NodeBlock) else self._groups.get(self._id(box))
         return around.id if around else ""
 
-    def nodes_in(self, block: Block) -> list[int]:
+    def nodes_in(self, block: NodeBlock) -> list[int]:
         """The ids of a block's nodes, in the graph's order."""
         places = self.outline.order[block.first : block.end]
         ordered = places[np.argsort(self.columns.rank[places])]
         found: list[int] = self.columns.id[ordered].tolist()
         return found
 
-    def leaves_in(self, block: Block) -> int:
+    def leaves_in(self, block: NodeBlock) -> int:
         """How many leaves the nodes of a block send gradients to."""
         places = self.outline.order[block.first : block.end]
         heads = self.columns.head[np.isin(self.columns.tail, places)]
@@ -93,13 +93,13 @@ class Placing:
 
     def nodes_drawn(self) -> list[int]:
         """The ids of all nodes with a box of their own, in the graph's order; leaves after."""
-        nodes = [self._id(box) for box in self.folding.boxes if not isinstance(box, Block)]
+        nodes = [self._id(box) for box in self.folding.boxes if not isinstance(box, NodeBlock)]
         return list(dict.fromkeys([*nodes, *(use.leaf for use in self.uses.values())]))
 
     def contents(self) -> dict[str, list[int]]:
         """The nodes that each box stands for."""
         found = {
-            self.name(box): self.nodes_in(box) if isinstance(box, Block) else [self._id(box)]
+            self.name(box): self.nodes_in(box) if isinstance(box, NodeBlock) else [self._id(box)]
             for box in self.folding.boxes
         }
         for use in self.uses.values():
@@ -116,7 +116,7 @@ def _uses_of_leaves(
     merged: bool,
 ) -> Mapping[tuple[int, int], Use]:
     """The boxes of leaves, by the ids of the node they stand beside and of the leaf."""
-    own = np.array([not isinstance(box, Block) for box in folding.boxes] + [False])
+    own = np.array([not isinstance(box, NodeBlock) for box in folding.boxes] + [False])
     pairs = [(node, leaf) for node, leaves in beside.items() for leaf in leaves]
     total = Counter(leaf for _, leaf in pairs)
     seen: Counter[int] = Counter()

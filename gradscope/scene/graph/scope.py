@@ -18,7 +18,7 @@ from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DrawnSelection:
     """The selection that is drawn, with its title and what to say about the rest."""
 
     selection: Selection
@@ -26,12 +26,12 @@ class Scope:
     notes: tuple[str, ...]
 
 
-def scope_of(trace: Trace, options: GraphOptions) -> Scope:
+def scope_of(trace: Trace, options: GraphOptions) -> DrawnSelection:
     """The chosen part; of a trace with several steps, the first unless another was chosen."""
     return _scope(trace, options, trace.table(Node)["step"], BACKWARD)
 
 
-def scope_of_calls(trace: Trace, options: GraphOptions, steps_of: Ids) -> Scope:
+def scope_of_calls(trace: Trace, options: GraphOptions, steps_of: Ids) -> DrawnSelection:
     """The same of forward calls, of which these are the steps."""
     return _scope(trace, options, steps_of, FORWARD)
 
@@ -39,7 +39,7 @@ def scope_of_calls(trace: Trace, options: GraphOptions, steps_of: Ids) -> Scope:
 BACKWARD, FORWARD = "backward graph", "forward graph"
 
 
-def _scope(trace: Trace, options: GraphOptions, steps_of: Ids, graph: str) -> Scope:
+def _scope(trace: Trace, options: GraphOptions, steps_of: Ids, graph: str) -> DrawnSelection:
     selection = options.selection
     notes: tuple[str, ...] = ()
     named = (selection.step, selection.backward, selection.around)
@@ -48,7 +48,7 @@ def _scope(trace: Trace, options: GraphOptions, steps_of: Ids, graph: str) -> Sc
         selection, notes = _first_part(trace, selection, steps_of, most)
     parts = _title(trace, selection)
     said = len(parts) < 2 or graph == FORWARD
-    return Scope(selection, " · ".join([*parts, graph] if said else parts), notes)
+    return DrawnSelection(selection, " · ".join([*parts, graph] if said else parts), notes)
 
 
 def _first_part(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gradscope.scene.layout.measure import Style, fitting, width_of
-from gradscope.scene.layout.pieces import ROW_GAP, Piece, Way
+from gradscope.scene.layout.pieces import ROW_GAP, Route, Slab
 from gradscope.scene.readable import plural
 
 MOST_ROWS = 12
@@ -23,13 +23,13 @@ WHOLE, FIRST, LAST = range(3)
 
 
 @dataclass(slots=True)
-class Column:
+class LayoutColumn:
     """Some rows of a frame, with the ways between them and the ends of ways that are cut."""
 
-    pieces: list[Piece] = field(default_factory=list)
-    row_of: dict[Piece, int] = field(default_factory=dict)
-    ways: list[Way] = field(default_factory=list)
-    stubs: dict[Piece, str] = field(default_factory=dict)
+    pieces: list[Slab] = field(default_factory=list)
+    row_of: dict[Slab, int] = field(default_factory=dict)
+    ways: list[Route] = field(default_factory=list)
+    stubs: dict[Slab, str] = field(default_factory=dict)
 
 
 def parts_of(way: int) -> range:
@@ -43,21 +43,21 @@ def whole_of(number: int) -> tuple[int, int]:
 
 
 def columns_of(
-    pieces: Sequence[Piece],
-    ways: Sequence[Way],
-    row_of: Mapping[Piece, int],
+    pieces: Sequence[Slab],
+    ways: Sequence[Route],
+    row_of: Mapping[Slab, int],
     tallest: float,
     titles: Mapping[int, tuple[str, str]],
-) -> list[Column]:
+) -> list[LayoutColumn]:
     """The columns, from left to right. `titles`: by way, what stands at its two ends."""
     column_of_row = _split(row_of, ways, tallest)
     longest = _longest(row_of, ways)
-    columns = [Column() for _ in range(max(column_of_row, default=0) + 1)]
+    columns = [LayoutColumn() for _ in range(max(column_of_row, default=0) + 1)]
     at = {piece: columns[column_of_row[row_of[piece]]] for piece in pieces}
     for piece in pieces:
         at[piece].pieces.append(piece)
         at[piece].row_of[piece] = row_of[piece]
-    cut: list[Way] = []
+    cut: list[Route] = []
     for way in ways:
         tail, head = way.tail or way.head, way.head or way.tail
         assert tail is not None
@@ -71,7 +71,7 @@ def columns_of(
     return columns
 
 
-def _longest(row_of: Mapping[Piece, int], ways: Sequence[Way]) -> int:
+def _longest(row_of: Mapping[Slab, int], ways: Sequence[Route]) -> int:
     """Over how many rows a way may lead, so that not all the room goes to lanes."""
     over: Counter[int] = Counter()
     for way in ways:
@@ -85,19 +85,19 @@ def _longest(row_of: Mapping[Piece, int], ways: Sequence[Way]) -> int:
     return MOST_ROWS
 
 
-def _part(way: Way, part: int, tail: Piece | None, head: Piece | None) -> Way:
-    return Way(parts_of(way.id)[part], tail, head, 0.0 if part == LAST else way.label, way.loose)
+def _part(way: Route, part: int, tail: Slab | None, head: Slab | None) -> Route:
+    return Route(parts_of(way.id)[part], tail, head, 0.0 if part == LAST else way.label, way.loose)
 
 
 def _add_stubs(
     part: int,
-    cut: Sequence[Way],
-    at: Mapping[Piece, Column],
-    row_of: Mapping[Piece, int],
+    cut: Sequence[Route],
+    at: Mapping[Slab, LayoutColumn],
+    row_of: Mapping[Slab, int],
     titles: Mapping[int, tuple[str, str]],
 ) -> None:
     """Put stubs below the tails of ways that are cut, or above their heads."""
-    of: dict[Piece, list[Way]] = defaultdict(list)
+    of: dict[Slab, list[Route]] = defaultdict(list)
     for way in cut:
         end = way.tail if part == FIRST else way.head
         assert end is not None
@@ -108,7 +108,7 @@ def _add_stubs(
             other = titles[way.id][1 if part == FIRST else 0]
             named = plural(len(ways), "box", "boxes") if together else other
             text = fitting(f"→ {named}" if part == FIRST else f"{named} →", Style.LABEL, LONGEST)
-            stub = Piece(width_of(text, Style.LABEL) + 4, Style.LABEL.height)
+            stub = Slab(width_of(text, Style.LABEL) + 4, Style.LABEL.height)
             column = at[end]
             column.pieces.append(stub)
             column.stubs[stub] = text
@@ -117,7 +117,7 @@ def _add_stubs(
             column.ways.append(_part(way, part, *ends))
 
 
-def _split(row_of: Mapping[Piece, int], ways: Sequence[Way], tallest: float) -> list[int]:
+def _split(row_of: Mapping[Slab, int], ways: Sequence[Route], tallest: float) -> list[int]:
     """By row, the number of its column. Each is filled, and ends where the fewest ways go on."""
     heights = [0.0] * (max(row_of.values(), default=-1) + 1)
     for piece, row in row_of.items():

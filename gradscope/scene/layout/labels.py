@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gradscope.scene.graph.picture import Box, Group, Line, Mark, Tone
+from gradscope.scene.graph.picture import Box, BoxLine, BoxMark, Group, Tone
 from gradscope.scene.layout.measure import Style, ending, fitting, width_of
 from gradscope.trace.text import visible
 
@@ -19,18 +19,18 @@ MARGIN = (9.0, 5.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LabelRow:
     """One line of text, and what it is: a title, a mark, or a line of the box."""
 
     text: str
     style: Style
-    about: Mark | Line | None = None
+    about: BoxMark | BoxLine | None = None
     after: str = ""  # in passing, behind it: the ordinal of a node
 
     @property
     def indent(self) -> float:
-        is_backward = isinstance(self.about, Line) and self.about.backward >= 0
-        return GLYPH if isinstance(self.about, Mark) or is_backward else 0.0
+        is_backward = isinstance(self.about, BoxLine) and self.about.backward >= 0
+        return GLYPH if isinstance(self.about, BoxMark) or is_backward else 0.0
 
     @property
     def width(self) -> float:
@@ -38,30 +38,30 @@ class Row:
         return self.indent + width_of(self.text, self.style) + after
 
 
-def box_rows(box: Box) -> list[Row]:
+def box_rows(box: Box) -> list[LabelRow]:
     """The title of a box, what is remarkable, and its lines."""
     title = _shown(box.title, Style.TITLE) or UNNAMED
-    rows = [Row(title, Style.TITLE, after=_shown(box.ordinal, Style.PLAIN))]
-    rows += [Row(mark.value, Style.PLAIN, mark) for mark in box.marks]
+    rows = [LabelRow(title, Style.TITLE, after=_shown(box.ordinal, Style.PLAIN))]
+    rows += [LabelRow(mark.value, Style.PLAIN, mark) for mark in box.marks]
     return [*rows, *_lines(box.lines)]
 
 
-def frame_rows(group: Group) -> list[Row]:
+def frame_rows(group: Group) -> list[LabelRow]:
     """The title of a frame, and the source line that its boxes share."""
     title = ending(visible(group.title, 200), Style.FRAME, WIDEST) or UNNAMED
-    return [Row(title, Style.FRAME), *_lines(group.lines)]
+    return [LabelRow(title, Style.FRAME), *_lines(group.lines)]
 
 
-def size_of(rows: Sequence[Row]) -> tuple[float, float]:
+def size_of(rows: Sequence[LabelRow]) -> tuple[float, float]:
     return max(row.width for row in rows), sum(row.style.height for row in rows)
 
 
-def _lines(lines: Sequence[Line]) -> Iterator[Row]:
+def _lines(lines: Sequence[BoxLine]) -> Iterator[LabelRow]:
     styles = {Tone.CODE: Style.CODE, Tone.ALARM: Style.STRONG}
     for line in lines:
         style = styles.get(line.tone, Style.PLAIN)
         if line.text:
-            yield Row(_shown(line.text, style), style, line)
+            yield LabelRow(_shown(line.text, style), style, line)
 
 
 def _shown(text: str, style: Style) -> str:

@@ -22,14 +22,14 @@ from gradscope.scene.layout.pieces import (
     UNDER_LABEL,
     USUAL,
     Care,
-    Piece,
     Point,
-    Way,
+    Route,
+    Slab,
 )  # fmt: skip
 
 
 @dataclass(slots=True)
-class Rows:
+class LayeredPlaces:
     """Where all pieces and ways are, from a corner at (0, 0)."""
 
     width: float
@@ -41,28 +41,28 @@ class Rows:
 class _Step:
     """A part of a way, from one row to the next."""
 
-    upper: Piece
-    lower: Piece
-    way: Way
+    upper: Slab
+    lower: Slab
+    way: Route
 
 
-def ranks(pieces: Sequence[Piece], ways: Iterable[Way], most_width: float) -> dict[Piece, int]:
+def ranks(pieces: Sequence[Slab], ways: Iterable[Route], most_width: float) -> dict[Slab, int]:
     """The row of each piece: below all that lead to it, where there is room; sources lower down.
 
     Ways along a cycle that lead upwards do not count.
     """
-    onward: dict[Piece, list[Piece]] = defaultdict(list)
+    onward: dict[Slab, list[Slab]] = defaultdict(list)
     for way in ways:
         if way.tail is not None and way.head is not None and way.tail is not way.head:
             onward[way.tail].append(way.head)
     order = _upper_first(pieces, onward)
     place = {piece: number for number, piece in enumerate(order)}
-    above: dict[Piece, list[Piece]] = defaultdict(list)
+    above: dict[Slab, list[Slab]] = defaultdict(list)
     for piece in order:
         for other in onward[piece]:
             if place[other] > place[piece]:
                 above[other].append(piece)
-    row: dict[Piece, int] = {}
+    row: dict[Slab, int] = {}
     filled: dict[int, float] = defaultdict(float)
     for piece in order:
         at = max((row[other] + 1 for other in above[piece]), default=0)
@@ -82,10 +82,10 @@ def ranks(pieces: Sequence[Piece], ways: Iterable[Way], most_width: float) -> di
     return {piece: used[at] for piece, at in row.items()}
 
 
-def _upper_first(pieces: Sequence[Piece], onward: Mapping[Piece, list[Piece]]) -> list[Piece]:
+def _upper_first(pieces: Sequence[Slab], onward: Mapping[Slab, list[Slab]]) -> list[Slab]:
     """All pieces, each before those it leads to, as far as there are no cycles."""
-    done: set[Piece] = set()
-    order: list[Piece] = []
+    done: set[Slab] = set()
+    order: list[Slab] = []
     below = {other for others in onward.values() for other in others}
     sources = [piece for piece in pieces if piece not in below]
     for start in (*reversed(sources), *pieces):
@@ -104,12 +104,12 @@ def _upper_first(pieces: Sequence[Piece], onward: Mapping[Piece, list[Piece]]) -
 
 
 def lay_out(
-    pieces: Sequence[Piece], ways: Sequence[Way], row_of: Mapping[Piece, int], care: Care = USUAL
-) -> Rows:
+    pieces: Sequence[Slab], ways: Sequence[Route], row_of: Mapping[Slab, int], care: Care = USUAL
+) -> LayeredPlaces:
     """Give each piece its place, and each way its course. Ways must lead downwards."""
     number = {row: number for number, row in enumerate(sorted(set(row_of.values())))}
     row_of = {piece: number[row] for piece, row in row_of.items()}
-    rows: list[list[Piece]] = [[] for _ in range(len(number) + 2)]
+    rows: list[list[Slab]] = [[] for _ in range(len(number) + 2)]
     for piece in pieces:
         rows[row_of[piece] + 1].append(piece)
     steps = _steps(ways, row_of, rows)
@@ -123,11 +123,11 @@ def lay_out(
             piece.x -= left
     width = max((piece.x + piece.width for row in rows for piece in row), default=0.0)
     tops, bottoms = _heights(rows, steps)
-    return Rows(width, bottoms[-1], _courses(ways, steps, tops, bottoms, rows))
+    return LayeredPlaces(width, bottoms[-1], _courses(ways, steps, tops, bottoms, rows))
 
 
 def _steps(
-    ways: Sequence[Way], row_of: Mapping[Piece, int], rows: list[list[Piece]]
+    ways: Sequence[Route], row_of: Mapping[Slab, int], rows: list[list[Slab]]
 ) -> dict[int, list[_Step]]:
     """The steps of each way, with lanes in the rows between; lanes and ports join their rows."""
     found: dict[int, list[_Step]] = {}
@@ -144,9 +144,9 @@ def _steps(
     return found
 
 
-def _lane(way: Way, row: list[Piece]) -> Piece:
+def _lane(way: Route, row: list[Slab]) -> Slab:
     middle = LANE / 2
-    lane = Piece(LANE, 0.0, {way.id: middle}, {way.id: middle}, fixed=True, lane=True)
+    lane = Slab(LANE, 0.0, {way.id: middle}, {way.id: middle}, fixed=True, lane=True)
     row.append(lane)
     return lane
 
@@ -154,16 +154,16 @@ def _lane(way: Way, row: list[Piece]) -> Piece:
 # Order ---------------------------------------------------------------------------------------
 
 
-def _order(rows: list[list[Piece]], steps: Mapping[int, list[_Step]], sweeps: int) -> None:
+def _order(rows: list[list[Slab]], steps: Mapping[int, list[_Step]], sweeps: int) -> None:
     """Put each row into the order with the fewest crossings that a few sweeps come by."""
-    down: dict[Piece, list[tuple[Piece, int]]] = defaultdict(list)
-    up: dict[Piece, list[tuple[Piece, int]]] = defaultdict(list)
+    down: dict[Slab, list[tuple[Slab, int]]] = defaultdict(list)
+    up: dict[Slab, list[tuple[Slab, int]]] = defaultdict(list)
     for each in steps.values():
         for step in each:
             down[step.upper].append((step.lower, step.way.id))
             up[step.lower].append((step.upper, step.way.id))
     for number in range(1, len(rows)):  # begin as the row above leads
-        first: dict[Piece, int] = {}
+        first: dict[Slab, int] = {}
         for piece in rows[number - 1]:
             for lower, _ in down[piece]:
                 first.setdefault(lower, len(first))
@@ -182,8 +182,8 @@ def _order(rows: list[list[Piece]], steps: Mapping[int, list[_Step]], sweeps: in
 
 
 def _sweep(
-    rows: list[list[Piece]],
-    neighbours: Mapping[Piece, list[tuple[Piece, int]]],
+    rows: list[list[Slab]],
+    neighbours: Mapping[Slab, list[tuple[Slab, int]]],
     *,
     reverse: bool,
 ) -> None:
@@ -191,7 +191,7 @@ def _sweep(
     for row in rows:
         _pack(row)
     for row in reversed(rows) if reverse else rows:
-        means: dict[Piece, float] = {}
+        means: dict[Slab, float] = {}
         for piece in row:
             near = [
                 other.x + (other.ports_in if reverse else other.ports_out).get(id, other.width / 2)
@@ -202,7 +202,7 @@ def _sweep(
         _pack(row)
 
 
-def _pack(row: Iterable[Piece]) -> None:
+def _pack(row: Iterable[Slab]) -> None:
     """One beside the other, around the middle."""
     at = 0.0
     for piece in row:
@@ -212,9 +212,7 @@ def _pack(row: Iterable[Piece]) -> None:
         piece.x -= at / 2
 
 
-def _crossings(
-    rows: Sequence[Sequence[Piece]], down: Mapping[Piece, list[tuple[Piece, int]]]
-) -> int:
+def _crossings(rows: Sequence[Sequence[Slab]], down: Mapping[Slab, list[tuple[Slab, int]]]) -> int:
     found = 0
     for upper, lower in pairwise(rows):
         place = {piece: number for number, piece in enumerate(lower)}
@@ -237,8 +235,8 @@ def _crossings(
 
 def _place_ports(steps: Mapping[int, list[_Step]]) -> None:
     """Spread the ways of each piece along its edges, in the order of their other ends."""
-    leaving: dict[Piece, list[tuple[float, Way]]] = defaultdict(list)
-    coming: dict[Piece, list[tuple[float, Way]]] = defaultdict(list)
+    leaving: dict[Slab, list[tuple[float, Route]]] = defaultdict(list)
+    coming: dict[Slab, list[tuple[float, Route]]] = defaultdict(list)
     for each in steps.values():
         for step in each:
             upper, lower, id = step.upper, step.lower, step.way.id
@@ -256,12 +254,12 @@ def _place_ports(steps: Mapping[int, list[_Step]]) -> None:
         _spread(piece.width, [way for _, way in ways], piece.ports_in, labels=False)
 
 
-def slot(way: Way) -> float:
+def slot(way: Route) -> float:
     """How much of a piece's lower edge a way takes, with its label."""
     return way.label + 12.0 if way.label else 10.0
 
 
-def _spread(width: float, ways: Sequence[Way], ports: dict[int, float], *, labels: bool) -> None:
+def _spread(width: float, ways: Sequence[Route], ports: dict[int, float], *, labels: bool) -> None:
     slots = [slot(way) if labels else 12.0 for way in ways]
     scale = min(1.0, (width - 8) / sum(slots))
     at = (width - sum(slots) * scale) / 2
@@ -273,10 +271,10 @@ def _spread(width: float, ways: Sequence[Way], ports: dict[int, float], *, label
         at += each * scale
 
 
-def _settle(rows: Sequence[list[Piece]], steps: Mapping[int, list[_Step]], settlings: int) -> None:
+def _settle(rows: Sequence[list[Slab]], steps: Mapping[int, list[_Step]], settlings: int) -> None:
     """Move pieces towards their neighbours, without changing their order."""
-    pulls: dict[Piece, list[tuple[Piece, float, float]]] = defaultdict(list)
-    weights: dict[Piece, float] = defaultdict(float)
+    pulls: dict[Slab, list[tuple[Slab, float, float]]] = defaultdict(list)
+    weights: dict[Slab, float] = defaultdict(float)
     for each in steps.values():
         for step in each:
             upper, lower, id = step.upper, step.lower, step.way.id
@@ -295,7 +293,7 @@ def _settle(rows: Sequence[list[Piece]], steps: Mapping[int, list[_Step]], settl
                 _settle_row(row)
 
 
-def _settle_row(row: Sequence[tuple[Piece, Sequence[tuple[Piece, float, float]], float]]) -> None:
+def _settle_row(row: Sequence[tuple[Slab, Sequence[tuple[Slab, float, float]], float]]) -> None:
     """The places nearest to where neighbours pull, by least squares, none over another.
 
     Seen from the left edges that packed pieces would have, places must rise: neighbouring pieces
@@ -324,11 +322,11 @@ def _settle_row(row: Sequence[tuple[Piece, Sequence[tuple[Piece, float, float]],
 
 
 def _heights(
-    rows: Sequence[Sequence[Piece]], steps: Mapping[int, list[_Step]]
+    rows: Sequence[Sequence[Slab]], steps: Mapping[int, list[_Step]]
 ) -> tuple[list[float], list[float]]:
     """Where each row begins and ends; pieces stand at the top of theirs."""
     labelled = {step.upper for each in steps.values() for step in each[:1] if step.way.label}
-    slant: dict[Piece, float] = defaultdict(float)
+    slant: dict[Slab, float] = defaultdict(float)
     for each in steps.values():
         for step in each:
             way = step.way.id
@@ -351,11 +349,11 @@ def _heights(
 
 
 def _courses(
-    ways: Sequence[Way],
+    ways: Sequence[Route],
     steps: Mapping[int, list[_Step]],
     tops: Sequence[float],
     bottoms: Sequence[float],
-    rows: Sequence[Sequence[Piece]],
+    rows: Sequence[Sequence[Slab]],
 ) -> dict[int, list[Point]]:
     """The points of each way: straight down where two are in line, else a bend between rows."""
     row_of = {piece: number for number, row in enumerate(rows) for piece in row}

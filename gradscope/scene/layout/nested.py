@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from gradscope.scene.layout.columns import FIRST, LAST, columns_of, parts_of, whole_of
 from gradscope.scene.layout.layered import lay_out, ranks
-from gradscope.scene.layout.pieces import QUICK, USUAL, WIDEST, Piece, Point, Way
+from gradscope.scene.layout.pieces import QUICK, USUAL, WIDEST, Point, Route, Slab
 
 PAD = 12.0
 BETWEEN_COLUMNS = 34.0
@@ -105,9 +105,9 @@ class _Inside:
 
     width: float
     height: float
-    pieces: dict[str, Piece]
+    pieces: dict[str, Slab]
     parts: list[_Part]
-    stubs: list[tuple[Piece, str]]
+    stubs: list[tuple[Slab, str]]
 
 
 def nested(
@@ -205,11 +205,11 @@ class _Nest:
             stubs,
         )
 
-    def _piece(self, id: str) -> Piece:
+    def _piece(self, id: str) -> Slab:
         if id not in self._frames:
-            return Piece(self._sized[id].width, self._sized[id].height)
+            return Slab(self._sized[id].width, self._sized[id].height)
         inside = self._inside[id]
-        piece = Piece(inside.width, inside.height, fixed=True)
+        piece = Slab(inside.width, inside.height, fixed=True)
         for part in inside.parts:
             for way in parts_of(part.link):
                 if part.lies is _Way.OUT:
@@ -218,12 +218,12 @@ class _Nest:
                     piece.ports_in[way] = part.points[0][0]
         return piece
 
-    def _way(self, frame: str, pieces: Mapping[str, Piece], number: int, lies: _Way) -> Way:
+    def _way(self, frame: str, pieces: Mapping[str, Slab], number: int, lies: _Way) -> Route:
         link = self._links[number]
         tail = None if lies is _Way.IN else pieces[self._child(frame, link.tail)]
         head = None if lies is _Way.OUT else pieces[self._child(frame, link.head)]
         label = link.label if tail is not None and not tail.fixed else 0.0
-        return Way(number, tail, head, label, link.loose)
+        return Route(number, tail, head, label, link.loose)
 
     def _child(self, frame: str, id: str) -> str:
         """The piece of a frame that a box is, or is in."""
@@ -317,7 +317,7 @@ def tidy(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(kept)
 
 
-def _rect(piece: Piece, corner: Point) -> Rect:
+def _rect(piece: Slab, corner: Point) -> Rect:
     x, y = corner
     return Rect(_round(piece.x + x), _round(piece.y + y), _round(piece.width), _round(piece.height))
 

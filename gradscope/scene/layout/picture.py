@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from gradscope.scene.graph.picture import Form, GraphScene
-from gradscope.scene.layout.labels import MARGIN, Row, box_rows, frame_rows, size_of
+from gradscope.scene.layout.labels import MARGIN, LabelRow, box_rows, frame_rows, size_of
 from gradscope.scene.layout.measure import Style, width_of
 from gradscope.scene.layout.nested import Link, Placed, Sized, nested
 from gradscope.scene.layout.pieces import BETWEEN, ROW_GAP
@@ -31,16 +31,16 @@ WORTH = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PictureLayout:
     """Where everything stands, and what is written there."""
 
     placed: Placed
-    rows: dict[str, list[Row]]  # of boxes
-    frames: dict[str, list[Row]]
+    rows: dict[str, list[LabelRow]]  # of boxes
+    frames: dict[str, list[LabelRow]]
     labels: dict[int, str]  # of arrows, where they have one
 
 
-def layout(scene: GraphScene) -> Layout:
+def layout(scene: GraphScene) -> PictureLayout:
     """The best of several layouts, whose columns are of different heights."""
     rows = {box.id: box_rows(box) for box in scene.boxes}
     frames = {group.id: frame_rows(group) for group in scene.groups}
@@ -59,7 +59,7 @@ def layout(scene: GraphScene) -> Layout:
     if len(boxes) > FLAT and not titles:
         from gradscope.scene.layout.arrays.placed import flat  # noqa: PLC0415 - seldom, and 7 ms
 
-        return Layout(flat(boxes, links), rows, frames, labels)
+        return PictureLayout(flat(boxes, links), rows, frames, labels)
     best: Placed | None = None
     for tallest in TALLEST if len(boxes) <= MANY else _suited(boxes):
         placed = nested(boxes, titles, links, tallest)
@@ -68,7 +68,7 @@ def layout(scene: GraphScene) -> Layout:
         if not placed.stubs and placed.height < tallest:
             break
     assert best is not None
-    return Layout(best, rows, frames, labels)
+    return PictureLayout(best, rows, frames, labels)
 
 
 def _suited(boxes: list[Sized]) -> tuple[float, ...]:

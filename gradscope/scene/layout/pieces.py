@@ -32,7 +32,7 @@ QUICK = Care(2, 1, 5)
 
 
 @dataclass(slots=True, eq=False)
-class Piece:
+class Slab:
     """Something that stands in a row. Ways enter above and leave below."""
 
     width: float
@@ -46,11 +46,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """A way between two pieces: None is the outside."""
 
     id: int
-    tail: Piece | None
-    head: Piece | None
+    tail: Slab | None
+    head: Slab | None
     label: float = 0.0  # how wide its label is
     loose: bool = False  # it need not be straight

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.steps import step_ids
-from gradscope.analysis.timing.own_work import OwnTime
+from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.spans import marks, spans
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.readable import count, duration
@@ -19,7 +19,7 @@ LONG = 1_000_000
 """From so many ns on, gradscope's own work has a row."""
 
 
-class Said(StrEnum):
+class SaidBy(StrEnum):
     """What a row of the program is."""
 
     SPAN = "span"
@@ -32,7 +32,7 @@ class Said(StrEnum):
 class ProgramRow:
     """One span, mark or backward."""
 
-    kind: Said
+    kind: SaidBy
     title: str
     depth: int  # how many others of its thread it is inside
     thread: str  # "" where all are of one thread
@@ -54,7 +54,7 @@ class ProgramTimeline:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    kind: Said
+    kind: SaidBy
     title: str
     thread: int
     begin: int
@@ -67,7 +67,7 @@ def program_timeline(
 ) -> ProgramTimeline | None:
     """The spans and marks of a step, of a backward or of all; None where there is none of them."""
     said = [*_spans(trace), *_marks(trace)]
-    own = OwnTime(trace)
+    own = OwnWorkTimes(trace)
     whole = [*said, *_backwards(trace), *_own_work(own)]
     window = _window(trace, step, task)
     if window is None:
@@ -76,7 +76,7 @@ def program_timeline(
     if not any(_is_inside(each, begin, end) for each in said):
         return None
     inside = [each for each in whole if _is_inside(each, begin, end)]
-    inside.sort(key=lambda each: (each.begin, -each.end, each.kind is Said.MARK))
+    inside.sort(key=lambda each: (each.begin, -each.end, each.kind is SaidBy.MARK))
     found = _with_depths(inside, _threads(trace, inside), own)
     shown = found[:rows] if rows else found
     note = f"showing {count(len(shown))} of {count(len(found))} spans, marks and backwards"
@@ -128,13 +128,13 @@ def _spans(trace: Trace) -> Iterator[_Stretch]:
             continue
         ended = span.end != NONE
         end = span.end if ended else last
-        yield _Stretch(Said.SPAN, span.name or "(unnamed)", span.thread, span.begin, end, ended)
+        yield _Stretch(SaidBy.SPAN, span.name or "(unnamed)", span.thread, span.begin, end, ended)
 
 
 def _marks(trace: Trace) -> Iterator[_Stretch]:
     for mark in marks(trace):
         title = f"{mark.name}: {mark.note}" if mark.note else mark.name
-        yield _Stretch(Said.MARK, title or "(unnamed)", mark.thread, mark.t, mark.t)
+        yield _Stretch(SaidBy.MARK, title or "(unnamed)", mark.thread, mark.t, mark.t)
 
 
 def _backwards(trace: Trace) -> Iterator[_Stretch]:
@@ -143,13 +143,13 @@ def _backwards(trace: Trace) -> Iterator[_Stretch]:
         ended = task.end != NONE
         title = title_of(trace, task, numbers)
         end = task.end if ended else last
-        yield _Stretch(Said.BACKWARD, title, task.thread, task.begin, end, ended)
+        yield _Stretch(SaidBy.BACKWARD, title, task.thread, task.begin, end, ended)
 
 
-def _own_work(own: OwnTime) -> Iterator[_Stretch]:
+def _own_work(own: OwnWorkTimes) -> Iterator[_Stretch]:
     for each in own.stretches:
         if each.end - each.begin >= LONG:
-            yield _Stretch(Said.OWN_WORK, each.name, each.thread, each.begin, each.end)
+            yield _Stretch(SaidBy.OWN_WORK, each.name, each.thread, each.begin, each.end)
 
 
 def _threads(trace: Trace, stretches: list[_Stretch]) -> dict[int, str]:
@@ -161,7 +161,7 @@ def _threads(trace: Trace, stretches: list[_Stretch]) -> dict[int, str]:
 
 
 def _with_depths(
-    stretches: list[_Stretch], threads: dict[int, str], own: OwnTime
+    stretches: list[_Stretch], threads: dict[int, str], own: OwnWorkTimes
 ) -> list[ProgramRow]:
     """The rows, each as deep as the stretches of its thread that are around it are many."""
     around: dict[int, list[int]] = {}
@@ -178,17 +178,17 @@ def _with_depths(
             _took(each, own),
         )
         rows.append(row)
-        if each.kind is not Said.MARK:
+        if each.kind is not SaidBy.MARK:
             around[each.thread] = [*ends, each.end]
     return rows
 
 
-def _took(each: _Stretch, own: OwnTime) -> str:
-    if each.kind is Said.MARK:
+def _took(each: _Stretch, own: OwnWorkTimes) -> str:
+    if each.kind is SaidBy.MARK:
         return ""
     if not each.ended:
         return "did not end"
     took = each.end - each.begin
-    if each.kind is not Said.OWN_WORK:
+    if each.kind is not SaidBy.OWN_WORK:
         took -= own.on((each.thread,), each.begin, each.end)
     return duration(took)

@@ -10,19 +10,19 @@ from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.timing.schedule import Execution
 from gradscope.scene.choices import SortBy
-from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import duration
 from gradscope.trace.schema import NONE, Node, Thread
 from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineRow:
     """One node's way through the engine."""
 
     position: int
     title: str
-    kind: Kind
+    kind: NodeKind
     ready: int  # NONE when not recorded
     begin: int
     end: int
@@ -36,14 +36,14 @@ class Row:
 
 def rows_of(
     trace: Trace, executions: Sequence[Execution], sort: SortBy, limit: int
-) -> tuple[Row, ...]:
+) -> tuple[TimelineRow, ...]:
     """The rows of one backward, at most so many; of all with a limit of 0."""
     ordered = sorted(executions, key=_slowest_first) if sort is SortBy.TIME else executions
     shown = ordered[:limit] if limit else ordered
     looks = trace.once(_Looks)
     threads = _threads(trace, executions)
     return tuple(
-        Row(
+        TimelineRow(
             position=run.position,
             title=looks.title(run.node),
             kind=looks.kind(run.node),
@@ -116,7 +116,7 @@ class _Looks:
             self._leaves[tensor] = found.name if found else ""
         return self._leaves[tensor]
 
-    def kind(self, node: int) -> Kind:
+    def kind(self, node: int) -> NodeKind:
         at = self._at.get(node)
         return kind_of("") if at is None else self._kinds[self._texts[at]]
 

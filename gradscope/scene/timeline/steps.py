@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradscope.analysis.timing.by_step import StepFacts, step_facts
 from gradscope.scene.readable import count, duration
-from gradscope.scene.tables import Column, TableScene
+from gradscope.scene.tables import TableColumn, TableScene
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -33,7 +33,7 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
     heads = ["took", "forward", "backward", *["optimizer"] * optimizers, "nodes"]
     return TableScene(
         "steps",
-        (Column("step"), *(Column(name, is_number=True) for name in heads)),
+        (TableColumn("step"), *(TableColumn(name, is_number=True) for name in heads)),
         tuple(_cells(step, optimizers=optimizers) for step in shown),
         "; ".join(notes),
     )

@@ -14,11 +14,11 @@ from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, sc
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import SortBy
 from gradscope.scene.graph.backwards import title_of
-from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import count, duration, plural
 from gradscope.scene.tables import TableScene
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
-from gradscope.scene.timeline.rows import Row, rows_of
+from gradscope.scene.timeline.rows import TimelineRow, rows_of
 from gradscope.scene.timeline.steps import step_table
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
 from gradscope.trace.trace import Trace
@@ -37,17 +37,17 @@ class LaneKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Bar:
     """Something that took time; an event takes none."""
 
     begin: int
     end: int
-    kind: Kind
+    kind: NodeKind
     failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class LevelAt:
     """A number from one moment on."""
 
     t: int
@@ -55,15 +55,15 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class TimeLane:
     """One line of the picture."""
 
     kind: LaneKind
     title: str
-    spans: tuple[Span, ...]
-    levels: tuple[Level, ...]
+    spans: tuple[Bar, ...]
+    levels: tuple[LevelAt, ...]
     words: str  # the numbers a person needs, beside the bars
-    asleep: tuple[Span, ...] = ()  # when a thread waited for others
+    asleep: tuple[Bar, ...] = ()  # when a thread waited for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class TaskTimeline:
     facts: str
     begin: int
     end: int
-    lanes: tuple[Lane, ...]
-    rows: tuple[Row, ...]
+    lanes: tuple[TimeLane, ...]
+    rows: tuple[TimelineRow, ...]
     notes: tuple[str, ...]  # what is not shown
     errors: tuple[str, ...]
 
@@ -183,7 +183,7 @@ def _facts(facts: Schedule) -> str:
 # Lanes ---------------------------------------------------------------------------------------
 
 
-def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
+def _lanes(trace: Trace, facts: Schedule) -> list[TimeLane]:
     names = {thread.id: thread.name or f"thread {thread.id}" for thread in trace.rows(Thread)}
     threads = dict.fromkeys(
         [facts.task.thread, *(run.thread for run in facts.executions)]
@@ -208,22 +208,24 @@ def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
     return lanes
 
 
-def _run_lane(trace: Trace, thread: int, name: str, runs: list[Execution], facts: Schedule) -> Lane:
+def _run_lane(
+    trace: Trace, thread: int, name: str, runs: list[Execution], facts: Schedule
+) -> TimeLane:
     kinds = trace.once(_kinds)
     spans = tuple(
-        Span(run.begin, _end(run.end, facts), kinds.get(run.node, Kind.OTHER), run.failed)
+        Bar(run.begin, _end(run.end, facts), kinds.get(run.node, NodeKind.OTHER), run.failed)
         for run in runs
     )
     busy = sum(run.self_ns for run in runs if run.self_ns != NONE)
     share = busy / max(facts.ns, 1)
     words = f"busy {duration(busy)} ({share:.0%})"
     asleep = tuple(
-        Span(each.begin, each.end, Kind.OTHER) for each in facts.sleeps if each.thread == thread
+        Bar(each.begin, each.end, NodeKind.OTHER) for each in facts.sleeps if each.thread == thread
     )
-    return Lane(LaneKind.RUN, name, spans, (), words, asleep)
+    return TimeLane(LaneKind.RUN, name, spans, (), words, asleep)
 
 
-def _kinds(trace: Trace) -> dict[int, Kind]:
+def _kinds(trace: Trace) -> dict[int, NodeKind]:
     nodes = trace.table(Node)
     names = dict.fromkeys(nodes["name"].tolist())
     kind_of_name = {name: kind_of(trace.text(name)) for name in names}
@@ -231,36 +233,36 @@ def _kinds(trace: Trace) -> dict[int, Kind]:
     return {id: kind_of_name[text] for id, text in zip(ids, texts, strict=True)}
 
 
-def _queue_lane(facts: Schedule, queue: int) -> Lane:
-    levels = tuple(Level(each.t, each.length) for each in facts.queue if each.queue == queue)
+def _queue_lane(facts: Schedule, queue: int) -> TimeLane:
+    levels = tuple(LevelAt(each.t, each.length) for each in facts.queue if each.queue == queue)
     most = max((level.value for level in levels), default=0)
     title = f"queue {queue}" if len({each.queue for each in facts.queue}) > 1 else "queue"
-    return Lane(LaneKind.QUEUE, title, (), levels, f"at most {count(most)} ready")
+    return TimeLane(LaneKind.QUEUE, title, (), levels, f"at most {count(most)} ready")
 
 
-def _hook_lane(hooks: list[HookCall]) -> Lane:
-    spans = tuple(Span(call.begin, max(call.end, call.begin), Kind.OTHER) for call in hooks)
+def _hook_lane(hooks: list[HookCall]) -> TimeLane:
+    spans = tuple(Bar(call.begin, max(call.end, call.begin), NodeKind.OTHER) for call in hooks)
     replaced = sum(call.replaced for call in hooks)
     words = plural(len(hooks), "call")
     if replaced:
         words += f", {count(replaced)} replaced"
-    return Lane(LaneKind.HOOKS, "hooks", spans, (), words)
+    return TimeLane(LaneKind.HOOKS, "hooks", spans, (), words)
 
 
-def _accumulate_lane(facts: Schedule, thread: int) -> Lane:
+def _accumulate_lane(facts: Schedule, thread: int) -> TimeLane:
     arrived = [each for each in facts.accumulated if each.thread == thread]
     ways = Counter(each.how.name if each.how is not None else "UNKNOWN" for each in arrived)
     parts = [f"{count(number)} {way.lower().replace('_', ' ')}" for way, number in ways.items()]
-    spans = tuple(Span(each.t, each.t, Kind.LEAF) for each in arrived)
-    return Lane(LaneKind.ACCUMULATE, ".grad", spans, (), ", ".join(parts))
+    spans = tuple(Bar(each.t, each.t, NodeKind.LEAF) for each in arrived)
+    return TimeLane(LaneKind.ACCUMULATE, ".grad", spans, (), ", ".join(parts))
 
 
-def _own_work_lane(own: list[OwnWork], facts: Schedule) -> Lane:
+def _own_work_lane(own: list[OwnWork], facts: Schedule) -> TimeLane:
     spans = tuple(
-        Span(max(each.begin, facts.begin), min(each.end, facts.end), Kind.OTHER) for each in own
+        Bar(max(each.begin, facts.begin), min(each.end, facts.end), NodeKind.OTHER) for each in own
     )
     took = duration(sum(span.end - span.begin for span in spans))
-    return Lane(LaneKind.OWN_WORK, "gradscope", spans, (), f"{took}, not counted")
+    return TimeLane(LaneKind.OWN_WORK, "gradscope", spans, (), f"{took}, not counted")
 
 
 def _own_work_note(facts: Schedule) -> str:

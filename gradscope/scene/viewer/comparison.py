@@ -22,7 +22,7 @@ from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.durations import node_runs, own_ns
 from gradscope.scene.differences import differences_scene
 from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
-from gradscope.scene.viewer.nodes import Scope
+from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.summary import summary
 from gradscope.trace.schema import NONE, Node
 
@@ -33,7 +33,7 @@ UNKNOWN, SAME, NEW = range(3)
 class Against:
     """A trace held against an earlier one. `names`: what both are called, the earlier first."""
 
-    def __init__(self, scope: Scope, earlier: Scope, names: tuple[str, str]) -> None:
+    def __init__(self, scope: PageNodes, earlier: PageNodes, names: tuple[str, str]) -> None:
         self._scope, self._earlier, self._names = scope, earlier, names
         self._comparison: Comparison = compare(earlier.trace, scope.trace)
 
@@ -172,7 +172,7 @@ def _in_place_of(gone: Ids, same: SameNodes) -> Ids:
     return same.other[order][at]
 
 
-def _spent(scope: Scope, nodes: Ids) -> Ids:
+def _spent(scope: PageNodes, nodes: Ids) -> Ids:
     """The own time of these nodes, in any order, in what the scope has of the trace."""
     order = np.argsort(nodes, kind="stable")
     found = np.empty(len(nodes), np.int64)
@@ -180,7 +180,7 @@ def _spent(scope: Scope, nodes: Ids) -> Ids:
     return found
 
 
-def _timed(scope: Scope) -> bool:
+def _timed(scope: PageNodes) -> bool:
     return bool(np.any(node_runs(scope.trace).self_ns != NONE))
 
 

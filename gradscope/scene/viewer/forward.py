@@ -22,10 +22,10 @@ from gradscope.scene.graph.forward.marks import marks_of_calls
 from gradscope.scene.graph.forward.scene import lanes_of_calls
 from gradscope.scene.graph.forward.words import ALL, notes_of, nothing
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.kinds import Kind, kind_of_call
+from gradscope.scene.kinds import NodeKind, kind_of_call
 from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
 from gradscope.scene.viewer.groups import Groups
-from gradscope.scene.viewer.nodes import KINDS, MARKS, Scope, shapes
+from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, shapes
 from gradscope.trace.schema import NONE, Why
 from gradscope.trace.trace import Trace
 
@@ -35,7 +35,7 @@ SAME = -2
 
 
 def forward_tables(
-    scope: Scope, selection: Selection, texts: Texts
+    scope: PageNodes, selection: Selection, texts: Texts
 ) -> tuple[dict[str, Table], dict[str, Json]]:
     """The tables of the forward graph, and what is to be said of it; only that if it is empty."""
     trace = scope.trace
@@ -60,7 +60,7 @@ def forward_tables(
 
 
 def _call_table(
-    scope: Scope, selected: SelectedCalls, columns: ForwardColumns, groups: Ids, texts: Texts
+    scope: PageNodes, selected: SelectedCalls, columns: ForwardColumns, groups: Ids, texts: Texts
 ) -> Table:
     """Calls, and behind them the data that no call made: the columns of nodes, and some more."""
     trace, calls, graph = scope.trace, scope.trace.once(ForwardCalls), columns.graph
@@ -78,7 +78,7 @@ def _call_table(
     graph_ns = calls.end[places] - calls.begin[places]
     kind_of = {name: kind_of_call(name) for name in set(names)}
     kinds = [kind_of[name] for name in names]
-    kinds += [Kind.LEAF if each.parameter else Kind.OTHER for each in given]
+    kinds += [NodeKind.LEAF if each.parameter else NodeKind.OTHER for each in given]
     return {
         "id": np.concatenate([calls.id[places], ints(columns.data.values())]),
         "name": texts.column(

@@ -15,11 +15,11 @@ from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.scene.graph.blocks.outline import (
     STRETCHES,
-    Block,
-    Made,
+    MadeBy,
+    NodeBlock,
     Outline,
     Part,
-    Wanted,
+    ShownTurns,
     before,
     stretch_size,
 )
@@ -42,14 +42,14 @@ class GroupForm(IntEnum):
 
 
 FORMS = {
-    Made.WHOLE: GroupForm.ALL,
-    Made.STEP: GroupForm.STEP,
-    Made.BACKWARD: GroupForm.BACKWARD,
-    Made.CALL: GroupForm.MODULE,
-    Made.LOOP: GroupForm.LOOP,
-    Made.TURN: GroupForm.TURN,
-    Made.TURNS: GroupForm.STRETCH,
-    Made.STRETCH: GroupForm.STRETCH,
+    MadeBy.WHOLE: GroupForm.ALL,
+    MadeBy.STEP: GroupForm.STEP,
+    MadeBy.BACKWARD: GroupForm.BACKWARD,
+    MadeBy.CALL: GroupForm.MODULE,
+    MadeBy.LOOP: GroupForm.LOOP,
+    MadeBy.TURN: GroupForm.TURN,
+    MadeBy.TURNS: GroupForm.STRETCH,
+    MadeBy.STRETCH: GroupForm.STRETCH,
 }
 
 
@@ -60,15 +60,15 @@ class Groups:
         self._columns = columns
         self._outline = Outline(trace, columns, loops=True, steps=True)
         spent = before(columns.own_ns[self._outline.order])
-        self._wanted = Wanted(spent, np.zeros_like(spent))
+        self._wanted = ShownTurns(spent, np.zeros_like(spent))
         self._titles = Titles(trace, columns, self._outline, spent)
 
     def table(self, texts: Texts) -> tuple[Table, Ids]:
         """The groups, parents first; and for each node the group it is a part of."""
         of_node = np.zeros(len(self._columns.id), np.int64)
-        groups: list[Block] = []
+        groups: list[NodeBlock] = []
         parents: list[int] = []
-        waiting: list[tuple[Block, int]] = [(self._outline.whole, NONE)]
+        waiting: list[tuple[NodeBlock, int]] = [(self._outline.whole, NONE)]
         while waiting:
             group, parent = waiting.pop()
             place = len(groups)
@@ -84,19 +84,19 @@ class Groups:
             "form": ints(FORMS[each.made] for each in groups),
             "title": texts.column(self._title(each) for each in groups),
             "path": texts.column(each.path for each in groups),
-            "turns": ints(each.count if each.made is Made.LOOP else 0 for each in groups),
+            "turns": ints(each.count if each.made is MadeBy.LOOP else 0 for each in groups),
         }
         return table, of_node
 
-    def _title(self, block: Block) -> str:
-        return "everything" if block.made is Made.WHOLE else self._titles.title(block)
+    def _title(self, block: NodeBlock) -> str:
+        return "everything" if block.made is MadeBy.WHOLE else self._titles.title(block)
 
-    def _parts(self, block: Block) -> Sequence[Part]:
-        if block.made is Made.TURNS:
+    def _parts(self, block: NodeBlock) -> Sequence[Part]:
+        if block.made is MadeBy.TURNS:
             return list(self._turns(block))
         return self._outline.inside(block, self._wanted)
 
-    def _turns(self, block: Block) -> Iterator[Part]:
+    def _turns(self, block: NodeBlock) -> Iterator[Part]:
         """The turns that a loop does not show one by one; of many, several together."""
         loop, first, end = block.parent, block.number - 1, block.number - 1 + block.count
         assert loop is not None

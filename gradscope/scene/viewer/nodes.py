@@ -18,20 +18,20 @@ from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.modules import module_names
 from gradscope.scene.graph.lanes import Lanes, lanes_of_nodes
 from gradscope.scene.graph.marks import marks_of
-from gradscope.scene.graph.picture import Mark
-from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.graph.picture import BoxMark
+from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import shape
 from gradscope.scene.viewer.columns import Table, Texts, ints
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Edge, Node, Op, Tensor
 from gradscope.trace.trace import Trace
 
-KINDS = tuple(Kind)
-MARKS = tuple(Mark)
+KINDS = tuple(NodeKind)
+MARKS = tuple(BoxMark)
 
 
 @dataclass(frozen=True)
-class Scope:
+class PageNodes:
     """The nodes of the page, by rising id: a row of its table each; and the backwards."""
 
     trace: Trace
@@ -74,7 +74,7 @@ class Scope:
         return self.trace.table(Node).array(column)[self.positions]
 
 
-def scope_of(trace: Trace, selection: Selection) -> Scope:
+def scope_of(trace: Trace, selection: Selection) -> PageNodes:
     """All nodes and backwards, or those of one step or backward. `around`: where to begin."""
     table = trace.table(Node)
     part = Selection(selection.step, selection.backward)
@@ -84,10 +84,10 @@ def scope_of(trace: Trace, selection: Selection) -> Scope:
     numbers = backward_numbers(trace)
     wanted = chosen.tasks if chosen else None
     tasks = ints(task for task in numbers if wanted is None or task in wanted)
-    return Scope(trace, ids, table.positions(ids), tasks, focus)
+    return PageNodes(trace, ids, table.positions(ids), tasks, focus)
 
 
-def node_table(scope: Scope, groups: Ids, texts: Texts) -> Table:
+def node_table(scope: PageNodes, groups: Ids, texts: Texts) -> Table:
     trace = scope.trace
     names, modules = node_names(trace), module_names(trace)
     counts, ordinals = names.counts[scope.positions], names.ordinals[scope.positions]
@@ -123,7 +123,7 @@ def node_table(scope: Scope, groups: Ids, texts: Texts) -> Table:
     }
 
 
-def edge_table(scope: Scope, texts: Texts) -> Table:
+def edge_table(scope: PageNodes, texts: Texts) -> Table:
     """Where gradients go between these nodes; and for each node, how many go elsewhere."""
     trace = scope.trace
     edges = trace.table(Edge)
@@ -159,7 +159,7 @@ def shapes(trace: Trace, tensors: Ids) -> list[str]:
     return [found.get(id, "") for id in tensors.tolist()]
 
 
-def _calls(scope: Scope) -> tuple[list[str], Ids, Ids]:
+def _calls(scope: PageNodes) -> tuple[list[str], Ids, Ids]:
     """The forward call that made each node: its name, begin and end."""
     ops = scope.trace.table(Op)
     ids = scope.of("op")
@@ -174,7 +174,7 @@ def _calls(scope: Scope) -> tuple[list[str], Ids, Ids]:
     return [names[name] if there else "" for name, there in called], begin, end
 
 
-def _leaves(scope: Scope) -> tuple[list[str], list[int]]:
+def _leaves(scope: PageNodes) -> tuple[list[str], list[int]]:
     """What each leaf is called, and whether that was read off a source line."""
     titles, guessed = [""] * len(scope.ids), [0] * len(scope.ids)
     table = scope.trace.table(Node)
@@ -185,13 +185,13 @@ def _leaves(scope: Scope) -> tuple[list[str], list[int]]:
     return titles, guessed
 
 
-def _marks(scope: Scope) -> Ids:
+def _marks(scope: PageNodes) -> Ids:
     """Bits, in the order of MARKS."""
     trace, tasks = scope.trace, frozenset(scope.tasks.tolist())
     marks = marks_of(trace, scope.focus, tasks, took_part_unseen(trace, tasks))
     found = np.zeros(len(scope.ids), np.int64)
     if marks.ran is not None:
-        found[~np.isin(scope.ids, ints(marks.ran))] = 1 << MARKS.index(Mark.NOT_RUN)
+        found[~np.isin(scope.ids, ints(marks.ran))] = 1 << MARKS.index(BoxMark.NOT_RUN)
     rows = scope.rows(ints(marks.marks)).tolist()
     for row, node in zip(rows, marks.marks, strict=True):
         if row != NONE:

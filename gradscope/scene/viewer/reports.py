@@ -15,7 +15,7 @@ from gradscope.analysis.report import Report
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import shape
 from gradscope.scene.viewer.columns import Table, Texts, ints
-from gradscope.scene.viewer.nodes import Scope
+from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
@@ -35,7 +35,7 @@ from gradscope.trace.trace import Trace
 NUMBERS = ("min", "max", "mean", "rms", "norm")
 
 
-def finding_table(scope: Scope, findings: Sequence[Finding], texts: Texts) -> Table:
+def finding_table(scope: PageNodes, findings: Sequence[Finding], texts: Texts) -> Table:
     """What `inspect` finds, worst first, each with the first node it is about."""
     ids = shortened([each.id for each in findings])
     about = scope.rows(ints(_node_of(scope.trace, each.evidence) for each in findings))
@@ -60,7 +60,7 @@ def finding_table(scope: Scope, findings: Sequence[Finding], texts: Texts) -> Ta
     }
 
 
-def _first_made_at(scope: Scope) -> dict[str, int]:
+def _first_made_at(scope: PageNodes) -> dict[str, int]:
     """By line of the program, as in "train.py:41", the first node of the page that it made."""
     stacks, first = np.unique(scope.of("stack"), return_index=True)
     places = {
@@ -137,7 +137,7 @@ def _timings(timings: Sequence[Timing], texts: Texts) -> Table:
     }
 
 
-def saved_table(scope: Scope, texts: Texts) -> Table:
+def saved_table(scope: PageNodes, texts: Texts) -> Table:
     table, tensors = scope.trace.table(Saved), scope.trace.table(Tensor)
     node = scope.rows(table["node"])
     mine = np.flatnonzero(node != NONE)
@@ -163,7 +163,7 @@ def trace_texts(trace: Trace, positions: Ids) -> list[str]:
     return trace.texts(trace.table(Tensor)["dtype"][positions])
 
 
-def value_table(scope: Scope, texts: Texts) -> Table:
+def value_table(scope: PageNodes, texts: Texts) -> Table:
     """The numbers that were looked at, at the nodes of the page."""
     trace = scope.trace
     table, ops = trace.table(Value), trace.table(Op)
@@ -192,7 +192,7 @@ def _place(value: int) -> str:
     return "unknown" if place is None else place.name.lower().replace("_", " ")
 
 
-def source_tables(scope: Scope, texts: Texts) -> dict[str, Table]:
+def source_tables(scope: PageNodes, texts: Texts) -> dict[str, Table]:
     """The call stacks that the page names, and every source line that the trace holds."""
     trace = scope.trace
     stacks, frames = trace.table(Stack), trace.table(Frame)

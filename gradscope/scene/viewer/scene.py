@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.report import inspect
-from gradscope.analysis.timing.passages import State
+from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
@@ -25,7 +25,7 @@ from gradscope.scene.viewer.columns import (
 from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import GroupForm, Groups
-from gradscope.scene.viewer.nodes import KINDS, MARKS, Scope, edge_table, node_table, scope_of
+from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, edge_table, node_table, scope_of
 from gradscope.scene.viewer.reports import (
     counted,
     finding_table,
@@ -139,7 +139,7 @@ def _from_start(table: Table, start: int) -> Table:
     return found
 
 
-def _facts(scope: Scope, selection: Selection, unchecked: int) -> dict[str, Json]:
+def _facts(scope: PageNodes, selection: Selection, unchecked: int) -> dict[str, Json]:
     trace, meta = scope.trace, scope.trace.meta
     script = str(meta.get("script", ""))
     inferred = meta.get("inferred", [])
@@ -158,7 +158,7 @@ def _facts(scope: Scope, selection: Selection, unchecked: int) -> dict[str, Json
         "kinds": [str(kind) for kind in KINDS],
         "marks": [str(mark) for mark in MARKS],
         "forms": [form.name.lower() for form in GroupForm],
-        "states": [state.name.lower() for state in State],
+        "states": [state.name.lower() for state in PassageState],
         "events": [kind.TABLE.removeprefix("event.") for kind in trace.event_kinds],
     }
 

@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.identity.leaves import Leaf, leaf_of
+from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
 from gradscope.analysis.likeness.differences import SameNodes
 from gradscope.scene.readable import count, plural, shape
-from gradscope.scene.viewer.nodes import Scope
+from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Node
 
@@ -18,7 +18,7 @@ NAMED = 2
 """So many leaves of another size are named."""
 
 
-def summary(scopes: tuple[Scope, Scope], names: tuple[str, str], same: SameNodes) -> str:
+def summary(scopes: tuple[PageNodes, PageNodes], names: tuple[str, str], same: SameNodes) -> str:
     """Steps and backwards of both, what is new and gone, and which leaves have another size."""
     had, has = (_length(scope) for scope in scopes)
     parts = [f"Both have {had}" if had == has else f"{names[0]} has {had}, {names[1]} {has}"]
@@ -38,14 +38,14 @@ def summary(scopes: tuple[Scope, Scope], names: tuple[str, str], same: SameNodes
     return "; ".join(parts) + "."
 
 
-def _length(scope: Scope) -> str:
+def _length(scope: PageNodes) -> str:
     steps = distinct(scope.of("step"))
     said = plural(len(scope.tasks), "backward")
     known = int(np.count_nonzero(steps != NONE))
     return f"{plural(known, 'step')} with {said}" if known else said
 
 
-def _counted(scope: Scope, nodes: Ids) -> str:
+def _counted(scope: PageNodes, nodes: Ids) -> str:
     """As in "269 nodes and 12 leaves", of those that the page shows; "" of none."""
     rows = scope.rows(nodes)
     rows = rows[rows != NONE]
@@ -54,7 +54,7 @@ def _counted(scope: Scope, nodes: Ids) -> str:
     return " and ".join(plural(number, one, many) for number, one, many in kinds if number)
 
 
-def _grown(scopes: tuple[Scope, Scope], same: SameNodes) -> list[tuple[bool, str]]:
+def _grown(scopes: tuple[PageNodes, PageNodes], same: SameNodes) -> list[tuple[bool, str]]:
     """The leaves of both that have another number of elements: whether more, and which."""
     earlier, later = scopes
     before, now = earlier.rows(same.one), later.rows(same.other)
@@ -70,7 +70,7 @@ def _grown(scopes: tuple[Scope, Scope], same: SameNodes) -> list[tuple[bool, str
     return found
 
 
-def _leaf(scope: Scope, row: int) -> Leaf | None:
+def _leaf(scope: PageNodes, row: int) -> NamedLeaf | None:
     """None where the tensor is not known."""
     found = leaf_of(scope.trace, scope.trace.table(Node).row(int(scope.ids[row])))
     return None if found is None or found.tensor == NONE else found

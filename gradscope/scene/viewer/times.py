@@ -16,12 +16,12 @@ from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_ids, step_numbers
 from gradscope.analysis.timing.durations import Runs, node_runs
 from gradscope.analysis.timing.own_work import FOREVER
-from gradscope.analysis.timing.passages import Passages, passages
+from gradscope.analysis.timing.passages import NodePassages, passages
 from gradscope.analysis.timing.schedule import hook_calls, sleeps
 from gradscope.analysis.timing.spans import marks, spans
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.viewer.columns import Table, Texts, ints
-from gradscope.scene.viewer.nodes import Scope
+from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -68,8 +68,8 @@ Part: TypeAlias = tuple[int, int]
 class Times:
     """What several tables of times are made from."""
 
-    scope: Scope
-    passages: Passages
+    scope: PageNodes
+    passages: NodePassages
     runs: Runs
     events: Ids  # places in the trace's order of those that are on the page
 
@@ -79,7 +79,7 @@ class Times:
         return np.where(places == NONE, NONE, at)
 
 
-def times_of(scope: Scope) -> Times:
+def times_of(scope: PageNodes) -> Times:
     trace = scope.trace
     task = trace.event_column("task")
     events = np.flatnonzero(np.isin(task, scope.tasks) | (task == NONE))
@@ -230,7 +230,7 @@ def sleep_table(times: Times) -> Table:
     }
 
 
-def part_of_time(scope: Scope, selection: Selection) -> Part:
+def part_of_time(scope: PageNodes, selection: Selection) -> Part:
     """From when the chosen nodes were made, or the step began, to the end of their backwards."""
     if selection.step is None and selection.backward is None:
         return 0, FOREVER
@@ -243,7 +243,7 @@ def part_of_time(scope: Scope, selection: Selection) -> Part:
     return min((each for each in begins if each != NONE), default=0), max(ends, default=FOREVER)
 
 
-def span_table(scope: Scope, texts: Texts, part: Part) -> Table:
+def span_table(scope: PageNodes, texts: Texts, part: Part) -> Table:
     """What the program said it was doing, and gradscope's own work."""
     since, until = part
     found = [
@@ -260,7 +260,7 @@ def span_table(scope: Scope, texts: Texts, part: Part) -> Table:
     }
 
 
-def mark_table(scope: Scope, texts: Texts, part: Part) -> Table:
+def mark_table(scope: PageNodes, texts: Texts, part: Part) -> Table:
     found = [each for each in marks(scope.trace) if part[0] <= each.t <= part[1]]
     return {
         "name": texts.column(each.name for each in found),
@@ -284,7 +284,7 @@ def critical_table(times: Times) -> Table:
     return {"backward": ints(backward), "node": scope.rows(ints(found))}
 
 
-def memory_table(scope: Scope, part: Part) -> Table:
+def memory_table(scope: PageNodes, part: Part) -> Table:
     """How many bytes the graph keeps alive from one moment on, each storage once."""
     over = over_time(held(scope.trace))
     t, total = over.t, over.bytes

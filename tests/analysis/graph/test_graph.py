@@ -1,12 +1,20 @@
 from __future__ import annotations
 
-from gradscope.analysis.graph.graph import Graph, GraphEdge, GraphNode, Meta, Run, SavedValue, graph
-from gradscope.analysis.identity.leaves import Leaf
+from gradscope.analysis.graph.graph import (
+    Graph,
+    GraphEdge,
+    GraphNode,
+    NodeRun,
+    NodeSaved,
+    TensorMeta,
+    graph,
+)
+from gradscope.analysis.identity.leaves import NamedLeaf
 from gradscope.analysis.identity.sites import Site
 from gradscope.trace.schema import NONE
 from tests.shared.example_traces import mean_of_squares
 
-SQUARE = Meta((2, 2), "float32")
+SQUARE = TensorMeta((2, 2), "float32")
 
 
 def test_a_node_says_where_it_was_made_what_it_keeps_and_when_it_ran() -> None:
@@ -26,13 +34,13 @@ def test_a_node_says_where_it_was_made_what_it_keeps_and_when_it_ran() -> None:
                 made_in=NONE,
                 sequence_nr=2,
                 root=False,
-                runs=(Run(task=0, backward=0, position=3, ns=5_500, self_ns=5_500),),
+                runs=(NodeRun(task=0, backward=0, position=3, ns=5_500, self_ns=5_500),),
                 backwards=(0,),
                 captured=False,
                 inside=NONE,
                 saved=(
-                    SavedValue(0, "self", SQUARE, 16, released=False),
-                    SavedValue(1, "other", SQUARE, 16, released=False),
+                    NodeSaved(0, "self", SQUARE, 16, released=False),
+                    NodeSaved(1, "other", SQUARE, 16, released=False),
                 ),
             ),
             GraphNode(
@@ -47,7 +55,7 @@ def test_a_node_says_where_it_was_made_what_it_keeps_and_when_it_ran() -> None:
                 made_in=NONE,
                 sequence_nr=0,
                 root=False,
-                runs=(Run(task=0, backward=0, position=4, ns=3_500, self_ns=3_500),),
+                runs=(NodeRun(task=0, backward=0, position=4, ns=3_500, self_ns=3_500),),
                 backwards=(0,),
                 captured=False,
                 inside=NONE,
@@ -61,7 +69,7 @@ def test_a_node_says_where_it_was_made_what_it_keeps_and_when_it_ran() -> None:
 def test_a_leaf_is_known_by_name_shape_and_dtype() -> None:
     (node,) = graph(mean_of_squares(), [1]).nodes
 
-    assert node.leaf == Leaf(0, "x", guessed=False, shape=(2, 2), dtype="float32")
+    assert node.leaf == NamedLeaf(0, "x", guessed=False, shape=(2, 2), dtype="float32")
 
 
 def test_only_the_runs_of_the_tasks_asked_for_are_told() -> None:

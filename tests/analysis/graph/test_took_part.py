@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gradscope.analysis.graph.took_part import Parts, took_part, written_by
+from gradscope.analysis.graph.took_part import NodesInBackwards, took_part, written_by
 from gradscope.trace.schema import Capture, Edge, GraphTask, Node, NodeBegin, Row
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
@@ -31,7 +31,7 @@ def test_the_node_of_a_write_runs_inside_the_copy_slices_made_after_it() -> None
     )
 
     assert written_by(trace) == {4: 3}
-    assert took_part(trace) == Parts({1: (0,), 3: (0,), 4: (0,)}, frozenset(), {3: 4})
+    assert took_part(trace) == NodesInBackwards({1: (0,), 3: (0,), 4: (0,)}, frozenset(), {3: 4})
 
 
 def test_a_copy_slices_that_did_not_run_ran_nothing() -> None:
@@ -55,8 +55,8 @@ def test_what_inputs_asked_for_took_part_without_running() -> None:
         NodeBegin(task=9, node=0),
     )
 
-    assert took_part(trace) == Parts({0: (0, 1), 1: (0,)}, frozenset([1]), {})
-    assert took_part(trace, [9]) == Parts({0: (1,)}, frozenset(), {})
+    assert took_part(trace) == NodesInBackwards({0: (0, 1), 1: (0,)}, frozenset([1]), {})
+    assert took_part(trace, [9]) == NodesInBackwards({0: (1,)}, frozenset(), {})
 
 
 def test_without_events_of_the_engine_a_backward_has_all_that_its_roots_lead_to() -> None:

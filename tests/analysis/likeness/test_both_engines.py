@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gradscope.analysis.likeness import compare
-from gradscope.analysis.likeness.differences import Kind
+from gradscope.analysis.likeness.differences import Aspect
 from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import (
     lines,
@@ -124,7 +124,7 @@ def test_values_are_alike_on_both_engines(room: str) -> None:
     for program in programs_of(room)[:: 1 if SEARCHING else 10]:
         ours, theirs = on_gradscope(program, "values"), on_pytorch(program, "values")
         values = compare(theirs, ours).sections[-1]
-        assert values.kind is Kind.VALUES
+        assert values.kind is Aspect.VALUES
         if values.first is not None and program.__name__ not in ROUNDED:
             differ[program.__name__] = values
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gradscope.analysis.likeness import Comparison, Tolerance, compare
-from gradscope.analysis.likeness.differences import Difference, Kind
+from gradscope.analysis.likeness.differences import Aspect, Difference
 from gradscope.errors import EmptyTraceError
 from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, NodeBegin, Value
 from gradscope.trace.trace import Trace
@@ -42,7 +42,7 @@ def recorded(level: str = "engine", **what: Any) -> Trace:
     return on_gradscope(training(**what), level)
 
 
-def kinds(comparison: Comparison) -> dict[Kind, dict[str, int]]:
+def kinds(comparison: Comparison) -> dict[Aspect, dict[str, int]]:
     """What differs, and how often."""
     return {each.kind: dict(each.counts) for each in comparison.sections if each.counts}
 
@@ -56,14 +56,14 @@ def test_a_run_is_like_itself() -> None:
     comparison = compare(recorded("values"), recorded("values"))
 
     assert comparison.first is None
-    assert [each.kind for each in comparison.sections] == list(Kind)
+    assert [each.kind for each in comparison.sections] == list(Aspect)
     assert comparison.not_compared == ()
 
 
 def test_two_seeds_differ_in_values_alone() -> None:
     comparison = compare(recorded("values"), recorded("values", seed=1))
 
-    assert set(kinds(comparison)) == {Kind.VALUES}
+    assert set(kinds(comparison)) == {Aspect.VALUES}
     assert first(comparison).step == 0
     assert first(comparison).one.text.startswith("TBackward0 (node 0 in 0): count 12 min ")
     assert first(comparison).one.site == first(comparison).other.site
@@ -74,8 +74,8 @@ def test_values_that_are_close_enough_are_alike() -> None:
 
     near = compare(one, other, Tolerance(relative=1e-2))
 
-    assert kinds(compare(one, other)).keys() == {Kind.ARGUMENTS, Kind.VALUES}
-    assert kinds(near) == {Kind.ARGUMENTS: {"nodes were made with other arguments": 2}}
+    assert kinds(compare(one, other)).keys() == {Aspect.ARGUMENTS, Aspect.VALUES}
+    assert kinds(near) == {Aspect.ARGUMENTS: {"nodes were made with other arguments": 2}}
 
 
 def test_whether_a_sum_is_nothing_or_nearly_so_is_no_difference() -> None:
@@ -95,8 +95,8 @@ def test_another_layer_in_between_is_told_as_that_alone() -> None:
     comparison = compare(recorded(), recorded(middle=lambda nn: nn.Tanh()))
 
     assert kinds(comparison) == {
-        Kind.STRUCTURE: {"nodes that only the second has": 2},
-        Kind.NAMES: {"nodes are made in another module": 4},
+        Aspect.STRUCTURE: {"nodes that only the second has": 2},
+        Aspect.NAMES: {"nodes are made in another module": 4},
     }
     assert first(comparison).other.text == "TanhBackward0 (node 3 in 2)"
     assert first(comparison).one.text == "nothing, then TBackward0 (node 3 in 2)"
@@ -110,7 +110,7 @@ def test_another_function_in_a_nodes_place_is_another_name() -> None:
     one = recorded(middle=lambda nn: nn.Tanh())
     comparison = compare(one, recorded(middle=lambda nn: nn.Sigmoid()))
 
-    assert kinds(comparison) == {Kind.NAMES: {"nodes have another name": 2}}
+    assert kinds(comparison) == {Aspect.NAMES: {"nodes have another name": 2}}
     assert first(comparison).one.text == "TanhBackward0 (node 3 in 2)"
     assert first(comparison).other.text == "SigmoidBackward0 (node 3 in 2)"
 
@@ -122,8 +122,8 @@ def test_another_width_changes_shapes_and_what_is_kept() -> None:
     comparison = compare(on_gradscope(program(3)), on_gradscope(program(4)))
 
     assert kinds(comparison) == {
-        Kind.STRUCTURE: {"nodes take other gradients": 1},
-        Kind.SAVED: {"nodes keep something else": 1},
+        Aspect.STRUCTURE: {"nodes take other gradients": 1},
+        Aspect.SAVED: {"nodes keep something else": 1},
     }
     assert first(comparison).one.text == "PowBackward0 (node 0) takes (2, 3) float32"
 
@@ -131,7 +131,7 @@ def test_another_width_changes_shapes_and_what_is_kept() -> None:
 def test_a_hook_is_an_event() -> None:
     comparison = compare(recorded(), recorded(hook=True))
 
-    assert kinds(comparison) == {Kind.EVENTS: {"backwards have other events": 2}}
+    assert kinds(comparison) == {Aspect.EVENTS: {"backwards have other events": 2}}
     assert first(comparison).when == 0
     assert first(comparison).other.text.startswith(
         "hook_begin leaf 0 (0.weight) hook tensor index 0 stack "
@@ -158,13 +158,13 @@ def test_orders_are_told_where_they_first_differ() -> None:
     comparison = compare(in_this_order(2, 1), in_this_order(1, 2))
 
     assert kinds(comparison) == {
-        Kind.EXECUTION: {"backwards run nodes in another order": 1},
-        Kind.ACCUMULATION: {"backwards add gradients in another order": 1},
-        Kind.EVENTS: {"backwards have other events": 1},
+        Aspect.EXECUTION: {"backwards run nodes in another order": 1},
+        Aspect.ACCUMULATION: {"backwards add gradients in another order": 1},
+        Aspect.EVENTS: {"backwards have other events": 1},
     }
     assert first(comparison).one.text == "SinBackward0 (node 1) runs as number 2"
     assert first(comparison).other.text == "ExpBackward0 (node 0) runs as number 2"
-    accumulation = next(s for s in comparison.sections if s.kind is Kind.ACCUMULATION)
+    accumulation = next(s for s in comparison.sections if s.kind is Aspect.ACCUMULATION)
     assert accumulation.first is not None
     assert accumulation.first.one.text == "SinBackward0 (node 1) sends gradient 0 to leaf 0"
 
@@ -178,7 +178,7 @@ def test_backwards_that_are_asked_otherwise() -> None:
 
     comparison = compare(on_gradscope(program(retain=False)), on_gradscope(program(retain=True)))
 
-    assert kinds(comparison)[Kind.STRUCTURE] == {"backwards are asked otherwise": 1}
+    assert kinds(comparison)[Aspect.STRUCTURE] == {"backwards are asked otherwise": 1}
     assert "keep_graph" in first(comparison).other.text
     assert "keep_graph" not in first(comparison).one.text
 
@@ -194,7 +194,7 @@ def test_fewer_steps_are_backwards_that_only_one_has() -> None:
     comparison = compare(on_gradscope(program(2)), on_gradscope(program(3)))
 
     assert kinds(comparison) == {
-        Kind.STRUCTURE: {
+        Aspect.STRUCTURE: {
             "nodes that only the second has": 2,
             "backwards that only the second has": 1,
         }
@@ -206,9 +206,9 @@ def test_what_a_level_lacks_is_not_compared_and_that_is_said() -> None:
 
     assert comparison.first is None
     assert [each.kind for each in comparison.sections] == [
-        Kind.STRUCTURE,
-        Kind.NAMES,
-        Kind.ARGUMENTS,
+        Aspect.STRUCTURE,
+        Aspect.NAMES,
+        Aspect.ARGUMENTS,
     ]
     assert comparison.not_compared == (
         "execution order, accumulation and events: the first trace is at level graph",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from gradscope.analysis.graph.memory import Peak, saved_peak
-from gradscope.analysis.identity.leaves import Leaf
+from gradscope.analysis.identity.leaves import NamedLeaf
 from gradscope.analysis.program.modules import ModuleFacts, module_names, modules, parts_of
 from gradscope.analysis.program.summary import Summary, leaves, summary
 from gradscope.trace.schema import (
@@ -74,7 +74,7 @@ def test_a_leaf_counts_once_however_often_its_node_is_made_anew() -> None:
         Node(1, "AccumulateGrad", inputs=(0,)),
     )
 
-    assert leaves(trace) == (Leaf(0, "w", guessed=False, shape=(), dtype=""),)
+    assert leaves(trace) == (NamedLeaf(0, "w", guessed=False, shape=(), dtype=""),)
 
 
 def test_a_storage_that_two_nodes_keep_counts_once() -> None:

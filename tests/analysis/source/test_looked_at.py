@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.analysis.source.looked_at import Look, looked_at
+from gradscope.analysis.source.looked_at import LoggedCut, looked_at
 
 KEPT = """\
 import torch
@@ -52,19 +52,19 @@ memory.push(x.detach())
 """
 
 
-def looks(source: str) -> list[Look]:
+def looks(source: str) -> list[LoggedCut]:
     return [look for _, look in looked_at([ast.parse(source)])]
 
 
 def test_copies_in_logs_lists_and_metrics_are_only_looked_at() -> None:
     assert looks(KEPT) == [
-        Look(5, "detach"),
-        Look(6, "item"),
-        Look(7, "detach"),
-        Look(9, "detach"),
-        Look(14, "argmax"),
+        LoggedCut(5, "detach"),
+        LoggedCut(6, "item"),
+        LoggedCut(7, "detach"),
+        LoggedCut(9, "detach"),
+        LoggedCut(14, "argmax"),
     ]
 
 
 def test_what_comes_into_a_loss_or_may_do_so_is_not() -> None:
-    assert looks(USED) == [Look(17, "item")]
+    assert looks(USED) == [LoggedCut(17, "item")]

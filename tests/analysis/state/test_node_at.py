@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 import gradscope.runtime as torch
-from gradscope.analysis.state.backward import Backward
+from gradscope.analysis.state.backward import BackwardState
 from gradscope.analysis.state.moments import Moments
 from gradscope.analysis.state.node_at import NodeAt, Stage, node_at
 from gradscope.analysis.state.state import at
@@ -42,7 +42,7 @@ def by_stage(found: list[NodeAt]) -> list[set[int]]:
     return [{each.node for each in found if each.stage in these} for these in stages]
 
 
-def by_state(backward: Backward) -> list[set[int]]:
+def by_state(backward: BackwardState) -> list[set[int]]:
     return [
         {each.node for each in backward.all_waiting()},
         {each.node for each in backward.queued},

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hypothesis import given
 
 import gradscope.runtime as torch
-from gradscope.analysis.state.backward import Backward
+from gradscope.analysis.state.backward import BackwardState
 from gradscope.analysis.state.state import State, at
 from gradscope.record.recorder import record
 from gradscope.trace import schema
@@ -70,7 +70,7 @@ class Played:
         )  # fmt: skip
 
 
-def told(backward: Backward) -> object:
+def told(backward: BackwardState) -> object:
     came = {node: backward.arrived(node) for node in backward._came}
     return (
         {each.node: each.count for each in backward.all_waiting()},

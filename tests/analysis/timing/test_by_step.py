@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from gradscope.analysis.timing.by_step import StepFacts, step_facts
 from gradscope.analysis.timing.durations import ns_of_ops
-from gradscope.analysis.timing.phases import Part
+from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.trace.schema import NONE, GraphTask, Node, Op, Phase, Span, Step, Thread
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
@@ -39,4 +39,4 @@ def test_each_step_has_its_parts_without_what_lies_inside_them_or_is_gradscopes(
 
 
 def test_time_in_operations_of_a_module_is_its_own() -> None:
-    assert ns_of_ops(two_steps(), Part.FORWARD, "module") == {4: 17, 5: 8}
+    assert ns_of_ops(two_steps(), ProgramPart.FORWARD, "module") == {4: 17, 5: 8}

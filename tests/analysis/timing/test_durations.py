@@ -8,7 +8,7 @@ from gradscope.analysis.timing.durations import (
     timing_by_node_name,
     timing_by_op,
 )
-from gradscope.analysis.timing.phases import Part
+from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op, Phase
 from tests.shared.by_hand import trace_of
 
@@ -70,7 +70,7 @@ def test_one_node_run_by_two_backwards_is_two_runs() -> None:
 def test_operations_inside_operations_count_once() -> None:
     trace = trace_of(Op(0, "linear", begin=0, end=10), Op(1, "addmm", begin=2, end=8))
 
-    assert timing_by_op(trace, Part.FORWARD) == (
+    assert timing_by_op(trace, ProgramPart.FORWARD) == (
         Timing("addmm", count=1, total=6, self=6, longest=6),
         Timing("linear", count=1, total=10, self=4, longest=4),
     )
@@ -85,11 +85,11 @@ def test_operations_of_optimizers_and_of_backward_are_told_apart_from_forward() 
         Op(4, "abs", begin=30, end=31, phase=Phase.FORWARD),
     )
 
-    names = {part: {t.name: t.self for t in timing_by_op(trace, part)} for part in Part}
+    names = {part: {t.name: t.self for t in timing_by_op(trace, part)} for part in ProgramPart}
     assert names == {
-        Part.FORWARD: {"mul": 1, "abs": 1},
-        Part.OPTIMIZER: {"sub_": 2},
-        Part.BACKWARD: {"neg": 4, "exp": 10},
+        ProgramPart.FORWARD: {"mul": 1, "abs": 1},
+        ProgramPart.OPTIMIZER: {"sub_": 2},
+        ProgramPart.BACKWARD: {"neg": 4, "exp": 10},
     }
     facts = summary(trace)
     assert (facts.forward_ns, facts.optimizer_ns) == (2, 2)
@@ -113,5 +113,5 @@ def test_the_time_of_a_module_is_that_of_its_own_nodes() -> None:
 def test_an_empty_trace_took_no_time() -> None:
     trace = trace_of()
 
-    assert timing_by_node_name(trace) == timing_by_op(trace, Part.FORWARD) == ()
+    assert timing_by_node_name(trace) == timing_by_op(trace, ProgramPart.FORWARD) == ()
     assert backward_ns_of_modules(trace) == {}

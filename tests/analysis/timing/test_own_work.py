@@ -10,7 +10,7 @@ from gradscope.analysis.timing.durations import (
     timing_by_op,
 )
 from gradscope.analysis.timing.own_work import OwnWork, own_work
-from gradscope.analysis.timing.phases import Part
+from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.analysis.timing.schedule import schedule
 from gradscope.trace.schema import (
     GraphTask,
@@ -70,7 +70,7 @@ def test_own_work_is_told_once_however_deep_it_lies() -> None:
 def test_nodes_operations_and_modules_take_only_their_own_time() -> None:
     trace = compiled()
 
-    assert timing_by_op(trace, Part.FORWARD) == (
+    assert timing_by_op(trace, ProgramPart.FORWARD) == (
         Timing("sum", count=1, total=40, self=40, longest=40),
     )
     assert timing_by_node_name(trace) == (

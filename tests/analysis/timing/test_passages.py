@@ -7,25 +7,25 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gradscope.analysis.timing.passages import State, passages
+from gradscope.analysis.timing.passages import PassageState, passages
 from gradscope.trace.schema import GraphTask, Node, NodeBegin, NodeEnd, Push
 from gradscope.trace.trace import Trace
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 
 
-def told(trace: Trace, place: int) -> list[State]:
+def told(trace: Trace, place: int) -> list[PassageState]:
     """Walk through the events, one by one, as slowly as can be."""
     ids = trace.table(Node)["id"].tolist()
     events = [*trace.events()]
     passing = {event.node for event in events if isinstance(event, Push | NodeBegin)}
-    found = {id: State.WAITING if id in passing else State.NOT_RUN for id in ids}
+    found = {id: PassageState.WAITING if id in passing else PassageState.NOT_RUN for id in ids}
     for event in events[: place + 1]:
         if isinstance(event, Push):
-            found[event.node] = State.READY
+            found[event.node] = PassageState.READY
         elif isinstance(event, NodeBegin):
-            found[event.node] = State.RUNNING
+            found[event.node] = PassageState.RUNNING
         elif isinstance(event, NodeEnd):
-            found[event.node] = State.FAILED if event.failed else State.DONE
+            found[event.node] = PassageState.FAILED if event.failed else PassageState.DONE
     return [found[id] for id in ids]
 
 
@@ -46,4 +46,4 @@ def test_of_one_backward_only_its_own_passages_count() -> None:
 
     states = passages(trace).states(ids, trace.event_count - 1, task=other)
 
-    assert set(states.tolist()) == {State.NOT_RUN}
+    assert set(states.tolist()) == {PassageState.NOT_RUN}

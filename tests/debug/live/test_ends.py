@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gradscope.debug.live import ends as live_ends
-from gradscope.debug.live.ends import Ends
+from gradscope.debug.live.ends import StopOnFinding
 from tests.record.running import House, Ran
 
 ENGINES = pytest.mark.parametrize(
@@ -188,7 +188,7 @@ class Fake:
 
 def test_nothing_is_looked_through_before_something_was_not_finite() -> None:
     fake, stopped = Fake(), []
-    ends = Ends(lambda trace: True, counted=True)
+    ends = StopOnFinding(lambda trace: True, counted=True)
     ends.watch(fake, lambda: stopped.append(fake.bad))
 
     for fake.bad in (0, 0, 5, 6):
@@ -206,7 +206,7 @@ def test_looks_that_find_nothing_take_a_share_of_the_time(monkeypatch: pytest.Mo
         now[0] += 0.3
         return False
 
-    ends = Ends(judge, counted=False)
+    ends = StopOnFinding(judge, counted=False)
     ends.watch(fake, lambda: None)
     for _ in range(100):
         now[0] += 0.1
@@ -221,7 +221,7 @@ def test_a_fault_of_ours_is_said_once_and_ends_the_looking(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     fake = Fake()
-    ends = Ends(lambda trace: 1 // 0 > 0, counted=False)
+    ends = StopOnFinding(lambda trace: 1 // 0 > 0, counted=False)
     ends.watch(fake, lambda: None)
 
     fake.task_ended()

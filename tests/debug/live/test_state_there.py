@@ -12,7 +12,7 @@ from hypothesis import given
 
 import gradscope.runtime
 from gradscope.analysis.state.moments import Moments
-from gradscope.analysis.state.state import Backward, State, at
+from gradscope.analysis.state.state import BackwardState, State, at
 from gradscope.record.recorder import record
 from gradscope.record.recording import Recording
 from gradscope.record.stops.stop_places import StopPlace, StopPlaces
@@ -49,7 +49,7 @@ def _last(trace: Trace) -> State:
     return at(trace, len(trace.once(Moments)) - 1)
 
 
-def _told(backward: Backward) -> object:
+def _told(backward: BackwardState) -> object:
     return (
         {each.node: each.count - each.came for each in backward.all_waiting()},
         [each.node for each in backward.queued],

@@ -13,7 +13,7 @@ from gradscope.debug.commands import COMMANDS, answer
 from gradscope.debug.screen.keys import BY_KEY
 from gradscope.debug.screen.panels import MOST, queue
 from gradscope.debug.walk import Walk
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace
 from tests.debug.screen.driven import LARGE, SMALL, driven, seen_at, typed  # first: may skip all
@@ -221,8 +221,8 @@ def test_playing_stops_at_a_key(trace: Trace) -> None:
 def test_only_what_is_seen_is_put_into_words(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = shared_weight(400)
     said: list[object] = []
-    say = Moments.said
-    monkeypatch.setattr(Moments, "said", lambda self, row: said.append(row) or say(self, row))
+    say = MomentWords.said
+    monkeypatch.setattr(MomentWords, "said", lambda self, row: said.append(row) or say(self, row))
     seen = driven(trace, "end", "home", ">", ".")
 
     assert seen.walk.last > 5_000

@@ -9,7 +9,7 @@ from rich.text import Text
 from gradscope.render.terminal.cells import UNICODE, line
 from gradscope.render.terminal.terminal import Terminal
 from gradscope.render.views.tables import table_lines
-from gradscope.scene.tables import Column, TableScene
+from gradscope.scene.tables import TableColumn, TableScene
 
 LINES = [
     line("plain"),
@@ -44,6 +44,8 @@ def test_lines_are_drawn_as_rich_draws_them(
 def test_what_is_cut_keeps_the_number_of_a_node_and_the_end_of_a_path() -> None:
     assert UNICODE.fit_numbered("ConvolutionBackward0#18", 20) == "ConvolutionBackw…#18"
     assert UNICODE.fit_numbered("MulBackward0#2", 16) == "MulBackward0#2  "
-    table = TableScene("modules", (Column("module", is_path=True),), (("net.h.1.attn.c_attn",),))
+    table = TableScene(
+        "modules", (TableColumn("module", is_path=True),), (("net.h.1.attn.c_attn",),)
+    )
 
     assert [each.plain for each in table_lines(table, 14, UNICODE)][2:] == ["  …attn.c_attn"]

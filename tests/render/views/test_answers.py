@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from gradscope.analysis.identity.sites import Site
 from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views.answers import SCREEN, answer_json, answer_lines
-from gradscope.scene.answers.answer import Answer, Section
+from gradscope.scene.answers.answer import Answer, Topic
 from gradscope.trace.schema import HookKind
 
 NOTE = "norms: not recorded at level engine: trace again with --level values"
 LONG = tuple(f"line {number} of many " + "word " * 100 for number in range(50))
-SECTIONS = (Section("first", LONG), *(Section(f"part {n}", ("a", "b")) for n in range(20)))
+SECTIONS = (Topic("first", LONG), *(Topic(f"part {n}", ("a", "b")) for n in range(20)))
 ANSWER = Answer("It is so.", (("fact", "yes"),), SECTIONS, (NOTE,))
 
 

@@ -6,17 +6,17 @@ from rich.cells import cell_len
 from gradscope.render.terminal.cells import PLAIN, UNICODE, Charset
 from gradscope.render.views.program import program_lines
 from gradscope.render.views.timeline import timeline_lines
-from gradscope.scene.timeline.program import ProgramRow, ProgramTimeline, Said
+from gradscope.scene.timeline.program import ProgramRow, ProgramTimeline, SaidBy
 from gradscope.scene.timeline.timeline import timeline_scene
 from gradscope.trace.schema import GraphTask, Mark, Span
 from tests.render.hostile import NAMES
 from tests.shared.by_hand import trace_of
 
 ROWS = (
-    ProgramRow(Said.SPAN, "forward", 0, "", 0, 50, "50 ns"),
-    ProgramRow(Said.SPAN, "loss", 1, "", 25, 50, "25 ns"),
-    ProgramRow(Said.MARK, "low: 0.25", 0, "", 75, 75, ""),
-    ProgramRow(Said.BACKWARD, "backward 0 at a.py:3", 0, "", 75, 100, "25 ns"),
+    ProgramRow(SaidBy.SPAN, "forward", 0, "", 0, 50, "50 ns"),
+    ProgramRow(SaidBy.SPAN, "loss", 1, "", 25, 50, "25 ns"),
+    ProgramRow(SaidBy.MARK, "low: 0.25", 0, "", 75, 75, ""),
+    ProgramRow(SaidBy.BACKWARD, "backward 0 at a.py:3", 0, "", 75, 100, "25 ns"),
 )
 
 
@@ -39,7 +39,7 @@ def test_each_span_has_a_bar_and_each_mark_a_glyph_on_one_axis() -> None:
 @pytest.mark.parametrize("charset", [PLAIN, UNICODE])
 def test_no_line_is_wider_than_asked_whatever_a_span_is_called(charset: Charset) -> None:
     rows = tuple(
-        ProgramRow(Said.SPAN, name * 9, depth, name, 0, 100, "did not end")
+        ProgramRow(SaidBy.SPAN, name * 9, depth, name, 0, 100, "did not end")
         for depth, name in enumerate(NAMES)
     )
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from gradscope.analysis.report import inspect
 from gradscope.render.terminal.cells import PLAIN, UNICODE, Charset
 from gradscope.render.terminal.plot import (
-    Axis,
+    TimeAxis,
     busy_cells,
     level_cells,
     moment_cells,
@@ -19,10 +19,10 @@ from gradscope.render.terminal.plot import (
 from gradscope.render.views.report import report_lines
 from gradscope.render.views.tables import facts_lines, table_lines, violation_lines
 from gradscope.render.views.timeline import event_lines, timeline_lines
-from gradscope.scene.kinds import Kind
+from gradscope.scene.kinds import NodeKind
 from gradscope.scene.tables import info_facts, info_tables
 from gradscope.scene.timeline.events import event_list
-from gradscope.scene.timeline.timeline import Level, Span, TimelineOptions, timeline_scene
+from gradscope.scene.timeline.timeline import Bar, LevelAt, TimelineOptions, timeline_scene
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, NodeEnd, Stack, Thread
 from gradscope.trace.spec import Violation
 from gradscope.trace.trace import Trace
@@ -179,47 +179,60 @@ def test_the_events_are_as_they_were_reviewed(golden: Callable[[str, str], None]
 # The plot ------------------------------------------------------------------------------------
 
 
-def characters(cells: list[tuple[str, Kind | None]]) -> str:
+def characters(cells: list[tuple[str, NodeKind | None]]) -> str:
     return "".join(character for character, _ in cells)
 
 
 def test_a_column_is_full_when_it_is_busy_for_half_of_its_time() -> None:
-    axis = Axis(0, 100, 10)
-    spans = [Span(0, 20, Kind.LEAF), Span(34, 40, Kind.VIEW), Span(52, 54, Kind.LEAF)]
+    axis = TimeAxis(0, 100, 10)
+    spans = [Bar(0, 20, NodeKind.LEAF), Bar(34, 40, NodeKind.VIEW), Bar(52, 54, NodeKind.LEAF)]
 
     cells = busy_cells(spans, axis, UNICODE)
 
     assert characters(cells) == "██ █ ▌    "
-    assert [kind for _, kind in cells[:4]] == [Kind.LEAF, Kind.LEAF, None, Kind.VIEW]
+    assert [kind for _, kind in cells[:4]] == [NodeKind.LEAF, NodeKind.LEAF, None, NodeKind.VIEW]
 
 
 def test_a_span_of_no_length_at_the_end_is_still_seen() -> None:
-    assert characters(busy_cells([Span(100, 100, Kind.LEAF)], Axis(0, 100, 4), UNICODE)) == "   ▌"
+    assert (
+        characters(busy_cells([Bar(100, 100, NodeKind.LEAF)], TimeAxis(0, 100, 4), UNICODE))
+        == "   ▌"
+    )
 
 
 def test_a_queue_shows_the_most_it_held_in_each_column() -> None:
-    levels = [Level(10, 1), Level(12, 4), Level(14, 2), Level(40, 0), Level(70, 1), Level(71, 0)]
+    levels = [
+        LevelAt(10, 1),
+        LevelAt(12, 4),
+        LevelAt(14, 2),
+        LevelAt(40, 0),
+        LevelAt(70, 1),
+        LevelAt(71, 0),
+    ]
 
-    assert characters(level_cells(levels, Axis(0, 100, 10), UNICODE)) == " █▄▄▄  ▂  "
-    assert characters(level_cells(levels, Axis(0, 100, 10), PLAIN)) == " 4222  1  "
-    assert characters(level_cells([], Axis(0, 100, 3), UNICODE)) == "   "
+    assert characters(level_cells(levels, TimeAxis(0, 100, 10), UNICODE)) == " █▄▄▄  ▂  "
+    assert characters(level_cells(levels, TimeAxis(0, 100, 10), PLAIN)) == " 4222  1  "
+    assert characters(level_cells([], TimeAxis(0, 100, 3), UNICODE)) == "   "
 
 
 def test_a_long_queue_in_plain_characters_is_a_plus() -> None:
-    assert characters(level_cells([Level(0, 9), Level(50, 300)], Axis(0, 100, 2), PLAIN)) == "9+"
+    assert (
+        characters(level_cells([LevelAt(0, 9), LevelAt(50, 300)], TimeAxis(0, 100, 2), PLAIN))
+        == "9+"
+    )
 
 
 def test_moments_are_marked_where_they_are() -> None:
-    spans = [Span(5, 9, Kind.OTHER), Span(100, 100, Kind.OTHER)]
+    spans = [Bar(5, 9, NodeKind.OTHER), Bar(100, 100, NodeKind.OTHER)]
 
-    assert characters(moment_cells(spans, Axis(0, 100, 5), "*", PLAIN)) == "*   *"
+    assert characters(moment_cells(spans, TimeAxis(0, 100, 5), "*", PLAIN)) == "*   *"
 
 
 def test_a_node_waits_and_then_runs_for_at_least_one_column() -> None:
-    axis = Axis(0, 100, 10)
+    axis = TimeAxis(0, 100, 10)
 
     def drawn(ready: int | None, begin: int, end: int) -> str:
-        return characters(wait_and_run_cells(ready, begin, end, Kind.VIEW, axis, PLAIN))
+        return characters(wait_and_run_cells(ready, begin, end, NodeKind.VIEW, axis, PLAIN))
 
     assert drawn(10, 40, 60) == " ...##    "
     assert drawn(None, 40, 40) == "    #     "
@@ -227,9 +240,9 @@ def test_a_node_waits_and_then_runs_for_at_least_one_column() -> None:
 
 
 def test_a_thread_that_sleeps_is_drawn_between_its_runs() -> None:
-    axis = Axis(0, 100, 10)
-    spans = [Span(0, 20, Kind.LEAF), Span(80, 100, Kind.LEAF)]
+    axis = TimeAxis(0, 100, 10)
+    spans = [Bar(0, 20, NodeKind.LEAF), Bar(80, 100, NodeKind.LEAF)]
 
-    drawn = characters(busy_cells(spans, axis, UNICODE, [Span(20, 60, Kind.OTHER)]))
+    drawn = characters(busy_cells(spans, axis, UNICODE, [Bar(20, 60, NodeKind.OTHER)]))
 
     assert drawn == "██░░░░  ██"

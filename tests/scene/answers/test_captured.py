@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.analysis.answers.captured import Captured as CapturedFacts, captured
+from gradscope.analysis.answers.captured import CaptureInfo as CapturedFacts, captured
 from gradscope.analysis.state.replayed import replayed_at
 from gradscope.errors import EmptyTraceError, UsageError
 from gradscope.record.recorder import record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Arrow, BackwardEntry, Form, Line, Mark
+from gradscope.scene.graph.picture import Arrow, BackwardEntry, BoxLine, BoxMark, Form
 from gradscope.trace.schema import (
     NONE,
     Capture,
@@ -61,15 +61,15 @@ def test_each_box_and_arrow_says_which_backward_it_belongs_to() -> None:
         box.title: [line for line in box.lines if line.backward != NONE] for box in scene.boxes
     }
     assert lines == {
-        "LossD": [Line("backward 0: ran 1st, 5 ns", backward=0)],
-        "LossG": [Line("backward 1: ran 1st, 5 ns", backward=1)],
+        "LossD": [BoxLine("backward 0: ran 1st, 5 ns", backward=0)],
+        "LossG": [BoxLine("backward 1: ran 1st, 5 ns", backward=1)],
         "Tanh": [
-            Line("backward 0: ran 2nd, 5 ns", backward=0),
-            Line("backward 1: ran 2nd, 5 ns", backward=1),
+            BoxLine("backward 0: ran 2nd, 5 ns", backward=0),
+            BoxLine("backward 1: ran 2nd, 5 ns", backward=1),
         ],
         "leaf": [
-            Line("backward 0: ran 3rd, 5 ns", backward=0),
-            Line("backward 1: ran 3rd, 5 ns", backward=1),
+            BoxLine("backward 0: ran 3rd, 5 ns", backward=0),
+            BoxLine("backward 1: ran 3rd, 5 ns", backward=1),
         ],
     }
     assert {(arrow.tail, arrow.head): arrow.backwards for arrow in scene.arrows} == {
@@ -108,7 +108,7 @@ def test_more_backwards_than_a_box_can_name_are_counted() -> None:
     scene = graph_scene(trace)
     shared = next(box for box in scene.boxes if box.title == "Shared")
 
-    assert Line("in 12 backwards, ran 12 times, 60 ns") in shared.lines
+    assert BoxLine("in 12 backwards, ran 12 times, 60 ns") in shared.lines
     assert [entry.number for entry in scene.backwards] == list(range(8))
     assert scene.notes == ("12 backwards, of which the legend names 8; one with --task N",)
 
@@ -127,7 +127,7 @@ def test_a_node_whose_gradient_was_asked_for_is_not_called_not_run() -> None:
 
     marks = {box.id: box.marks for box in graph_scene(trace).boxes}
 
-    assert marks == {"n2": (Mark.ROOT,), "n0": (Mark.CAPTURED,), "n1": (Mark.NOT_RUN,)}
+    assert marks == {"n2": (BoxMark.ROOT,), "n0": (BoxMark.CAPTURED,), "n1": (BoxMark.NOT_RUN,)}
 
 
 def test_the_node_of_a_write_through_a_view_ran_inside_copy_slices_and_hangs_on_it() -> None:
@@ -144,10 +144,10 @@ def test_the_node_of_a_write_through_a_view_ran_inside_copy_slices_and_hangs_on_
     boxes = {box.id: box for box in scene.boxes}
 
     assert {id: box.marks for id, box in boxes.items()} == {
-        "n4": (Mark.ROOT,),
-        "n3": (Mark.INSIDE,),
-        "n2": (Mark.NOT_RUN,),
+        "n4": (BoxMark.ROOT,),
+        "n3": (BoxMark.INSIDE,),
+        "n2": (BoxMark.NOT_RUN,),
         "n1": (),
     }
-    assert Line("runs inside CopySlices") in boxes["n3"].lines
+    assert BoxLine("runs inside CopySlices") in boxes["n3"].lines
     assert Arrow("n4", "n3", "runs", Form.SAVED) in scene.arrows

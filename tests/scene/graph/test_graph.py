@@ -12,15 +12,15 @@ from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import (
     Arrow,
     Box,
+    BoxLine,
+    BoxMark,
     Form,
     GraphScene,
     Group,
-    Line,
-    Mark,
     Scale,
     Tone,
 )
-from gradscope.scene.kinds import Kind
+from gradscope.scene.kinds import NodeKind
 from gradscope.trace.schema import (
     Edge,
     Frame,
@@ -44,8 +44,8 @@ from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared
 
 EVERYTHING = GraphOptions(everything=True)
 LINEAR = (
-    Line("train.py:12", Tone.SITE),
-    Line("return F.linear(x, self.weight, self.bias)", Tone.CODE),
+    BoxLine("train.py:12", Tone.SITE),
+    BoxLine("return F.linear(x, self.weight, self.bias)", Tone.CODE),
 )
 
 
@@ -57,7 +57,7 @@ def ends_of(scene: GraphScene) -> set[tuple[str, str]]:
     return {(arrow.tail, arrow.head) for arrow in scene.arrows}
 
 
-def marks_of(scene: GraphScene) -> dict[str, tuple[Mark, ...]]:
+def marks_of(scene: GraphScene) -> dict[str, tuple[BoxMark, ...]]:
     return {box.title: box.marks for box in scene.boxes}
 
 
@@ -83,9 +83,9 @@ def test_the_whole_picture_of_a_small_program() -> None:
                 form=Form.FUNCTION,
                 title="SumBackward0",
                 ordinal="",
-                kind=Kind.REDUCTION,
+                kind=NodeKind.REDUCTION,
                 lines=(),
-                marks=(Mark.ROOT,),
+                marks=(BoxMark.ROOT,),
                 heat=None,
                 group="",
                 tooltip=("SumBackward0 (node 0)", "sequence_nr 4", "with dim=(0,)"),
@@ -96,8 +96,8 @@ def test_the_whole_picture_of_a_small_program() -> None:
                 form=Form.LEAF,
                 title="x",
                 ordinal="",
-                kind=Kind.LEAF,
-                lines=(Line("[2] float32"),),
+                kind=NodeKind.LEAF,
+                lines=(BoxLine("[2] float32"),),
                 marks=(),
                 heat=None,
                 group="",
@@ -109,9 +109,9 @@ def test_the_whole_picture_of_a_small_program() -> None:
         groups=(),
         color_by=ColorBy.KIND,
         scale=None,
-        kinds=(Kind.LEAF, Kind.REDUCTION),
+        kinds=(NodeKind.LEAF, NodeKind.REDUCTION),
         forms=(Form.FUNCTION, Form.LEAF),
-        marks=(Mark.ROOT,),
+        marks=(BoxMark.ROOT,),
     )
 
 
@@ -119,9 +119,9 @@ def test_a_box_tells_its_source_line_and_when_it_ran() -> None:
     boxes = {box.title + box.ordinal: box for box in graph_scene(mean_of_squares()).boxes}
 
     assert boxes["MulBackward0#2"].lines == (
-        Line("ex.py:5", Tone.SITE),
-        Line("z = y * y * 3", Tone.CODE),
-        Line("ran 2nd, 6.50 µs"),
+        BoxLine("ex.py:5", Tone.SITE),
+        BoxLine("z = y * y * 3", Tone.CODE),
+        BoxLine("ran 2nd, 6.50 µs"),
     )
 
 
@@ -149,7 +149,7 @@ def test_tensors_adds_every_shape() -> None:
         "[2, 2]",
         "[2, 2]",
     ]
-    assert Line("scalar float32") in scene.boxes[0].lines
+    assert BoxLine("scalar float32") in scene.boxes[0].lines
 
 
 def test_saved_adds_what_each_node_keeps() -> None:
@@ -157,8 +157,8 @@ def test_saved_adds_what_each_node_keeps() -> None:
     saved = [box for box in scene.boxes if box.form is Form.SAVED]
 
     assert [(box.title, box.lines) for box in saved] == [
-        ("self", (Line("[2, 2] float32"), Line("16 bytes"))),
-        ("other", (Line("[2, 2] float32"), Line("16 bytes"))),
+        ("self", (BoxLine("[2, 2] float32"), BoxLine("16 bytes"))),
+        ("other", (BoxLine("[2, 2] float32"), BoxLine("16 bytes"))),
     ]
     assert Arrow("n2", "s0", "", Form.SAVED) in scene.arrows
 
@@ -206,7 +206,7 @@ def test_a_leaf_that_backward_starts_from_is_drawn() -> None:
     )
 
     assert [(box.title, box.marks) for box in graph_scene(trace).boxes] == [
-        ("leaf 0", (Mark.ROOT,))
+        ("leaf 0", (BoxMark.ROOT,))
     ]
 
 
@@ -392,8 +392,8 @@ def test_a_box_at_the_edge_says_that_the_graph_goes_on() -> None:
 
     (box,) = graph_scene(mean_of_squares(), options).boxes
 
-    assert box.marks == (Mark.FOCUS,)
-    assert box.lines[-1] == Line("⋯ 3 edges to nodes not shown")
+    assert box.marks == (BoxMark.FOCUS,)
+    assert box.lines[-1] == BoxLine("⋯ 3 edges to nodes not shown")
 
 
 def test_a_trace_without_nodes_has_no_picture() -> None:
@@ -406,10 +406,10 @@ def test_a_trace_without_nodes_has_no_picture() -> None:
 
 def test_births_and_what_they_spread_to_are_marked() -> None:
     assert marks_of(graph_scene(nan_in_backward())) == {
-        "SumBackward0": (Mark.ROOT,),
-        "SqrtBackward0": (Mark.INF_BORN,),
-        "PowBackward0": (Mark.NAN_BORN,),
-        "x": (Mark.NON_FINITE,),
+        "SumBackward0": (BoxMark.ROOT,),
+        "SqrtBackward0": (BoxMark.INF_BORN,),
+        "PowBackward0": (BoxMark.NAN_BORN,),
+        "x": (BoxMark.NON_FINITE,),
     }
 
 
@@ -424,8 +424,8 @@ def test_a_birth_in_the_forward_pass_is_marked_at_the_node_its_call_made() -> No
 
     (box,) = graph_scene(trace).boxes
 
-    assert box.marks == (Mark.NAN_BORN,)
-    assert box.lines == (Line("NaN in the forward pass", Tone.ALARM),)
+    assert box.marks == (BoxMark.NAN_BORN,)
+    assert box.lines == (BoxLine("NaN in the forward pass", Tone.ALARM),)
 
 
 def test_a_mask_of_minus_inf_is_nothing_to_be_marked() -> None:
@@ -452,12 +452,12 @@ def test_a_birth_in_another_step_is_not_marked() -> None:
         meta={"level": "values"},
     )
 
-    def marks(step: int) -> tuple[Mark, ...]:
+    def marks(step: int) -> tuple[BoxMark, ...]:
         scene = graph_scene(trace, GraphOptions(selection=Selection(step=step)))
         return scene.boxes[-1].marks
 
     assert marks(0) == ()
-    assert marks(1) == (Mark.NAN_BORN,)
+    assert marks(1) == (BoxMark.NAN_BORN,)
 
 
 def test_what_raised_what_was_hooked_and_what_did_not_run_are_marked() -> None:
@@ -475,9 +475,9 @@ def test_what_raised_what_was_hooked_and_what_did_not_run_are_marked() -> None:
     )
 
     assert marks_of(graph_scene(trace)) == {
-        "A": (Mark.HOOKED,),
-        "B": (Mark.FAILED,),
-        "C": (Mark.NOT_RUN,),
+        "A": (BoxMark.HOOKED,),
+        "B": (BoxMark.FAILED,),
+        "C": (BoxMark.NOT_RUN,),
     }
 
 
@@ -502,7 +502,7 @@ def test_a_frame_around_one_node_is_left_out_and_the_node_says_what_it_said() ->
     scene = graph_scene(trace)
 
     assert scene.groups == ()
-    assert scene.boxes[0].lines == (Line("act · ReLU"),)
+    assert scene.boxes[0].lines == (BoxLine("act · ReLU"),)
 
 
 def test_a_frame_around_one_frame_is_one_with_it() -> None:
@@ -572,7 +572,7 @@ def test_by_gradient_the_largest_is_the_warmest_on_a_logarithmic_scale() -> None
 
     assert scene.scale == Scale("size of the gradient (rms, logarithmic)", "0.01", "1")
     assert [box.heat for box in scene.boxes] == [1.0, 0.5, 0.0, None]
-    assert scene.boxes[1].lines == (Line("grad rms 0.1"),)
+    assert scene.boxes[1].lines == (BoxLine("grad rms 0.1"),)
 
 
 @pytest.mark.parametrize(

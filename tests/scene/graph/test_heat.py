@@ -5,7 +5,7 @@ import pytest
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Box, Form, Line, Scale
+from gradscope.scene.graph.picture import Box, BoxLine, Form, Scale
 from gradscope.trace.schema import (
     Edge,
     GraphTask,
@@ -59,7 +59,7 @@ def test_a_folded_box_is_as_warm_as_all_that_is_in_it_together() -> None:
     assert scale == Scale("time of its own", "0 ns", "100 ns")
     assert boxes["Slow"].heat == pytest.approx(0.4)
     assert boxes["a · Block"].heat == 1.0
-    assert Line("ran 100 ns") in boxes["a · Block"].lines
+    assert BoxLine("ran 100 ns") in boxes["a · Block"].lines
 
 
 def test_by_gradient_a_folded_box_has_and_names_the_largest_in_it() -> None:
@@ -68,5 +68,5 @@ def test_by_gradient_a_folded_box_has_and_names_the_largest_in_it() -> None:
     assert scale is not None
     assert (scale.low, scale.high) == ("1e-09", "0.1")
     assert boxes["a · Block"].heat == 1.0
-    assert Line("grad rms up to 0.1") in boxes["a · Block"].lines
-    assert Line("grad rms 1e-09") in boxes["Slow"].lines
+    assert BoxLine("grad rms up to 0.1") in boxes["a · Block"].lines
+    assert BoxLine("grad rms 1e-09") in boxes["Slow"].lines

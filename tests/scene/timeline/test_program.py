@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradscope.errors import EmptyTraceError
-from gradscope.scene.timeline.program import ProgramRow, Said, program_timeline
+from gradscope.scene.timeline.program import ProgramRow, SaidBy, program_timeline
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 from gradscope.trace.schema import (
     NONE,
@@ -52,12 +52,12 @@ def test_spans_marks_and_backwards_stand_in_the_order_of_time_inside_each_other(
         (),
     )
     assert program.rows == (
-        ProgramRow(Said.SPAN, "forward", 0, "", 10, 50, "40 ns"),
-        ProgramRow(Said.SPAN, "loss", 1, "", 30, 50, "20 ns"),
-        ProgramRow(Said.MARK, "low: 0.25", 0, "", 55, 55, ""),
-        ProgramRow(Said.BACKWARD, "backward 0", 0, "", 60, 80, "20 ns"),
-        ProgramRow(Said.SPAN, "SGD", 0, "", 90, 100, "10 ns"),
-        ProgramRow(Said.SPAN, "forward", 0, "", 110, 110, "did not end"),
+        ProgramRow(SaidBy.SPAN, "forward", 0, "", 10, 50, "40 ns"),
+        ProgramRow(SaidBy.SPAN, "loss", 1, "", 30, 50, "20 ns"),
+        ProgramRow(SaidBy.MARK, "low: 0.25", 0, "", 55, 55, ""),
+        ProgramRow(SaidBy.BACKWARD, "backward 0", 0, "", 60, 80, "20 ns"),
+        ProgramRow(SaidBy.SPAN, "SGD", 0, "", 90, 100, "10 ns"),
+        ProgramRow(SaidBy.SPAN, "forward", 0, "", 110, 110, "did not end"),
     )
 
 
@@ -133,10 +133,10 @@ def test_gradscopes_own_work_has_rows_of_its_own_where_it_is_long_and_no_other_r
 
     assert program is not None
     assert [(row.kind, row.title, row.depth, row.took) for row in program.rows] == [
-        (Said.SPAN, "forward", 0, "6.00 ms"),
-        (Said.OWN_WORK, "gradscope compiles lstm", 1, "44.0 ms"),
-        (Said.BACKWARD, "backward 0", 0, "5.00 ms"),
-        (Said.OWN_WORK, "gradscope loads sum", 1, "15.0 ms"),
+        (SaidBy.SPAN, "forward", 0, "6.00 ms"),
+        (SaidBy.OWN_WORK, "gradscope compiles lstm", 1, "44.0 ms"),
+        (SaidBy.BACKWARD, "backward 0", 0, "5.00 ms"),
+        (SaidBy.OWN_WORK, "gradscope loads sum", 1, "15.0 ms"),
     ]
 
 

@@ -5,15 +5,15 @@ import pytest
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.scene.choices import SortBy
-from gradscope.scene.kinds import Kind
+from gradscope.scene.kinds import NodeKind
 from gradscope.scene.timeline.events import EventLine, event_list
-from gradscope.scene.timeline.rows import Row
+from gradscope.scene.timeline.rows import TimelineRow
 from gradscope.scene.timeline.timeline import (
-    Lane,
+    Bar,
     LaneKind,
-    Level,
-    Span,
+    LevelAt,
     TaskTimeline,
+    TimeLane,
     TimelineOptions,
     TimelineScene,
     timeline_scene,
@@ -79,40 +79,45 @@ def test_the_whole_timeline_of_a_small_backward() -> None:
                 begin=1_000,
                 end=11_000,
                 lanes=(
-                    Lane(
+                    TimeLane(
                         LaneKind.RUN,
                         "main",
-                        (Span(2_000, 5_000, Kind.POINTWISE), Span(8_000, 10_000, Kind.LEAF)),
+                        (Bar(2_000, 5_000, NodeKind.POINTWISE), Bar(8_000, 10_000, NodeKind.LEAF)),
                         (),
                         "busy 5.00 µs (50%)",
                     ),
-                    Lane(
+                    TimeLane(
                         LaneKind.QUEUE,
                         "queue",
                         (),
-                        (Level(1_000, 1), Level(1_500, 0), Level(6_000, 1), Level(8_000, 0)),
+                        (
+                            LevelAt(1_000, 1),
+                            LevelAt(1_500, 0),
+                            LevelAt(6_000, 1),
+                            LevelAt(8_000, 0),
+                        ),
                         "at most 1 ready",
                     ),
-                    Lane(
+                    TimeLane(
                         LaneKind.HOOKS,
                         "hooks",
-                        (Span(1_600, 1_900, Kind.OTHER),),
+                        (Bar(1_600, 1_900, NodeKind.OTHER),),
                         (),
                         "1 call, 1 replaced",
                     ),
-                    Lane(
+                    TimeLane(
                         LaneKind.ACCUMULATE,
                         ".grad",
-                        (Span(8_500, 8_500, Kind.LEAF),),
+                        (Bar(8_500, 8_500, NodeKind.LEAF),),
                         (),
                         "1 in place",
                     ),
                 ),
                 rows=(
-                    Row(
+                    TimelineRow(
                         position=1,
                         title="MulBackward0",
-                        kind=Kind.POINTWISE,
+                        kind=NodeKind.POINTWISE,
                         ready=1_000,
                         begin=2_000,
                         end=5_000,
@@ -122,10 +127,10 @@ def test_the_whole_timeline_of_a_small_backward() -> None:
                         site=Site("ex.py:3", "y.backward()"),
                         failed=False,
                     ),
-                    Row(
+                    TimelineRow(
                         position=2,
                         title="x.grad",
-                        kind=Kind.LEAF,
+                        kind=NodeKind.LEAF,
                         ready=6_000,
                         begin=8_000,
                         end=10_000,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.analysis.graph.unreached import Graphs
+from gradscope.analysis.graph.unreached import IdleGraphs
 from gradscope.trace.schema import NONE, Node, Saved, Storage, Tensor, Unreached
 from tests.record.from_pytorch.watching import recorded
 
@@ -70,7 +70,7 @@ def test_a_graph_that_is_there_at_the_end_has_its_nodes_though_no_backward_came(
     saved = [row for row in trace.rows(Saved) if row.slot == "result"]
     assert [row.released for row in saved] == [NONE] * 3
     assert list(trace.rows(Unreached)) == []
-    assert int((~trace.once(Graphs).reached).sum()) == 6
+    assert int((~trace.once(IdleGraphs).reached).sum()) == 6
 
 
 def test_what_comes_after_a_recording_is_not_told(torch: Any) -> None:

@@ -20,7 +20,7 @@ from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class InPlaceWrite:
     """One write in place, by a call."""
 
     tensor: int
@@ -86,16 +86,16 @@ class ForwardCalls:
             known |= self.ops.ragged(column).lengths[self.rows] > 0
         return np.flatnonzero(~known & ~np.isin(self.id, sorted(self.writes)))
 
-    def written(self, place: int) -> Sequence[Write]:
+    def written(self, place: int) -> Sequence[InPlaceWrite]:
         """What a call wrote in place."""
         return self.writes.get(self._ids[place], ()) if self.writes else ()
 
 
-def _writes_of(trace: Trace) -> dict[int, list[Write]]:
-    found: dict[int, list[Write]] = {}
+def _writes_of(trace: Trace) -> dict[int, list[InPlaceWrite]]:
+    found: dict[int, list[InPlaceWrite]] = {}
     for row in trace.rows(Version):
         if row.op != NONE:
-            write = Write(row.tensor, row.storage, row.old, row.new)
+            write = InPlaceWrite(row.tensor, row.storage, row.old, row.new)
             found.setdefault(row.op, []).append(write)
     return found
 

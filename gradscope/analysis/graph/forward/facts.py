@@ -10,8 +10,8 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.graph.forward.aside import Aside
-from gradscope.analysis.graph.forward.calls import ForwardCalls, Write
-from gradscope.analysis.graph.graph import Meta, SavedValue, metas_of, saved_of
+from gradscope.analysis.graph.forward.calls import ForwardCalls, InPlaceWrite
+from gradscope.analysis.graph.graph import NodeSaved, TensorMeta, metas_of, saved_of
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, site_of
@@ -21,7 +21,7 @@ from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallFacts:
     """One forward call."""
 
     place: int
@@ -30,14 +30,16 @@ class Call:
     unique: str  # "mul#2"
     site: Site
     module: str
-    results: tuple[Meta | None, ...]
+    results: tuple[TensorMeta | None, ...]
     node: int  # NONE: it made none
     node_name: str  # "MulBackward0#2"
     why: Why | None  # there is no node; None: it was not recorded
-    saved: tuple[SavedValue, ...]
+    saved: tuple[NodeSaved, ...]
     overwritten: frozenset[int]  # ids of what it saved and what was written to before its release
     packed: frozenset[int]  # and of what a hook packed
-    writes: tuple[tuple[str, Write], ...]  # each with the name of the tensor, where it has one
+    writes: tuple[
+        tuple[str, InPlaceWrite], ...
+    ]  # each with the name of the tensor, where it has one
     inside: int  # how many calls ran in it that this one stands for
     ns: int  # NONE: it is not known
 
@@ -51,7 +53,7 @@ class Data:
     guessed: bool  # read off the line `name = torch.…(…)`
     parameter: bool  # a leaf that requires grad
     gradient: bool  # the engine has made it
-    meta: Meta | None
+    meta: TensorMeta | None
 
     @property
     def title(self) -> str:
@@ -59,7 +61,7 @@ class Data:
         return self.name or ("gradient" if self.gradient else "data")
 
 
-def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
+def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, CallFacts]:
     known = np.array(list(places), np.int64)
     calls = trace.once(ForwardCalls)
     nodes = calls.node[known]
@@ -76,7 +78,7 @@ def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
     for place, node in zip(known.tolist(), nodes.tolist(), strict=True):
         end, row = int(calls.end[place]), int(calls.rows[place])
         why = int(calls.ops["why"][row])
-        found[place] = Call(
+        found[place] = CallFacts(
             place=place,
             id=int(calls.id[place]),
             name=calls.names[place],

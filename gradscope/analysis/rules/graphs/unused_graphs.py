@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.graph.unreached import Graphs, Stretch
+from gradscope.analysis.graph.unreached import IdleGraphs, IdleStretch
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.kept_graphs import holder
@@ -66,7 +66,7 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
             optimizer.step()
             evaluate()
     """
-    acts, graphs = trace.once(Acts), trace.once(Graphs)
+    acts, graphs = trace.once(Acts), trace.once(IdleGraphs)
     told: dict[int, list[Done[KeptAct]]] = defaultdict(list)
     began = [act.t for act in acts.of(TrainAct) if not act.facts.to]
     ran = _times_of_nodes_that_ran(trace)
@@ -90,9 +90,9 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
         yield from _gathered(trace, graphs, windows)
 
 
-def _gathered(trace: Trace, graphs: Graphs, windows: list[tuple[int, int]]) -> Iterator[Found]:
+def _gathered(trace: Trace, graphs: IdleGraphs, windows: list[tuple[int, int]]) -> Iterator[Found]:
     """Runs of a model one after another whose graphs were there together."""
-    alike: dict[frozenset[tuple[int, int]], list[Stretch]] = defaultdict(list)
+    alike: dict[frozenset[tuple[int, int]], list[IdleStretch]] = defaultdict(list)
     ended = trace.meta.get("exit_code") in (None, 0) and not trace.truncated
     for stretch in graphs.stretches:
         if stretch.passes < MANY or (stretch.last and not ended):
@@ -102,7 +102,7 @@ def _gathered(trace: Trace, graphs: Graphs, windows: list[tuple[int, int]]) -> I
         rows = stretch.rows
         pairs = zip(graphs.module[rows].tolist(), graphs.stack[rows].tolist(), strict=True)
         alike[frozenset(pairs)].append(stretch)
-    places: dict[str, tuple[Site, list[Stretch], tuple[Site, ...]]] = {}
+    places: dict[str, tuple[Site, list[IdleStretch], tuple[Site, ...]]] = {}
     for same in alike.values():
         site, others = _where(trace, graphs, same[0])
         places.setdefault(site.place, (site, [], others))[1].extend(same)
@@ -112,7 +112,7 @@ def _gathered(trace: Trace, graphs: Graphs, windows: list[tuple[int, int]]) -> I
             yield found
 
 
-def _where(trace: Trace, graphs: Graphs, stretch: Stretch) -> tuple[Site, tuple[Site, ...]]:
+def _where(trace: Trace, graphs: IdleGraphs, stretch: IdleStretch) -> tuple[Site, tuple[Site, ...]]:
     """The line to blame, and others of the same graphs."""
     acts, call = trace.once(Acts), graphs.called_from(stretch)
     own = [site_of(trace, stack) for stack in graphs.own_lines(stretch)]
@@ -125,7 +125,7 @@ def _where(trace: Trace, graphs: Graphs, stretch: Stretch) -> tuple[Site, tuple[
 
 
 def _for_nothing(
-    graphs: Graphs, site: Site, same: list[Stretch], others: tuple[Site, ...]
+    graphs: IdleGraphs, site: Site, same: list[IdleStretch], others: tuple[Site, ...]
 ) -> Found:
     call = graphs.called_from(same[0])
     most = max(same, key=lambda each: (each.together, each.passes))
@@ -146,7 +146,7 @@ def _for_nothing(
     )
 
 
-def _ends(graphs: Graphs, stretch: Stretch) -> str:
+def _ends(graphs: IdleGraphs, stretch: IdleStretch) -> str:
     if not graphs.sees_ends:
         return "when these nodes went was not seen at this level"
     left = int(graphs.many[stretch.rows][graphs.died[stretch.rows] == NONE].sum())

@@ -11,7 +11,7 @@ from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import Site, at, is_installed
 from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.arguments import arguments_of
-from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment
+from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, LoopMoment
 from gradscope.analysis.rules.loop.words import evidence, line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Place, Span, Value
@@ -29,14 +29,16 @@ MEANS = ("Mean", "MseLoss", "NllLoss", "L1Loss", "SmoothL1", "Huber", "BinaryCro
 class Gathering:
     """Backwards of one line between two steps of an optimizer."""
 
-    fills: tuple[Moment, ...]
-    step: Moment | None  # None: there was none, and the gradients were cleared, or the program over
-    cleared: Moment | None
+    fills: tuple[LoopMoment, ...]
+    step: (
+        LoopMoment | None
+    )  # None: there was none, and the gradients were cleared, or the program over
+    cleared: LoopMoment | None
 
 
 def gatherings(loop: Loop, optimizer: Optimizer) -> list[Gathering]:
     found: list[Gathering] = []
-    fills: list[Moment] = []
+    fills: list[LoopMoment] = []
     for moment in loop.moments(optimizer):
         if moment.beat is Beat.FILLED:
             fills.append(moment)
@@ -126,8 +128,8 @@ def batches_lost(trace: Trace) -> Iterator[Found]:
 def _cleared_each_time(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
     """Before each backward of a line what the one before it has brought is cleared."""
     inside = _closures(loop)
-    rounds: list[tuple[list[Moment], list[Moment]]] = []  # backwards, and what cleared them
-    steps: list[Moment] = []
+    rounds: list[tuple[list[LoopMoment], list[LoopMoment]]] = []  # backwards, and what cleared them
+    steps: list[LoopMoment] = []
     for moments in loop.rounds(optimizer):
         if not moments or moments[-1].beat is not Beat.STEPPED:
             continue

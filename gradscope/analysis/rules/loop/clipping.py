@@ -14,7 +14,7 @@ from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.calls import Calls
-from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, Moment, by_line
+from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, LoopMoment, by_line
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
@@ -62,7 +62,7 @@ def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    clips: dict[int, list[tuple[Moment, Moment | None]]] = defaultdict(list)
+    clips: dict[int, list[tuple[LoopMoment, LoopMoment | None]]] = defaultdict(list)
     in_time: set[int] = set()
     for moments in map(loop.moments, loop.trained):
         for clip, other, timely in _clips(moments):
@@ -120,9 +120,9 @@ def _of_others(training: Training, acts: list[Done[ClipAct]]) -> Iterator[Found]
     )
 
 
-def _clips(moments: list[Moment]) -> Iterator[tuple[Moment, Moment | None, bool]]:
+def _clips(moments: list[LoopMoment]) -> Iterator[tuple[LoopMoment, LoopMoment | None, bool]]:
     """Each clip, the backward or step whose wrong side it is on, and whether it is on the right."""
-    last: Moment | None = None  # of backwards, steps, and clearing
+    last: LoopMoment | None = None  # of backwards, steps, and clearing
     for place, moment in enumerate(moments):
         if moment.beat is not Beat.CLIPPED:
             last = last if moment.beat in (Beat.UNSCALED, Beat.WRITTEN) else moment
@@ -135,16 +135,16 @@ def _clips(moments: list[Moment]) -> Iterator[tuple[Moment, Moment | None, bool]
             yield moment, next(following, None), not _limits(moment)
 
 
-def _limits(clip: Moment) -> bool:
+def _limits(clip: LoopMoment) -> bool:
     """Whether it is not only asked for the norm."""
     return math.isfinite(_facts(clip).max)
 
 
-def _facts(clip: Moment) -> ClipAct:
+def _facts(clip: LoopMoment) -> ClipAct:
     return clip.facts if isinstance(clip.facts, ClipAct) else ClipAct()
 
 
-def _untimely(loop: Loop, found: list[tuple[Moment, Moment | None]]) -> Found:
+def _untimely(loop: Loop, found: list[tuple[LoopMoment, LoopMoment | None]]) -> Found:
     clip, other = found[0]
     assert other is not None
     site, beside = loop.site(clip), loop.site(other)
@@ -215,7 +215,7 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
 def _scaled_steps(loop: Loop, optimizer: Optimizer, scales: list[int]) -> Iterator[Found]:
     """`optimizer.step()` where `scaler.step(optimizer)` was meant."""
     scaled = {act.t: act for act in loop.acts.of(ScaledStepAct) if act.of == optimizer.built.id}
-    found: list[tuple[Moment, Moment]] = []
+    found: list[tuple[LoopMoment, LoopMoment]] = []
     if scaled or any(act.of == optimizer.built.id for act in loop.acts.of(UnscaleAct)):
         return
     for moments in loop.rounds(optimizer):
@@ -240,9 +240,9 @@ def _scaled_steps(loop: Loop, optimizer: Optimizer, scales: list[int]) -> Iterat
         )
 
 
-def _scaled_clips(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Moment, Moment]]:
+def _scaled_clips(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[LoopMoment, LoopMoment]]:
     """Clips of gradients that nobody has unscaled since the backward that is named first."""
-    fill: Moment | None = None
+    fill: LoopMoment | None = None
     for moment in loop.moments(optimizer):
         if moment.beat is Beat.FILLED:
             fill = moment
@@ -252,7 +252,7 @@ def _scaled_clips(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Moment, Mo
             fill = None
 
 
-def _was_scaled(loop: Loop, fill: Moment, scales: list[int]) -> bool:
+def _was_scaled(loop: Loop, fill: LoopMoment, scales: list[int]) -> bool:
     """Whether a scaler scaled the loss that this backward began from: the last thing before."""
     place = bisect_left(scales, fill.t)
     begins = sorted(begin for begin, _ in loop.tasks.values())
@@ -261,7 +261,7 @@ def _was_scaled(loop: Loop, fill: Moment, scales: list[int]) -> bool:
     return place > 0 and scales[place - 1] > earlier
 
 
-def _scaled(loop: Loop, optimizer: Optimizer, clips: list[Moment]) -> Found:
+def _scaled(loop: Loop, optimizer: Optimizer, clips: list[LoopMoment]) -> Found:
     clip = clips[0]
     site = loop.site(clip)
     norm = _facts(clip).norm
@@ -277,17 +277,17 @@ def _scaled(loop: Loop, optimizer: Optimizer, clips: list[Moment]) -> Found:
     )
 
 
-def _limit(clip: Moment) -> str:
+def _limit(clip: LoopMoment) -> str:
     most = _facts(clip).max
     return "its limit" if math.isnan(most) else f"the limit {most}"
 
 
-def _name(clip: Moment) -> str:
+def _name(clip: LoopMoment) -> str:
     return _facts(clip).by or "clip_grad_norm_"
 
 
 def _by_hand(
-    loop: Loop, optimizer: Optimizer, clips: list[tuple[Moment, Moment]]
+    loop: Loop, optimizer: Optimizer, clips: list[tuple[LoopMoment, LoopMoment]]
 ) -> Iterator[Found]:
     """Of a loss that the program multiplied: the norm at the clip is that of the backward.
 

@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer, by_of
-from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.program.loop import Beat, Loop, LoopMoment
 from gradscope.analysis.rules.loop.words import evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import SourceFiles
@@ -22,7 +22,7 @@ from gradscope.trace.trace import Trace
 CLEARS = re.compile(r"\bzero_grad\(|\.grad\s*=\s*None")
 """A line that does so itself, and calls nothing which may use gradients before it clears them."""
 
-Overtaken = tuple[Moment, Moment, Moment, Moment]
+Overtaken = tuple[LoopMoment, LoopMoment, LoopMoment, LoopMoment]
 """A backward, what cleared all that it had brought, the next backward, and the step."""
 
 
@@ -55,7 +55,7 @@ def thrown_away(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
         )
 
 
-def _steps_with_some(moments: list[Moment]) -> bool:
+def _steps_with_some(moments: list[LoopMoment]) -> bool:
     return (
         bool(moments)
         and moments[-1].beat is Beat.STEPPED
@@ -63,9 +63,9 @@ def _steps_with_some(moments: list[Moment]) -> bool:
     )
 
 
-def _overtaken(loop: Loop, moments: list[Moment]) -> Iterator[Overtaken]:
-    fill: Moment | None = None
-    clear: Moment | None = None
+def _overtaken(loop: Loop, moments: list[LoopMoment]) -> Iterator[Overtaken]:
+    fill: LoopMoment | None = None
+    clear: LoopMoment | None = None
     for moment in moments:
         if moment.beat is Beat.CLEARED:
             whole = fill is not None and moment.tensors >= fill.tensors and _is_all(loop, fill)
@@ -80,12 +80,12 @@ def _overtaken(loop: Loop, moments: list[Moment]) -> Iterator[Overtaken]:
             fill = clear = None
 
 
-def _another_stepped(loop: Loop, optimizer: Optimizer, fill: Moment, clear: Moment) -> bool:
+def _another_stepped(loop: Loop, optimizer: Optimizer, fill: LoopMoment, clear: LoopMoment) -> bool:
     others = (each for each in loop.optimizers if each is not optimizer)
     return any(fill.t < step.t < clear.t for each in others for step in each.steps)
 
 
-def _is_all(loop: Loop, fill: Moment) -> bool:
+def _is_all(loop: Loop, fill: LoopMoment) -> bool:
     """Whether a backward brought gradients to nothing else."""
     return loop.trace.once(_brought).get(fill.id, 0) <= fill.tensors
 
@@ -96,7 +96,7 @@ def _brought(trace: Trace) -> dict[int, int]:
     return dict(zip(tasks.tolist(), many.tolist(), strict=True))
 
 
-def _is_looked_at(loop: Loop, fill: Moment, clear: Moment) -> bool:
+def _is_looked_at(loop: Loop, fill: LoopMoment, clear: LoopMoment) -> bool:
     """Whether the program reads gradients between two lines, or in a function it may call there."""
     if not loop.trace.sees(Source.TABLE):
         return True  # nobody knows
@@ -160,20 +160,20 @@ def changed_after_the_step(trace: Trace) -> Iterator[Found]:
             )
 
 
-def _how(write: Moment) -> str:
+def _how(write: LoopMoment) -> str:
     return by_of(write.facts) or "what sets `.grad`"
 
 
-Late = tuple[Moment, Moment, Moment]
+Late = tuple[LoopMoment, LoopMoment, LoopMoment]
 """A step, a write after it, and what clears that."""
 
 
-def _late_writes(moments: list[Moment]) -> tuple[dict[int, list[Late]], set[int]]:
+def _late_writes(moments: list[LoopMoment]) -> tuple[dict[int, list[Late]], set[int]]:
     """By line: writes that nobody stepped with; and the lines of those that somebody did."""
     late: dict[int, list[Late]] = defaultdict(list)
     timely: set[int] = set()
-    step: Moment | None = None
-    writes: dict[int, Moment] = {}
+    step: LoopMoment | None = None
+    writes: dict[int, LoopMoment] = {}
     for moment in moments:
         if moment.beat is Beat.WRITTEN:
             if step is None:

@@ -9,7 +9,7 @@ from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
-from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.program.loop import Beat, Loop, LoopMoment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes
@@ -261,7 +261,7 @@ HOPS = 3
 """So far from its root a backward may be multiplied by the scale: losses are scaled one by one."""
 
 
-def _multiplied(trace: Trace, fill: Moment) -> bool:
+def _multiplied(trace: Trace, fill: LoopMoment) -> bool:
     """Whether a product is near the root of a backward."""
     tasks, nodes = trace.table(GraphTask), trace.table(Node)
     following = trace.once(following_nodes)
@@ -273,7 +273,7 @@ def _multiplied(trace: Trace, fill: Moment) -> bool:
 
 
 def _divided(
-    loop: Loop, optimizer: Optimizer, scaled: list[Done[ScaledStepAct]], plain: list[Moment]
+    loop: Loop, optimizer: Optimizer, scaled: list[Done[ScaledStepAct]], plain: list[LoopMoment]
 ) -> Found:  # fmt: skip
     fill, site, stepped = plain[0], loop.site(plain[0]), loop.acts.site(scaled[0])
     called = called_on(stepped)

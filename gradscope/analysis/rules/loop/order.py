@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer
-from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line, left_over
+from gradscope.analysis.program.loop import Beat, Loop, LoopMoment, by_line, left_over
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.by_hand import never_cleared
 from gradscope.analysis.rules.loop.lost import thrown_away
@@ -57,7 +57,7 @@ def gradients_add_up(trace: Trace) -> Iterator[Found]:
 
 def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, int]]:
     """Steps with gradients that an earlier step has had, too."""
-    again: list[tuple[Moment, Moment]] = []
+    again: list[tuple[LoopMoment, LoopMoment]] = []
     chances, stale = 0, False
     for moments in loop.rounds(optimizer):
         if not moments or moments[-1].beat is not Beat.STEPPED:
@@ -123,7 +123,7 @@ def _of_another(loop: Loop) -> Iterator[Found]:
             yield _mixed(loop, optimizer, found, rounds)
 
 
-def _for_nothing(loop: Loop, other: int, before: Moment, after: Moment) -> bool:
+def _for_nothing(loop: Loop, other: int, before: LoopMoment, after: LoopMoment) -> bool:
     """Whether a later backward passes through what another optimizer holds, which drops that.
 
     So does a generator's through the discriminator. Its own gradients then come from there, and
@@ -140,7 +140,10 @@ def _for_nothing(loop: Loop, other: int, before: Moment, after: Moment) -> bool:
 
 
 def _mixed(
-    loop: Loop, optimizer: Optimizer, found: list[tuple[Moment, Moment, Moment]], rounds: int
+    loop: Loop,
+    optimizer: Optimizer,
+    found: list[tuple[LoopMoment, LoopMoment, LoopMoment]],
+    rounds: int,
 ) -> Found:
     before, after, step = found[0]
     site, stepped = loop.site(after), loop.site(step)
@@ -208,7 +211,7 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
 
 
 def _of_another_round(
-    loop: Loop, optimizer: Optimizer, fill: Moment, clear: Moment, step: Moment
+    loop: Loop, optimizer: Optimizer, fill: LoopMoment, clear: LoopMoment, step: LoopMoment
 ) -> bool:
     """Whether what was cleared was of another optimizer's round, and its own backward came after.
 
@@ -219,22 +222,22 @@ def _of_another_round(
     return stepped and any(clear.t < begin < step.t for begin, _ in loop.tasks.values())
 
 
-def _what(loop: Loop, clear: Moment) -> str:
+def _what(loop: Loop, clear: LoopMoment) -> str:
     return "zero_grad" if "zero_grad" in loop.site(clear).text else "what clears them"
 
 
-def _ends_in_step(moments: list[Moment]) -> bool:
+def _ends_in_step(moments: list[LoopMoment]) -> bool:
     return bool(moments) and moments[-1].beat is Beat.STEPPED
 
 
-def _has_fill(moments: list[Moment]) -> bool:
+def _has_fill(moments: list[LoopMoment]) -> bool:
     return any(each.beat is Beat.FILLED for each in moments)
 
 
-def _cleared_last(moments: list[Moment]) -> tuple[Moment, Moment, Moment] | None:
+def _cleared_last(moments: list[LoopMoment]) -> tuple[LoopMoment, LoopMoment, LoopMoment] | None:
     """The last backward of a round, what cleared all of it, and the step, if these came so."""
-    fill: Moment | None = None
-    clear: Moment | None = None
+    fill: LoopMoment | None = None
+    clear: LoopMoment | None = None
     cleared = 0
     for moment in moments:
         if moment.beat is Beat.FILLED:

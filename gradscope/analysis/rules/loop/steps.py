@@ -9,7 +9,7 @@ from itertools import pairwise
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
-from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.program.loop import Beat, Loop, LoopMoment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.statements import named_only
@@ -56,14 +56,16 @@ def never_stepped(trace: Trace) -> Iterator[Found]:
             yield _never(loop, optimizer, fills, cleared)
 
 
-def _clears_between(fills: list[Moment], cleared: list[Moment]) -> bool:
+def _clears_between(fills: list[LoopMoment], cleared: list[LoopMoment]) -> bool:
     """Whether what a backward brought is thrown away before the next, more than once."""
     times = [each.t for each in cleared]
     places = [bisect_left(times, fill.t) for fill in fills]
     return sum(before < after for before, after in pairwise(places)) >= MANY - 1
 
 
-def _never(loop: Loop, optimizer: Optimizer, fills: list[Moment], cleared: list[Moment]) -> Found:
+def _never(
+    loop: Loop, optimizer: Optimizer, fills: list[LoopMoment], cleared: list[LoopMoment]
+) -> Found:
     built, site = loop.acts.site(optimizer.built), loop.site(fills[0])
     clears = loop.site(cleared[0])
     others = (each.steps[0] for each in loop.optimizers if each.steps)
@@ -125,7 +127,7 @@ def _had_gradients(step: Done[ActFacts]) -> bool:
     return isinstance(step.facts, StepAct) and step.facts.none != step.facts.many
 
 
-def _again(loop: Loop, optimizer: Optimizer, again: list[tuple[Moment, Moment]]) -> Found:
+def _again(loop: Loop, optimizer: Optimizer, again: list[tuple[LoopMoment, LoopMoment]]) -> Found:
     first, second = again[0]
     site, before = loop.site(second), loop.site(first)
     idle = [

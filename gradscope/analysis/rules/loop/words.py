@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.program.loop import Moment
+from gradscope.analysis.program.loop import LoopMoment
 
 CALLED_ON = re.compile(r"(?P<name>[A-Za-z_][\w.\[\]'\"]*)\.(?:step|zero_grad)\(")
 
@@ -28,10 +28,10 @@ def often(times: int, of: int, what: str) -> str:
     return f"in each of {of} {what}" if times >= of else f"in {times} of {of} {what}"
 
 
-def evidence(*moments: Moment) -> tuple[Evidence, ...]:
+def evidence(*moments: LoopMoment) -> tuple[Evidence, ...]:
     """Their rows, each once."""
     return tuple(dict.fromkeys(Evidence(each.table, each.id) for each in moments))
 
 
-def first(moments: Iterable[Moment]) -> Moment | None:
+def first(moments: Iterable[LoopMoment]) -> LoopMoment | None:
     return next(iter(moments), None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
-from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.program.numbers import TensorNumbers
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.still import StillParameters
@@ -52,7 +52,7 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
         for _ in range(2):
             (torch.relu(torch.ones(5, 3) @ w) @ v).sum().backward()
     """
-    calls, numbers = trace.once(Calls), trace.once(Numbers)
+    calls, numbers = trace.once(Calls), trace.once(TensorNumbers)
     still = trace.once(StillParameters)
     if still.zero:
         yield from _shut(calls, still)
@@ -94,7 +94,7 @@ def _shut(calls: Calls, still: StillParameters) -> Iterator[Found]:
     yield from told.values()
 
 
-def _dead(calls: Calls, numbers: Numbers) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+def _dead(calls: Calls, numbers: TensorNumbers) -> Iterator[tuple[int, list[tuple[int, int]]]]:
     """The first call of each that gave nothing but zeros, and of all its calls the values."""
     for every in calls.each_line(calls.called("relu", "relu_", "threshold")):
         by_module: dict[int, list[int]] = {}
@@ -112,7 +112,7 @@ def _dead(calls: Calls, numbers: Numbers) -> Iterator[tuple[int, list[tuple[int,
 
 
 def _dead_relu(
-    calls: Calls, numbers: Numbers, at: int, seen: list[tuple[int, int]], others: int
+    calls: Calls, numbers: TensorNumbers, at: int, seen: list[tuple[int, int]], others: int
 ) -> Found:
     site, before, filled = calls.site(at), _stretch(calls, numbers, at), _filled_before(calls, at)
     more = f", and {others} more behind it" if others else ""
@@ -179,7 +179,7 @@ def saturated_activation(trace: Trace) -> Iterator[Found]:
         v = torch.tensor([[0.1], [0.2]], requires_grad=True)
         (torch.tanh(x @ w) @ v).sum().backward()
     """
-    calls, numbers = trace.once(Calls), trace.once(Numbers)
+    calls, numbers = trace.once(Calls), trace.once(TensorNumbers)
     for every in calls.each_line(calls.called("tanh", "sigmoid", "_softmax", "softmax")):
         told = set()
         for at in every:
@@ -192,7 +192,7 @@ def saturated_activation(trace: Trace) -> Iterator[Found]:
                 yield _found(calls, numbers, at, said)
 
 
-def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
+def _saturated(calls: Calls, numbers: TensorNumbers, at: int) -> str:
     """How it is saturated, in words; "": it is not."""
     name, found = calls.name(at), _looked_at(calls, numbers, at)
     if found is None:
@@ -216,7 +216,7 @@ def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
     return f"one of {options} takes all: the mean of the squares' sums is {rms**2 * options:.1%}"
 
 
-def _looked_at(calls: Calls, numbers: Numbers, at: int) -> tuple[float, float] | None:
+def _looked_at(calls: Calls, numbers: TensorNumbers, at: int) -> tuple[float, float] | None:
     """Mean and rms of what it gave; None: that, or what it was given, was not looked at."""
     value, inputs = numbers.of_op(calls.id(at)), calls.inputs(at)
     if not inputs or int(calls.ops["node"][at]) == NONE:
@@ -232,7 +232,7 @@ def _looked_at(calls: Calls, numbers: Numbers, at: int) -> tuple[float, float] |
     return (mean, rms) if isinstance(mean, float) and isinstance(rms, float) else None
 
 
-def _is_masked(calls: Calls, numbers: Numbers, at: int) -> bool:
+def _is_masked(calls: Calls, numbers: TensorNumbers, at: int) -> bool:
     """Whether one option may be all that a mask has left."""
     maker = calls.maker(calls.inputs(at)[0])
     given = NONE if maker == NONE else numbers.of_op(calls.id(maker))
@@ -242,7 +242,7 @@ def _is_masked(calls: Calls, numbers: Numbers, at: int) -> bool:
     return maker == NONE or calls.name(maker) in MASKED
 
 
-def _found(calls: Calls, numbers: Numbers, at: int, said: str) -> Found:
+def _found(calls: Calls, numbers: TensorNumbers, at: int, said: str) -> Found:
     site, word = calls.site(at), calls.name(at).lstrip("_")
     return Found(
         message=f"Saturated {word}{calls.where(at)} at {site}: {said}, from the first step on"
@@ -258,7 +258,7 @@ def _found(calls: Calls, numbers: Numbers, at: int, said: str) -> Found:
     )
 
 
-def _stretch(calls: Calls, numbers: Numbers, at: int) -> str:
+def _stretch(calls: Calls, numbers: TensorNumbers, at: int) -> str:
     """ " (-299 to 224)": what a call was given."""
     inputs = calls.inputs(at)
     maker = calls.maker(inputs[0]) if inputs else NONE

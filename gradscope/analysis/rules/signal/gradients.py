@@ -13,7 +13,7 @@ from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at as at_, site_of
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
-from gradscope.analysis.program.numbers import Numbers, Series, Start, losses_of, rises
+from gradscope.analysis.program.numbers import Series, Start, TensorNumbers, losses_of, rises
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import (
     NONE,
@@ -70,7 +70,7 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
                 h = torch.relu(h @ each) + 0.1
             h.sum().backward()
     """
-    numbers, calls = trace.once(Numbers), trace.once(Calls)
+    numbers, calls = trace.once(TensorNumbers), trace.once(Calls)
     finite = (each for each in numbers.gradients if np.isfinite(each.rms).all())
     found = [each for each in finite if each.rms.max() > 0]
     weights = (each for each in found if len(calls.shape(each.tensor)) >= 2)
@@ -136,7 +136,7 @@ def _given(calls: Calls, tensor: int) -> set[int]:
     }
 
 
-def _is_before_zeros(calls: Calls, numbers: Numbers, tensor: int) -> bool:
+def _is_before_zeros(calls: Calls, numbers: TensorNumbers, tensor: int) -> bool:
     """Whether what a weight makes goes into one that began at zero, as LoRA's A into its B.
 
     The gradient of the first is then as small as the second still is.
@@ -158,7 +158,7 @@ def _gone(every: list[Series], largest: float) -> Series | None:
     return min(few, key=lambda each: float(each.rms.max()), default=None)
 
 
-def _begins_small(calls: Calls, numbers: Numbers, tensor: int) -> tuple[str, Site]:
+def _begins_small(calls: Calls, numbers: TensorNumbers, tensor: int) -> tuple[str, Site]:
     """Whether a weight began far smaller than it should for what it is given, and where it did."""
     start, shape = numbers.begins.get(tensor), calls.shape(tensor)
     rms = math.nan if start is None else start.rms
@@ -202,7 +202,7 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
             h = h @ w
         h.sum().backward()
     """
-    numbers, calls = trace.once(Numbers), trace.once(Calls)
+    numbers, calls = trace.once(TensorNumbers), trace.once(Calls)
     grown = _grows(calls, numbers)
     if grown is not None:
         yield grown
@@ -229,7 +229,7 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
         )
 
 
-def _are_seen(numbers: Numbers) -> bool:
+def _are_seen(numbers: TensorNumbers) -> bool:
     """Whether results of calls were looked at, so that a loop that grows would have been found."""
     return bool((numbers.values["place"] == Place.OP_OUTPUT).any())
 
@@ -266,7 +266,7 @@ def _looped(calls: Calls) -> tuple[int, int, Site]:
     return found
 
 
-def _grows(calls: Calls, numbers: Numbers) -> Found | None:
+def _grows(calls: Calls, numbers: TensorNumbers) -> Found | None:
     """A product in a loop whose result grows a millionfold within one step."""
     for every in calls.each_line(calls.called(*PRODUCTS)):
         steps = calls.ops["step"][every]
@@ -312,7 +312,7 @@ def symmetric_weights(trace: Trace) -> Iterator[Found]:
         v = torch.full((4, 1), 0.1, requires_grad=True)
         (torch.tanh(torch.ones(2, 3) @ w) @ v).sum().backward()
     """
-    numbers, calls = trace.once(Numbers), trace.once(Calls)
+    numbers, calls = trace.once(TensorNumbers), trace.once(Calls)
     alike = {id: start for id, start in numbers.begins.items() if _is_alike(calls, id, start)}
     if len(alike) < 2:
         return

@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
-from gradscope.analysis.program.numbers import Numbers, losses_of, rises
+from gradscope.analysis.program.numbers import TensorNumbers, losses_of, rises
 from gradscope.analysis.rules.loop.schedules import factors_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import ActFacts, ScheduleAct, StatementAct, StepAct, Tensor
@@ -65,7 +65,7 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
             (w * w).sum().backward()
             optimizer.step()
     """
-    acts, numbers = trace.once(Acts), trace.once(Numbers)
+    acts, numbers = trace.once(Acts), trace.once(TensorNumbers)
     losses = losses_of(trace)
     for moves in _moves(trace, acts, numbers):
         ratio, lr, highest = float(np.median(moves.ratios)), moves.rates[0], max(moves.rates)
@@ -134,7 +134,7 @@ def _found(acts: Acts, moves: _Moves, message: str, why: str, fix: str) -> Found
     )
 
 
-def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
+def _moves(trace: Trace, acts: Acts, numbers: TensorNumbers) -> Iterator[_Moves]:
     weights = {id: start.rms for id, start in numbers.begins.items()}
     grads = {each.tensor: float(each.rms[0]) for each in numbers.gradients}
     tensors = trace.table(Tensor)

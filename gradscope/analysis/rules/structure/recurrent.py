@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence
-from gradscope.analysis.program.acts import Origin, Origins
+from gradscope.analysis.program.acts import Origins, TensorOrigin
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
@@ -150,7 +150,7 @@ def state_reset(trace: Trace) -> Iterator[Found]:
             products[int(calls.ops["module"][at])].append(at)
     backwards = max(len(trace.table(GraphTask)), 1)
     for several in products.values():
-        zeros: list[tuple[int, Origin]] = []
+        zeros: list[tuple[int, TensorOrigin]] = []
         for at in several:
             module = calls.module(at)
             own = (module.path.rpartition(".")[2], module.name) if module is not None else ()
@@ -168,7 +168,7 @@ FEW = 3
 """So many calls for each backward, at least, are steps of a series."""
 
 
-def _reset(calls: Calls, zeros: list[tuple[int, Origin]]) -> Found:
+def _reset(calls: Calls, zeros: list[tuple[int, TensorOrigin]]) -> Found:
     (at, origin), many = zeros[0], len(zeros)
     site, called = origin.site, calls.site(at)
     again, made = (f", called at {called},", f"made at {site}") if called != site else ("", "")

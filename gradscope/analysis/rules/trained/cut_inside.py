@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
-from gradscope.analysis.graph.unreached import Graphs
+from gradscope.analysis.graph.unreached import IdleGraphs
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
@@ -63,14 +63,14 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
     if not lines:
         return
     begins = np.sort(trace.table(GraphTask)["begin"])
-    graphs = trace.once(Graphs)
+    graphs = trace.once(IdleGraphs)
     for acts in lines.values():
         lost = {tensor for act in acts for tensor in act.tensors} & training.reached
         if len(acts) > 1 and lost and all(_loses_all(graphs, begins, act) for act in acts):
             yield _found(training, acts, lost)
 
 
-def _loses_all(graphs: Graphs, begins: np.ndarray, act: Done[ActFacts]) -> bool:
+def _loses_all(graphs: IdleGraphs, begins: np.ndarray, act: Done[ActFacts]) -> bool:
     """Whether all of the forward before it was made for nothing, and it goes on behind it."""
     own = np.flatnonzero(graphs.thread == act.thread)
     place = int(np.searchsorted(graphs.t[own], act.t))

@@ -9,7 +9,7 @@ from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer, found_gradients
-from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.program.loop import Beat, Loop, LoopMoment
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.training import explained, never_reached
@@ -148,7 +148,7 @@ def _begun_anew(training: Training, optimizer: Optimizer) -> Done[CutAct] | None
 
 
 def _no_longer(
-    training: Training, loop: Loop, optimizer: Optimizer, last: Moment
+    training: Training, loop: Loop, optimizer: Optimizer, last: LoopMoment
 ) -> Iterator[Found]:
     """Steps that found gradients once, and since some time find none: the model is another one."""
     idle = [step for step in optimizer.steps if step.t > last.t][1:]

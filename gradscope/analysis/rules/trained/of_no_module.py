@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.program.acts import BRING_IN, Done, Origin, Origins
+from gradscope.analysis.program.acts import BRING_IN, Done, Origins, TensorOrigin
 from gradscope.analysis.program.loop import ADDED
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found
@@ -46,7 +46,7 @@ def of_no_module(training: Training) -> Iterator[Found]:
     alone -= known | asked | touched(training) | _asked_for(training)
     events, origins = training.trace.table(Accumulate), training.trace.once(Origins)
     onto_old = np.isin(events["how"], ADDED)
-    lost: dict[int, Origin] = {}
+    lost: dict[int, TensorOrigin] = {}
     for leaf in sorted(alone):
         its = events["tensor"] == leaf
         origin = origins.of(leaf)
@@ -58,7 +58,7 @@ def of_no_module(training: Training) -> Iterator[Found]:
         yield _found(training, stepping[0].built, stepping[0].type, lost)
 
 
-def _is_data(training: Training, leaf: int, origin: Origin) -> bool:
+def _is_data(training: Training, leaf: int, origin: TensorOrigin) -> bool:
     """Whether many numbers came from elsewhere: who asked for their gradients may not need them."""
     tensors = training.trace.table(Tensor)
     return origin.by in BRING_IN and tensors.has(leaf) and prod(tensors.row(leaf).shape) > 1
@@ -81,7 +81,7 @@ def _asked_for(training: Training) -> set[int]:
 
 
 def _found(
-    training: Training, built: Done[ActFacts], optimizer: str, lost: dict[int, Origin]
+    training: Training, built: Done[ActFacts], optimizer: str, lost: dict[int, TensorOrigin]
 ) -> Found:
     site, origin = training.acts.site(built), next(iter(lost.values()))
     one = len(lost) == 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gradscope.analysis.graph.selection import leaf_nodes
 from gradscope.analysis.program.acts import Acts
-from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.program.numbers import TensorNumbers
 from gradscope.analysis.program.training import Training
 from gradscope.trace.schema import NONE, Edge, HookAct, Node
 from gradscope.trace.trace import Trace
@@ -40,7 +40,7 @@ class StillParameters:
         self.trace = trace
         held, self.looks, self.zero, step = trace.once(Training).held, 0, set[int](), NONE
         acts = trace.once(Acts).by_id
-        for series in trace.once(Numbers).gradients:
+        for series in trace.once(TensorNumbers).gradients:
             if series.acts and len(series.acts) >= LOOKS and series.tensor in held:
                 if not series.rms.any():
                     self.zero.add(series.tensor)

@@ -12,7 +12,7 @@ from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.arguments import arguments_of
-from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.program.numbers import TensorNumbers
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import FLAT, following_nodes, reach
@@ -168,7 +168,7 @@ def _always_zero(trace: Trace) -> set[int]:
     """Leaves whose `.grad` was zero throughout in each step that was seen."""
     values = trace.table(Value)
     found = set()
-    for series in trace.once(Numbers).gradients:
+    for series in trace.once(TensorNumbers).gradients:
         rows = series.rows
         if len(rows) >= STEPS and (values["zero"][rows] == values["count"][rows]).all():
             found.add(series.tensor)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.analysis.state.moments import Moments
-from gradscope.analysis.state.state import Held
+from gradscope.analysis.state.state import TraceStretches
 from gradscope.errors import UnknownNameError
 from gradscope.trace.schema import NONE, Dependency, NodeBegin, NodeEnd, Op, Push, Value
 
@@ -90,14 +90,14 @@ def _values(trace: Trace, name: str) -> np.ndarray:
     if name == "t":
         return moments.t.astype(float)
     if name == "waited":
-        begun = trace.once(Held).engine.next_of(Push, NodeBegin)
+        begun = trace.once(TraceStretches).engine.next_of(Push, NodeBegin)
         there = begun < len(found)
         found[begun[there]] = moments.t[begun[there]] - moments.t[moments.of(Push)[there]]
     elif name == "took":
         _took(trace, found)
     elif name == "count":
         counted = np.asarray(trace.table(Dependency)["count"], float)
-        begun = trace.once(Held).engine.next_of(Dependency, NodeBegin)
+        begun = trace.once(TraceStretches).engine.next_of(Dependency, NodeBegin)
         found[begun[begun < len(found)]] = counted[begun < len(found)]
     known = name in (*TIMES, "count")
     for kind in moments.kinds:
@@ -121,7 +121,7 @@ def _put(trace: Trace, into: np.ndarray, kind: type[Row], values: np.ndarray) ->
 
 def _took(trace: Trace, into: np.ndarray) -> None:
     moments = trace.once(Moments)
-    ended = trace.once(Held).engine.next_of(NodeBegin, NodeEnd)
+    ended = trace.once(TraceStretches).engine.next_of(NodeBegin, NodeEnd)
     there = ended < len(into)
     begun = moments.of(NodeBegin)[there]
     into[begun] = moments.t[ended[there]] - moments.t[begun]

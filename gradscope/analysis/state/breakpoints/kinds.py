@@ -45,7 +45,7 @@ Find = Callable[["Trace", str], "Ids"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BreakpointKind:
     """Something to stop at."""
 
     name: str
@@ -54,7 +54,7 @@ class Kind:
     find: Find
 
 
-KINDS: dict[str, Kind] = {}
+KINDS: dict[str, BreakpointKind] = {}
 
 
 def kind(name: str, what: str = "") -> Callable[[Find], Find]:
@@ -62,7 +62,7 @@ def kind(name: str, what: str = "") -> Callable[[Find], Find]:
 
     def declared(find: Find) -> Find:
         says = (find.__doc__ or "").partition("\n")[0].rstrip(".")
-        KINDS[name] = Kind(name, what, says[:1].lower() + says[1:], find)
+        KINDS[name] = BreakpointKind(name, what, says[:1].lower() + says[1:], find)
         return find
 
     return declared

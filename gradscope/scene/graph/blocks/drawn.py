@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from gradscope.analysis.columns import Ids
-from gradscope.scene.graph.blocks.outline import Block, Made
+from gradscope.scene.graph.blocks.outline import MadeBy, NodeBlock
 from gradscope.scene.graph.blocks.titles import Titles, each_turn
-from gradscope.scene.graph.boxes import BoxMaker, Inside
-from gradscope.scene.graph.picture import Box, Line
+from gradscope.scene.graph.boxes import BoxMaker, FoldedContents
+from gradscope.scene.graph.picture import Box, BoxLine
 from gradscope.scene.graph.placing import Placing, Use
 
 
 def boxes_of(
     placing: Placing,
     around: Callable[[int, str], Iterable[Box]],
-    folded: Callable[[Block, str], Box],
+    folded: Callable[[NodeBlock, str], Box],
 ) -> Iterator[Box]:
     """Those of blocks, and those of nodes with what stands around them, each once."""
     done: set[str] = set()
     for part in placing.folding.boxes:
         group = placing.group_of(part)
-        if isinstance(part, Block):
+        if isinstance(part, NodeBlock):
             yield folded(part, group)
             continue
         for box in around(int(placing.columns.id[part]), group):
@@ -31,7 +31,7 @@ def boxes_of(
 
 
 def folded_box(
-    block: Block,
+    block: NodeBlock,
     group: str,
     placing: Placing,
     maker: BoxMaker,
@@ -41,9 +41,9 @@ def folded_box(
 ) -> Box:
     """The box of a block. `backwards`: in which of them a node took part."""
     nodes = placing.nodes_in(block)
-    turns = block.made in (Made.LOOP, Made.TURNS)
-    loop = block.parent if block.made is Made.TURNS else block
-    inside = Inside(
+    turns = block.made in (MadeBy.LOOP, MadeBy.TURNS)
+    loop = block.parent if block.made is MadeBy.TURNS else block
+    inside = FoldedContents(
         nodes=nodes,
         leaves=placing.leaves_in(block),
         own_ns=int(spent[block.end] - spent[block.first]),
@@ -54,8 +54,8 @@ def folded_box(
     return maker.folded(placing.name(block), titles.title(block), inside, group)
 
 
-def use_lines(use: Use) -> list[Line]:
+def use_lines(use: Use) -> list[BoxLine]:
     """Which use of a leaf a box is, or how many it stands for."""
     if use.number:
-        return [Line(f"use {use.number} of {use.total}")]
-    return [Line(f"used {use.total} times")] if use.total > 1 else []
+        return [BoxLine(f"use {use.number} of {use.total}")]
+    return [BoxLine(f"used {use.total} times")] if use.total > 1 else []

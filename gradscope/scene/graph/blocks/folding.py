@@ -16,7 +16,14 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.scene.choices import GraphOf
-from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part, Wanted, before
+from gradscope.scene.graph.blocks.outline import (
+    MadeBy,
+    NodeBlock,
+    Outline,
+    Part,
+    ShownTurns,
+    before,
+)
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.readable import count, plural
 
@@ -26,7 +33,7 @@ MOST_IN_FOCUS = 8
 MOST_BESIDE = 12
 """So many leaves of one node are drawn; how many more there are, its box says."""
 
-Waiting = tuple[tuple[int, ...], int, str, Block]
+Waiting = tuple[tuple[int, ...], int, str, NodeBlock]
 """A block that may be opened, with what says when: smaller ones first."""
 
 
@@ -90,10 +97,10 @@ class Folder:
         # Turns that are asked for are shown, too; not those of whole blocks.
         asked = [each for each in wishes.expand if len(each) < MOST_IN_FOCUS]
         looked_at = np.concatenate([wishes.findings, wishes.focus, *asked])
-        self._wanted = Wanted(self.spent, before(np.isin(order, looked_at)))
+        self._wanted = ShownTurns(self.spent, before(np.isin(order, looked_at)))
         self.leaves = leaves_beside(columns, all_of_them=wishes.everything)
         self._beside: Counter[int] = Counter()  # by leaf: the boxes it stands beside
-        self._opened: set[Block] = set()
+        self._opened: set[NodeBlock] = set()
         self._stand = 0
 
     def fold(self) -> Folding:
@@ -115,18 +122,18 @@ class Folder:
         box_of = np.full(len(self._columns.id), -1, np.int64)
         for number, box in enumerate(kept):
             box_of[self._inside(box)] = number
-        placed = tuple(box if isinstance(box, Block) else self._place(box) for box in kept)
+        placed = tuple(box if isinstance(box, NodeBlock) else self._place(box) for box in kept)
         return Folding(placed, box_of, tuple(self._notes(kept, box_of)))
 
-    def is_open(self, block: Block) -> bool:
+    def is_open(self, block: NodeBlock) -> bool:
         return block in self._opened
 
-    def inside(self, block: Block) -> list[Part]:
+    def inside(self, block: NodeBlock) -> list[Part]:
         return self._outline.inside(block, self._wanted)
 
     # Opening -------------------------------------------------------------------------------------
 
-    def _asked_for(self) -> Iterator[Block]:
+    def _asked_for(self) -> Iterator[NodeBlock]:
         """The blocks that must be open, those around others first."""
         named = [*self._wishes.expand, self._wishes.focus[:MOST_IN_FOCUS]]
         for block in self._closed(self._outline.whole):
@@ -134,40 +141,40 @@ class Folder:
             if self._wishes.everything or any(np.isin(each, inside).any() for each in named):
                 yield block
 
-    def _closed(self, block: Block) -> Iterator[Block]:
+    def _closed(self, block: NodeBlock) -> Iterator[NodeBlock]:
         """The blocks in an open one, and those in them when they are opened while this goes on."""
         for part in self._outline.inside(block, self._wanted):
-            if isinstance(part, Block) and self._may_open(part):
+            if isinstance(part, NodeBlock) and self._may_open(part):
                 yield part
                 if part in self._opened:
                     yield from self._closed(part)
 
-    def _may_open(self, block: Block) -> bool:
-        if block.made is Made.TURNS:
+    def _may_open(self, block: NodeBlock) -> bool:
+        if block.made is MadeBy.TURNS:
             return False
         inside = self._inside(block)
         return not any(np.isin(inside, each).all() for each in self._wishes.fold)
 
-    def _put(self, waiting: list[Waiting], block: Block) -> None:
+    def _put(self, waiting: list[Waiting], block: NodeBlock) -> None:
         for part in self._outline.inside(block, self._wanted):
-            if isinstance(part, Block) and part not in self._opened and self._may_open(part):
+            if isinstance(part, NodeBlock) and part not in self._opened and self._may_open(part):
                 heapq.heappush(waiting, (self._weight(part), part.first, part.id, part))
 
-    def _weight(self, block: Block) -> tuple[int, ...]:
+    def _weight(self, block: NodeBlock) -> tuple[int, ...]:
         """What matters most comes first."""
         ends = slice(block.first, block.end + 1, max(1, block.end - block.first))
         spent = [] if self._wishes.by_size else [self.spent]
         sums = (np.diff(each[ends])[0] for each in (self._findings, self._focus, *spent))
         return (*(-int(each) for each in sums), block.first - block.end)
 
-    def _open(self, block: Block) -> None:
+    def _open(self, block: NodeBlock) -> None:
         self._stand += self._more(block)
         self._opened.add(block)
         for part in self._outline.inside(block, self._wanted):
             if isinstance(part, int):
                 self._beside.update(self.leaves.get(self._place(part), ()))
 
-    def _more(self, block: Block) -> int:
+    def _more(self, block: NodeBlock) -> int:
         """How many more boxes there are once a block is open."""
         parts = self._outline.inside(block, self._wanted)
         nodes = [self._place(part) for part in parts if isinstance(part, int)]
@@ -178,9 +185,9 @@ class Folder:
 
     # What stands ---------------------------------------------------------------------------------
 
-    def _boxes(self, block: Block) -> Iterator[Part]:
+    def _boxes(self, block: NodeBlock) -> Iterator[Part]:
         for part in self._outline.inside(block, self._wanted):
-            if isinstance(part, Block) and part in self._opened:
+            if isinstance(part, NodeBlock) and part in self._opened:
                 yield from self._boxes(part)
             else:
                 yield part
@@ -207,7 +214,7 @@ class Folder:
             enumerate(boxes),
             key=lambda each: looked_at.isdisjoint(self._inside(each[1]).tolist()),
         ):
-            leaves = [] if isinstance(part, Block) else self.leaves.get(self._place(part), [])
+            leaves = [] if isinstance(part, NodeBlock) else self.leaves.get(self._place(part), [])
             new = set(leaves) - beside if self._wishes.merge_leaves else leaves
             room -= 1 + len(new)
             if room < 0 and kept:
@@ -217,7 +224,7 @@ class Folder:
         return [part for number, part in enumerate(boxes) if number in kept]
 
     def _notes(self, kept: Iterable[Part], box_of: Ids) -> Iterator[str]:
-        folded = [part for part in kept if isinstance(part, Block)]
+        folded = [part for part in kept if isinstance(part, NodeBlock)]
         if folded:
             inside = plural(sum(block.end - block.first for block in folded), self._noun)
             yield (

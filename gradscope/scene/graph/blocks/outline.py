@@ -31,7 +31,7 @@ MOST_TURNS = 6
 """So many turns of a loop are shown one by one, when it is opened."""
 
 
-class Made(Enum):
+class MadeBy(Enum):
     """What made the nodes of a block."""
 
     WHOLE = "the program"
@@ -45,12 +45,12 @@ class Made(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class NodeBlock:
     """Nodes that can stand as one box, or as a frame with what is in it."""
 
     id: str
-    made: Made
-    parent: Block | None
+    made: MadeBy
+    parent: NodeBlock | None
     first: int  # among the nodes in the order in which they were made, without leaves beside them
     end: int
     path: str = ""  # of a module
@@ -63,12 +63,12 @@ class Block:
     parts: list[Part] = field(default_factory=list)  # of a loop, those of all its turns
 
 
-Part = int | Block
+Part = int | NodeBlock
 """A node, by its place in the order in which they were made, or a block."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ShownTurns:
     """What to show of loops: their slowest turns, and those in which something is to be seen."""
 
     spent: Ids  # the own time of all nodes before each
@@ -91,11 +91,11 @@ class Outline:
         self._steps = steps
         self._keys = _node_keys(columns, self.order)
         self._known: dict[tuple[str | int, ...], int] = {}
-        self._shown: dict[Block, list[Part]] = {}
-        self._key_of: dict[Block, int] = {}
+        self._shown: dict[NodeBlock, list[Part]] = {}
+        self._key_of: dict[NodeBlock, int] = {}
         self._backwards: Counter[int] = Counter()  # by number: how many blocks it made
         self._calls: Counter[tuple[int, str]] = Counter()  # of each module, in each step
-        self.whole = Block("", Made.WHOLE, None, 0, len(self.order))
+        self.whole = NodeBlock("", MadeBy.WHOLE, None, 0, len(self.order))
         numbers = (
             step_numbers(trace) if steps and len(distinct(columns.step[self.order])) > 1 else {}
         )
@@ -113,23 +113,25 @@ class Outline:
         for column in of if steps else of[1:]:
             changes |= column[1:] != column[:-1]
         starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
-        around: list[Block] = [self.whole]
+        around: list[NodeBlock] = [self.whole]
         for first, end in zip(starts, [*starts[1:], len(self.order)], strict=True):
             if first == end:  # no node at all
                 return
             step, backward, module = (int(column[first]) for column in of)
-            chain: list[tuple[Made, int | str]] = []
+            chain: list[tuple[MadeBy, int | str]] = []
             if step in steps:
-                chain.append((Made.STEP, steps[step]))
+                chain.append((MadeBy.STEP, steps[step]))
             if backward != NONE:
-                chain.append((Made.BACKWARD, backward))
-            chain += [(Made.CALL, path) for path in parts_of(names.get(module, ""))]
+                chain.append((MadeBy.BACKWARD, backward))
+            chain += [(MadeBy.CALL, path) for path in parts_of(names.get(module, ""))]
             self._enter(around, chain, first)
             around[-1].parts.extend(range(first, end))
             for block in around:
                 block.end = end
 
-    def _enter(self, around: list[Block], chain: list[tuple[Made, int | str]], first: int) -> None:
+    def _enter(
+        self, around: list[NodeBlock], chain: list[tuple[MadeBy, int | str]], first: int
+    ) -> None:
         """Leave the blocks that are not in the chain, and begin those that are not open."""
         depth = 1
         for made, name in chain:
@@ -144,41 +146,41 @@ class Outline:
             depth += 1
         del around[depth:]
 
-    def _begun(self, parent: Block, made: Made, name: int | str, first: int) -> Block:
-        step = name if made is Made.STEP else parent.step
+    def _begun(self, parent: NodeBlock, made: MadeBy, name: int | str, first: int) -> NodeBlock:
+        step = name if made is MadeBy.STEP else parent.step
         assert isinstance(step, int)
         if isinstance(name, str):
             self._calls[step, name] += 1
             number, path, id = self._calls[step, name], name, f"{name}/{self._calls[step, name]}"
             if step != NONE:
                 id = f"step{step}/{id}"
-        elif made is Made.BACKWARD:
+        elif made is MadeBy.BACKWARD:
             self._backwards[name] += 1
             number, path, again = name, "", self._backwards[name]
             id = f"backward{name}" + f"/{again}" * (again > 1)
         else:
             number, path, id = name, "", f"step{name}"
-        block = Block(id, made, parent, first, first, path=path, number=number, step=step)
+        block = NodeBlock(id, made, parent, first, first, path=path, number=number, step=step)
         parent.parts.append(block)
         return block
 
-    def calls(self, block: Block) -> int:
+    def calls(self, block: NodeBlock) -> int:
         """How often the module was called, in the same step where steps are told apart."""
         return self._calls[block.step, block.path]
 
     # Loops ---------------------------------------------------------------------------------------
 
-    def _find_loops(self, block: Block) -> int:
+    def _find_loops(self, block: NodeBlock) -> int:
         """Put turns of loops together in a block and all that are in it; the key of its shape."""
         for part in block.parts:
-            if isinstance(part, Block):
+            if isinstance(part, NodeBlock):
                 self._key_of[part] = self._find_loops(part)
         if self._loops:
             self._fold_loops(block)
         shape = (block.made.value, self.types.get(block.path, ""), *self._keys_of(block.parts))
         return self._key(shape)
 
-    def _fold_loops(self, block: Block) -> None:
+    def _fold_loops(self, block: NodeBlock) -> None:
         """Make loops of the parts that repeat, and of those loops that repeat in turn."""
         while len(block.parts) >= FEWEST_PARTS and (
             found := [
@@ -195,14 +197,14 @@ class Outline:
                 end = each.end
             block.parts = [*parts, *block.parts[end:]]
 
-    def _loop(self, block: Block, found: Repeat) -> Block:
+    def _loop(self, block: NodeBlock, found: Repeat) -> NodeBlock:
         parts = block.parts[found.first : found.end]
         first, end = _first(parts[0]), _end(parts[-1])
         id = f"{block.id}×{found.count}@{first}"
-        loop = Block(id, Made.LOOP, block, first, end, count=found.count, period=found.period)
+        loop = NodeBlock(id, MadeBy.LOOP, block, first, end, count=found.count, period=found.period)
         loop.parts, loop.step = parts, block.step
         for at, part in enumerate(parts):
-            if isinstance(part, Block):
+            if isinstance(part, NodeBlock):
                 part.parent, part.turn = loop, 1 + at // found.period
         turn = self._keys_of(parts[: found.period])
         self._key_of[loop] = self._key(("loop", found.count, *turn.tolist()))
@@ -218,27 +220,27 @@ class Outline:
 
     # Inside --------------------------------------------------------------------------------------
 
-    def inside(self, block: Block, wanted: Wanted) -> list[Part]:
+    def inside(self, block: NodeBlock, wanted: ShownTurns) -> list[Part]:
         """What an opened block consists of; of a loop, first, slowest and last turn, and the rest.
 
         Turns in which something is to be seen are shown, too.
         """
         if block not in self._shown:
-            is_loop = block.made is Made.LOOP
+            is_loop = block.made is MadeBy.LOOP
             parts = list(self._chosen(block, wanted)) if is_loop else block.parts
             self._shown[block] = list(self._stretches(block, parts))
         return self._shown[block]
 
-    def _stretches(self, block: Block, parts: list[Part]) -> Iterable[Part]:
+    def _stretches(self, block: NodeBlock, parts: list[Part]) -> Iterable[Part]:
         """The parts; of too many, stretches of them, which are cut in turn when they are opened.
 
         Where steps are not told apart, only those of blocks: nodes are chosen one by one.
         """
         total = len(parts)
-        of_blocks = all(isinstance(part, Block) for part in parts)
+        of_blocks = all(isinstance(part, NodeBlock) for part in parts)
         if total <= LONGEST or not self._loops or not (of_blocks or self._steps):
             return parts
-        is_stretch = block.made is Made.STRETCH
+        is_stretch = block.made is MadeBy.STRETCH
         before, whole = (block.number - 1, block.period) if is_stretch else (0, total)
         return [
             self._stretch(block, parts[at : at + size], before + at + 1, whole)
@@ -246,17 +248,17 @@ class Outline:
             for at in range(0, total, size)
         ]
 
-    def _stretch(self, block: Block, parts: list[Part], number: int, total: int) -> Block:
-        stretch = Block(
-            f"{block.id}…{number}", Made.STRETCH, block, _first(parts[0]), _end(parts[-1]),
+    def _stretch(self, block: NodeBlock, parts: list[Part], number: int, total: int) -> NodeBlock:
+        stretch = NodeBlock(
+            f"{block.id}…{number}", MadeBy.STRETCH, block, _first(parts[0]), _end(parts[-1]),
             number=number, count=len(parts), period=total, parts=parts, step=block.step,
         )  # fmt: skip
         for part in parts:
-            if isinstance(part, Block):
+            if isinstance(part, NodeBlock):
                 part.parent = stretch
         return stretch
 
-    def _chosen(self, loop: Block, wanted: Wanted) -> Iterable[Part]:
+    def _chosen(self, loop: NodeBlock, wanted: ShownTurns) -> Iterable[Part]:
         starts = turn_starts(loop)
         seen = np.flatnonzero(np.diff(wanted.seen[starts]))
         chosen = [0, loop.count - 1, *slowest_turn(loop, wanted.spent), *seen.tolist()]
@@ -271,27 +273,27 @@ class Outline:
                 yield self.turn(loop, turn)
             before = turn + 1
 
-    def turn(self, loop: Block, turn: int) -> Part:
+    def turn(self, loop: NodeBlock, turn: int) -> Part:
         """One turn of a loop, counted from 0: a block, or the one part that it consists of."""
         parts = loop.parts[turn * loop.period : (turn + 1) * loop.period]
         if loop.period == 1:
             return parts[0]
         first, end = _first(parts[0]), _end(parts[-1])
-        block = Block(f"{loop.id}[{turn + 1}]", Made.TURN, loop, first, end, number=turn + 1)
+        block = NodeBlock(f"{loop.id}[{turn + 1}]", MadeBy.TURN, loop, first, end, number=turn + 1)
         block.parts, block.step, block.turn = parts, loop.step, turn + 1
         for part in parts:
-            if isinstance(part, Block):
+            if isinstance(part, NodeBlock):
                 part.parent = block
         self._fold_loops(block)
         return block
 
-    def turns(self, loop: Block, begin: int, end: int) -> Block:
+    def turns(self, loop: NodeBlock, begin: int, end: int) -> NodeBlock:
         """Several turns of a loop as one block."""
         parts = loop.parts[begin * loop.period : end * loop.period]
         first, last = _first(parts[0]), _end(parts[-1])
         id = f"{loop.id}[{begin + 1}-{end}]"
-        return Block(
-            id, Made.TURNS, loop, first, last, number=begin + 1, count=end - begin,
+        return NodeBlock(
+            id, MadeBy.TURNS, loop, first, last, number=begin + 1, count=end - begin,
             period=loop.period,
         )  # fmt: skip
 
@@ -304,13 +306,13 @@ def stretch_size(length: int) -> int:
     return size
 
 
-def turn_starts(loop: Block) -> Ids:
+def turn_starts(loop: NodeBlock) -> Ids:
     """Where each turn of a loop begins, and where the last one ends."""
     starts = [_first(part) for part in loop.parts[:: loop.period]]
     return np.array([*starts, loop.end], np.int64)
 
 
-def slowest_turn(loop: Block, spent: Ids) -> list[int]:
+def slowest_turn(loop: NodeBlock, spent: Ids) -> list[int]:
     """The turn that took longest, counted from 0; none where no time is known."""
     took = np.diff(spent[turn_starts(loop)])
     return [int(np.argmax(took))] if took.any() else []
@@ -321,8 +323,8 @@ def before(numbers: np.ndarray) -> Ids:
     return np.concatenate(([0], np.cumsum(numbers, dtype=np.int64)))
 
 
-def _name_of(block: Block) -> int | str:
-    return block.path if block.made is Made.CALL else block.number
+def _name_of(block: NodeBlock) -> int | str:
+    return block.path if block.made is MadeBy.CALL else block.number
 
 
 def _first(part: Part) -> int:

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.identity.sites import site_of
-from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part, slowest_turn
-from gradscope.scene.graph.picture import Box, Group, Line, Tone
+from gradscope.scene.graph.blocks.outline import MadeBy, NodeBlock, Outline, Part, slowest_turn
+from gradscope.scene.graph.picture import Box, BoxLine, Group, Tone
 from gradscope.scene.readable import count, duration, plural, shorten
 from gradscope.trace.schema import NONE, Frame
 from gradscope.trace.trace import Trace
@@ -33,25 +33,27 @@ class Titles:
         self._columns = columns
         self._outline = outline
         self._spent = spent  # the own time of all nodes before each
-        self._slowest: dict[Block, list[int]] = {}  # by loop
-        self._named: dict[Block, bool] = {}  # by loop: whether turns are called by their modules
+        self._slowest: dict[NodeBlock, list[int]] = {}  # by loop
+        self._named: dict[
+            NodeBlock, bool
+        ] = {}  # by loop: whether turns are called by their modules
         self._backwards = backwards  # by number: what is said of what was made during one
 
-    def title(self, block: Block) -> str:
+    def title(self, block: NodeBlock) -> str:
         """As in "layer1.0 · BasicBlock · call 2 of 3" and "×1,000 · h = cell(x[t], h)"."""
         match block.made:
-            case Made.STEP:
+            case MadeBy.STEP:
                 return f"step {block.number}"
-            case Made.BACKWARD:
+            case MadeBy.BACKWARD:
                 usual = f"made during backward {block.number} (create_graph)"
                 return self._backwards.get(block.number, usual)
-            case Made.STRETCH:
+            case MadeBy.STRETCH:
                 last = block.number + block.count - 1
                 where = f"{count(block.number)} to {count(last)} of {count(block.period)}"
                 return f"{where} · {self._part(block.parts[0])} … {self._part(block.parts[-1])}"
-            case Made.LOOP:
+            case MadeBy.LOOP:
                 return f"×{count(block.count)} · {self._turned(block)}"
-            case Made.TURN | Made.TURNS:
+            case MadeBy.TURN | MadeBy.TURNS:
                 return self._turns(block)
             case _:
                 which = self._which(block)
@@ -62,50 +64,50 @@ class Titles:
             return self._name(part)
         return _ending(part.path, PATH_LENGTH) or self.title(part)
 
-    def facts(self, block: Block) -> list[Line]:
+    def facts(self, block: NodeBlock) -> list[BoxLine]:
         """What else there is to say of a folded block, besides what is in it."""
-        if block.made is not Made.LOOP:
+        if block.made is not MadeBy.LOOP:
             return []
         lines = []
         if block.parts and isinstance(block.parts[0], int):
             place = site_of(self._trace, self._stack(block.first)).place
-            lines += [Line(place, Tone.SITE)] if place else []
+            lines += [BoxLine(place, Tone.SITE)] if place else []
         for turn in self._slowest_turn(block):
             took = duration(_turn_ns(block, turn, self._spent))
-            lines.append(Line(f"slowest: {self._turn(block, turn)}, {took}"))
+            lines.append(BoxLine(f"slowest: {self._turn(block, turn)}, {took}"))
         return lines
 
-    def _slowest_turn(self, loop: Block) -> list[int]:
+    def _slowest_turn(self, loop: NodeBlock) -> list[int]:
         if loop not in self._slowest:
             self._slowest[loop] = slowest_turn(loop, self._spent)
         return self._slowest[loop]
 
-    def _by_modules(self, loop: Block) -> bool:
+    def _by_modules(self, loop: NodeBlock) -> bool:
         """Whether it is calls of modules, one after another, and each of another module."""
         if loop not in self._named:
             self._named[loop] = self._paths(loop) == len(loop.parts)
         return self._named[loop]
 
-    def _call(self, block: Block, after: int = 0) -> list[str]:
+    def _call(self, block: NodeBlock, after: int = 0) -> list[str]:
         """Its path and type: the end of the path, where so many characters more are too long."""
         kind = self._outline.types.get(block.path, "")
         room = TITLE_LENGTH - after - len(f" · {kind}" * bool(kind))
         return [part for part in (_ending(block.path, max(room, PATH_LENGTH)), kind) if part]
 
-    def _which(self, block: Block) -> list[str]:
+    def _which(self, block: NodeBlock) -> list[str]:
         """Which call of its module it is, and whether it is the slowest turn of a loop."""
         loop = block.parent
-        if loop is not None and loop.made is Made.LOOP and len(loop.parts) == loop.count:
+        if loop is not None and loop.made is MadeBy.LOOP and len(loop.parts) == loop.count:
             slowest = ", the slowest" * (block.turn - 1 in self._slowest_turn(loop))
             return [f"{count(block.turn)} of {count(loop.count)}{slowest}"]
         total = self._outline.calls(block)
         return [f"call {block.number} of {total}"] if total > 1 else []
 
-    def _turns(self, block: Block) -> str:
+    def _turns(self, block: NodeBlock) -> str:
         """As in "iteration 413 of 1,000, the slowest" and "×411 · iterations 2 … 412"."""
         loop = block.parent
         assert loop is not None
-        if block.made is Made.TURN:
+        if block.made is MadeBy.TURN:
             slowest = ", the slowest" * (block.number - 1 in self._slowest_turn(loop))
             if self._by_modules(loop):
                 return f"{_modules(block.parts)}{slowest}"
@@ -116,24 +118,24 @@ class Titles:
             first, last = f"iterations {first[10:]}", last[10:]
         return f"×{count(block.count)} · {first} … {last}"
 
-    def _turn(self, loop: Block, turn: int) -> str:
+    def _turn(self, loop: NodeBlock, turn: int) -> str:
         parts = loop.parts[turn * loop.period : (turn + 1) * loop.period]
-        if isinstance(parts[0], Block) and parts[0].made is Made.STEP:
+        if isinstance(parts[0], NodeBlock) and parts[0].made is MadeBy.STEP:
             return self.title(parts[0])
         if self._by_modules(loop) or (loop.period == 1 and self._paths(loop) > 1):
             return _modules(parts)
         return f"iteration {count(turn + 1)}"
 
-    def _paths(self, loop: Block) -> int:
-        return len({part.path for part in loop.parts if isinstance(part, Block) and part.path})
+    def _paths(self, loop: NodeBlock) -> int:
+        return len({part.path for part in loop.parts if isinstance(part, NodeBlock) and part.path})
 
-    def _turned(self, loop: Block) -> str:
+    def _turned(self, loop: NodeBlock) -> str:
         """What a loop does over and over."""
         first, last = loop.parts[0], loop.parts[-1]
-        if loop.period == 1 and isinstance(first, Block) and isinstance(last, Block):
-            if first.made is Made.LOOP:
+        if loop.period == 1 and isinstance(first, NodeBlock) and isinstance(last, NodeBlock):
+            if first.made is MadeBy.LOOP:
                 return self.title(first)
-            if first.made is Made.STEP:
+            if first.made is MadeBy.STEP:
                 return f"{self.title(first)} to {self.title(last)}"
             if self._paths(loop) == 1:
                 return " · ".join(self._call(first))
@@ -142,7 +144,7 @@ class Titles:
             return _modules(loop.parts)
         return self._line_of(loop) or f"{self._name(loop.first)}…"
 
-    def _line_of(self, loop: Block) -> str:
+    def _line_of(self, loop: NodeBlock) -> str:
         """The source line that a whole turn comes from; else the lines it is written on."""
         turn = range(loop.first, loop.first + _turn_length(loop))
         stacks = dict.fromkeys(self._stack(place) for place in turn)
@@ -169,7 +171,7 @@ class Titles:
 
 def _modules(parts: Sequence[Part]) -> str:
     """As in "blocks 4–9", "modules 4–9" of those in no other, and "conv1 to bn2"."""
-    first, last = (part.path for part in (parts[0], parts[-1]) if isinstance(part, Block))
+    first, last = (part.path for part in (parts[0], parts[-1]) if isinstance(part, NodeBlock))
     (around, _, one), (other, _, end) = first.rpartition("."), last.rpartition(".")
     if first == last:
         return _ending(first, TITLE_LENGTH)
@@ -192,12 +194,12 @@ def _agree(chains: list[tuple[Frame, ...]], depth: int) -> bool:
     return len({(chain[depth].file, chain[depth].line) for chain in chains}) == 1
 
 
-def _turn_length(loop: Block) -> int:
+def _turn_length(loop: NodeBlock) -> int:
     part = loop.parts[loop.period - 1]
     return (part + 1 if isinstance(part, int) else part.end) - loop.first
 
 
-def _turn_ns(loop: Block, turn: int, spent: Ids) -> int:
+def _turn_ns(loop: NodeBlock, turn: int, spent: Ids) -> int:
     first = loop.parts[turn * loop.period]
     last = loop.parts[(turn + 1) * loop.period - 1]
     begin = first if isinstance(first, int) else first.first
@@ -205,16 +207,18 @@ def _turn_ns(loop: Block, turn: int, spent: Ids) -> int:
     return int(spent[end] - spent[begin])
 
 
-def each_turn(loop: Block, noun: str = "node") -> str:
+def each_turn(loop: NodeBlock, noun: str = "node") -> str:
     """As in "6 nodes each"."""
     return f"{plural(_turn_length(loop), noun)} each"
 
 
-def frames(boxes: Iterable[Box], blocks: Mapping[str, Block], titles: Titles) -> Iterator[Group]:
+def frames(
+    boxes: Iterable[Box], blocks: Mapping[str, NodeBlock], titles: Titles
+) -> Iterator[Group]:
     """The frames that boxes stand in, with those around them, parents first."""
     done: set[str] = set()
     for box in boxes:
-        around: list[Block] = []
+        around: list[NodeBlock] = []
         id = box.group
         while id and id not in done:
             done.add(id)

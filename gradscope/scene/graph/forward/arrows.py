@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from gradscope.analysis.graph.forward.columns import ForwardColumns
-from gradscope.analysis.graph.forward.facts import Call
+from gradscope.analysis.graph.forward.facts import CallFacts
 from gradscope.analysis.graph.forward.flows import Flow
 from gradscope.scene.graph.arrows import between_folded
 from gradscope.scene.graph.picture import Arrow, Form
@@ -19,7 +19,9 @@ MOST_NAMED = 4
 """So many results beside one arrow are named one by one."""
 
 
-def arrows(placing: Placing, columns: ForwardColumns, calls: Mapping[int, Call]) -> Iterator[Arrow]:
+def arrows(
+    placing: Placing, columns: ForwardColumns, calls: Mapping[int, CallFacts]
+) -> Iterator[Arrow]:
     """All arrows between boxes that are drawn: several tensors from one to another are one.
 
     Where nobody knows what any call was given, they say in which order the calls began.
@@ -37,7 +39,7 @@ def arrows(placing: Placing, columns: ForwardColumns, calls: Mapping[int, Call])
 
 
 def _tensors(
-    placing: Placing, columns: ForwardColumns, calls: Mapping[int, Call]
+    placing: Placing, columns: ForwardColumns, calls: Mapping[int, CallFacts]
 ) -> Iterator[Arrow]:
     letter = placing.letter
     drawn = {placing.name(box) for box in placing.folding.boxes}
@@ -53,7 +55,7 @@ def _tensors(
         yield Arrow(tail, head, _label(placing, flows, calls), Form.OPERATION)
 
 
-def _label(placing: Placing, flows: list[Flow], calls: Mapping[int, Call]) -> str:
+def _label(placing: Placing, flows: list[Flow], calls: Mapping[int, CallFacts]) -> str:
     """Which of several results it is, how often it is given, and what follows from elsewhere."""
     parts = []
     maker = calls.get(flows[0].maker)

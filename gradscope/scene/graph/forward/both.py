@@ -12,7 +12,7 @@ from gradscope.analysis.identity.names import find_nodes
 from gradscope.errors import UnknownNameError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Group, Line, occurring
+from gradscope.scene.graph.picture import Arrow, Box, BoxLine, Form, GraphScene, Group, occurring
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -124,7 +124,7 @@ def _linked(scene: GraphScene, other: GraphScene) -> tuple[Box, ...]:
         named = {each.id: _called(each) for node in known for each in of_node[node]}
         names = [name for name in dict.fromkeys(named.values()) if not _says(box, name)]
         more = ", …" if len(names) > MOST_NAMED else ""
-        line = Line(f"↔ {', '.join(names[:MOST_NAMED])}{more}")
+        line = BoxLine(f"↔ {', '.join(names[:MOST_NAMED])}{more}")
         boxes.append(replace(box, lines=(*box.lines, line)) if names else box)
     return tuple(boxes)
 

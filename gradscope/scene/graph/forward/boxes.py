@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.graph.forward.calls import ForwardCalls, Write
-from gradscope.analysis.graph.forward.facts import Call, Data
+from gradscope.analysis.graph.forward.calls import ForwardCalls, InPlaceWrite
+from gradscope.analysis.graph.forward.facts import CallFacts, Data
 from gradscope.scene.graph.blocks.drawn import boxes_of, folded_box, use_lines
-from gradscope.scene.graph.blocks.outline import Block
+from gradscope.scene.graph.blocks.outline import NodeBlock
 from gradscope.scene.graph.blocks.titles import Titles
 from gradscope.scene.graph.boxes import BoxMaker, meta_line, source_lines
 from gradscope.scene.graph.forward.arrows import kept_as
-from gradscope.scene.graph.picture import Box, Form, Line, Tone
+from gradscope.scene.graph.picture import Box, BoxLine, Form, Tone
 from gradscope.scene.graph.placing import Placing, Use
-from gradscope.scene.kinds import Kind, kind_of, kind_of_call
+from gradscope.scene.kinds import NodeKind, kind_of, kind_of_call
 from gradscope.scene.readable import byte_count, duration, plural, shape
 from gradscope.trace.schema import NONE, Why
 
-NO_NODES = Line("no nodes")
+NO_NODES = BoxLine("no nodes")
 WHY: dict[Why | None, str] = {
     Why.NO_GRAD: "no node: grad mode was off",
     Why.NO_INPUT_REQUIRES_GRAD: "no node: no input requires grad",
@@ -39,7 +39,7 @@ class CallBoxes:
     maker: BoxMaker
     titles: Titles
     spent: Ids
-    calls: Mapping[int, Call]
+    calls: Mapping[int, CallFacts]
     data: Mapping[int, Data]
     kept: Mapping[tuple[int, int], str]  # by call and data: as what the call's node keeps it
     mixed: bool  # some calls made a node
@@ -56,7 +56,7 @@ class CallBoxes:
             ids = tuple(calls.id[places].tolist())
             yield replace(box, lines=(*box.lines, *more), nodes=nodes, calls=ids)
 
-    def _folded(self, block: Block, group: str) -> Box:
+    def _folded(self, block: NodeBlock, group: str) -> Box:
         return folded_box(
             block, group, self.placing, self.maker, self.titles, self.spent, lambda _: ()
         )
@@ -72,10 +72,10 @@ class CallBoxes:
         if self.placing.options.saved:
             for saved in call.saved:
                 stale = saved.id in call.overwritten
-                more = [Line("written to since", Tone.ALARM)] if stale else []
+                more = [BoxLine("written to since", Tone.ALARM)] if stale else []
                 yield self.maker.saved(saved, call.node_name, call.node, group, more)
 
-    def _call(self, id: str, call: Call, group: str) -> Box:
+    def _call(self, id: str, call: CallFacts, group: str) -> Box:
         maker = self.maker
         marks = maker.marks.of([call.place])
         name, hash_mark, number = call.unique.rpartition("#")
@@ -107,7 +107,7 @@ class CallBoxes:
     def _given(self, use: Use, group: str, slot: str) -> Box:
         data = self.data[use.leaf]
         lines = [meta_line(data.meta)] if data.meta else []
-        lines += [Line(kept_as(slot))] if slot else []
+        lines += [BoxLine(kept_as(slot))] if slot else []
         tooltip = [f"tensor {data.tensor}"]
         if data.guessed:
             tooltip.append("named after the variable on its source line")
@@ -116,7 +116,7 @@ class CallBoxes:
             form=Form.LEAF if data.parameter else Form.DATA,
             title=data.title,
             ordinal="",
-            kind=Kind.LEAF if data.parameter else Kind.OTHER,
+            kind=NodeKind.LEAF if data.parameter else NodeKind.OTHER,
             lines=(*lines, *use_lines(use)),
             marks=(),
             heat=None,
@@ -126,7 +126,7 @@ class CallBoxes:
         )
 
 
-def _result_lines(call: Call) -> list[Line]:
+def _result_lines(call: CallFacts) -> list[BoxLine]:
     """The shape and dtype of what it returned, and how long it took."""
     took = [duration(call.ns)] if call.ns != NONE else []
     known = [meta for meta in call.results if meta]
@@ -136,17 +136,17 @@ def _result_lines(call: Call) -> list[Line]:
     if len(known) > MOST_RESULTS:
         shapes += f" and {plural(len(known) - MOST_RESULTS, 'more result', 'more results')}"
     parts = [each for each in (shapes, *took) if each]
-    return [Line(" · ".join(parts))] if parts else []
+    return [BoxLine(" · ".join(parts))] if parts else []
 
 
-def _write_lines(call: Call) -> list[Line]:
-    lines = [Line(versions(name, write)) for name, write in call.writes[:MOST_WRITES]]
+def _write_lines(call: CallFacts) -> list[BoxLine]:
+    lines = [BoxLine(versions(name, write)) for name, write in call.writes[:MOST_WRITES]]
     if len(call.writes) > MOST_WRITES:
-        lines.append(Line(f"and {plural(len(call.writes) - MOST_WRITES, 'more write')}"))
+        lines.append(BoxLine(f"and {plural(len(call.writes) - MOST_WRITES, 'more write')}"))
     return lines
 
 
-def versions(name: str, write: Write) -> str:
+def versions(name: str, write: InPlaceWrite) -> str:
     """As in "weight: version 0 → 1"."""
     of = f"{name}: " if name else ""
     if NONE in (write.old, write.new):
@@ -154,24 +154,24 @@ def versions(name: str, write: Write) -> str:
     return f"{of}version {write.old} → {write.new}"
 
 
-def _node_lines(call: Call, *, mixed: bool) -> list[Line]:
+def _node_lines(call: CallFacts, *, mixed: bool) -> list[BoxLine]:
     """The node it made and what that keeps; or why it made none, where others made one."""
     if call.node == NONE:
-        return [Line(WHY.get(call.why, "no node"))] if mixed else []
+        return [BoxLine(WHY.get(call.why, "no node"))] if mixed else []
     if not call.saved:
-        return [Line(f"made {call.node_name}")]
+        return [BoxLine(f"made {call.node_name}")]
     slots = ", ".join(saved.slot for saved in call.saved[:MOST_KEPT])
     more = ", …" if len(call.saved) > MOST_KEPT else ""
     packed = all(saved.id in call.packed for saved in call.saved)
     size = "packed by a hook" if packed else byte_count(sum(each.bytes for each in call.saved))
-    lines = [Line(f"{call.node_name} keeps {slots}{more}: {size}")]
+    lines = [BoxLine(f"{call.node_name} keeps {slots}{more}: {size}")]
     stale = [saved.slot for saved in call.saved if saved.id in call.overwritten]
     if stale:
-        lines.append(Line(f"{', '.join(stale[:MOST_KEPT])}: written to since", Tone.ALARM))
+        lines.append(BoxLine(f"{', '.join(stale[:MOST_KEPT])}: written to since", Tone.ALARM))
     return lines
 
 
-def _tooltip(call: Call) -> tuple[str, ...]:
+def _tooltip(call: CallFacts) -> tuple[str, ...]:
     parts = [f"{call.unique} (call {call.id})"]
     if call.module:
         parts.append(f"module {call.module}")

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from gradscope.analysis.answers.captured import Captured, Piece, PlanFacts, captured, whole_of
+from gradscope.analysis.answers.captured import (
+    CaptureInfo,
+    PlanFacts,
+    PlanPiece,
+    captured,
+    whole_of,
+)
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import ColorBy, GraphOf
@@ -14,15 +20,15 @@ from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import (
     Arrow,
     Box,
+    BoxLine,
     Form,
     GraphScene,
     Group,
-    Line,
     Scale,
     Tone,
     occurring,
 )
-from gradscope.scene.kinds import Kind, kind_of, kind_of_call
+from gradscope.scene.kinds import NodeKind, kind_of, kind_of_call
 from gradscope.scene.readable import byte_count, count, duration, plural, shape
 from gradscope.trace.schema import NONE, Lack, Phase
 from gradscope.trace.trace import Trace
@@ -37,7 +43,7 @@ SHARED = (
     "the time of a fused kernel was measured as a whole; inside it, times are shares (inferred)"
 )
 
-Unit = tuple[Piece, ...]
+Unit = tuple[PlanPiece, ...]
 """Pieces that have one box."""
 
 
@@ -81,7 +87,7 @@ def plan_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     )
 
 
-def _whole(step: Captured, steps: Sequence[Captured]) -> str:
+def _whole(step: CaptureInfo, steps: Sequence[CaptureInfo]) -> str:
     return whole_of(step, steps).name.rpartition("<locals>.")[2]
 
 
@@ -101,11 +107,11 @@ def _units(plan: PlanFacts, level: int) -> tuple[Unit, ...]:
     return tuple(tuple(run) for _, run in groupby(plan.pieces, same))
 
 
-def _part(piece: Piece) -> tuple[Phase, str, int]:
+def _part(piece: PlanPiece) -> tuple[Phase, str, int]:
     return piece.phase, "", 0
 
 
-def _part_and_line(piece: Piece) -> tuple[Phase, str, int]:
+def _part_and_line(piece: PlanPiece) -> tuple[Phase, str, int]:
     return piece.phase, piece.site.place, piece.first if piece.fused else NONE
 
 
@@ -116,7 +122,7 @@ def _part_and_line(piece: Piece) -> tuple[Phase, str, int]:
 class _Drawn:
     """One plan on its way into a picture."""
 
-    step: Captured
+    step: CaptureInfo
     plan: PlanFacts
     units: tuple[Unit, ...]
     whole: str
@@ -152,9 +158,9 @@ class _Drawn:
         return self._data(f"{self.id}g", title, lines, names[:100])
 
     def _data(self, id: str, title: str, lines: Sequence[str], more: Sequence[str] = ()) -> Box:
-        told = tuple(Line(each) for each in lines)
+        told = tuple(BoxLine(each) for each in lines)
         return Box(
-            id, Form.DATA, title, "", Kind.OTHER, told, (), None, self.id,
+            id, Form.DATA, title, "", NodeKind.OTHER, told, (), None, self.id,
             (title, *(more or lines)), (),
         )  # fmt: skip
 
@@ -173,14 +179,18 @@ class _Drawn:
         ns = _took(unit)
         lines = [
             *_source(unit),
-            *[Line(text, Tone.CODE) for text in first.formulas[:MOST_FORMULAS] if len(unit) == 1],
+            *[
+                BoxLine(text, Tone.CODE)
+                for text in first.formulas[:MOST_FORMULAS]
+                if len(unit) == 1
+            ],
             *self._arrays(unit),
-            *([Line(duration(ns))] if ns != NONE else []),
+            *([BoxLine(duration(ns))] if ns != NONE else []),
         ]
         if len(unit) == 1 and len(first.formulas) > MOST_FORMULAS:
             lines.insert(
                 len(_source(unit)) + MOST_FORMULAS,
-                Line(f"and {len(first.formulas) - MOST_FORMULAS} more"),
+                BoxLine(f"and {len(first.formulas) - MOST_FORMULAS} more"),
             )
         tooltip = [title, *(site.place for piece in unit for site in piece.sites)]
         tooltip += [text for piece in unit for text in piece.formulas]
@@ -189,14 +199,14 @@ class _Drawn:
             f"{self.id}{first.phase.name}", tuple(dict.fromkeys(tooltip)), (),
         )  # fmt: skip
 
-    def _arrays(self, unit: Unit) -> Iterator[Line]:
+    def _arrays(self, unit: Unit) -> Iterator[BoxLine]:
         """What is made, and what is read or written of what was there before."""
         made = [nr for piece in unit for nr in piece.makes]
         if len(made) == 1:
-            yield Line(_size(self.plan, made[0]))
+            yield BoxLine(_size(self.plan, made[0]))
         elif made:
             size = byte_count(sum(self.plan.arrays[nr].bytes for nr in made))
-            yield Line(f"{plural(len(made), 'array')}, {size}")
+            yield BoxLine(f"{plural(len(made), 'array')}, {size}")
         read = dict.fromkeys(nr for piece in unit for nr in piece.reads)
         names = [
             self.plan.arrays[nr].name
@@ -205,7 +215,7 @@ class _Drawn:
         ]
         if names:
             more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-            yield Line(f"with {', '.join(names[:MOST_NAMES])}{more}")
+            yield BoxLine(f"with {', '.join(names[:MOST_NAMES])}{more}")
 
     def arrows(self) -> Iterator[Arrow]:
         maker: dict[int, str] = {}
@@ -254,17 +264,17 @@ def _took(unit: Unit) -> int:
     return sum(known) if known else NONE
 
 
-def _source(unit: Unit) -> list[Line]:
+def _source(unit: Unit) -> list[BoxLine]:
     sites = list(dict.fromkeys(site for piece in unit for site in piece.sites if site.place))
     if not sites:
         return []
     if len(sites) > 1:
-        return [Line(f"{sites[0].place} and {plural(len(sites) - 1, 'other')}", Tone.SITE)]
+        return [BoxLine(f"{sites[0].place} and {plural(len(sites) - 1, 'other')}", Tone.SITE)]
     return _lines_of(sites[0])
 
 
-def _lines_of(site: Site) -> list[Line]:
-    return [Line(site.place, Tone.SITE), *([Line(site.text, Tone.CODE)] if site.text else [])]
+def _lines_of(site: Site) -> list[BoxLine]:
+    return [BoxLine(site.place, Tone.SITE), *([BoxLine(site.text, Tone.CODE)] if site.text else [])]
 
 
 def _size(plan: PlanFacts, number: int) -> str:
@@ -272,7 +282,7 @@ def _size(plan: PlanFacts, number: int) -> str:
     return f"{shape(array.shape)} {array.dtype}"
 
 
-def _kind(piece: Piece) -> Kind:
+def _kind(piece: PlanPiece) -> NodeKind:
     label = piece.labels[0].partition(":")[0]
     return kind_of(label) if piece.phase is Phase.BACKWARD else kind_of_call(label)
 
@@ -280,17 +290,17 @@ def _kind(piece: Piece) -> Kind:
 # -- between plans -------------------------------------------------------------------------------
 
 
-def _cuts(steps: Sequence[Captured], drawn: Sequence[_Drawn]) -> tuple[list[Box], list[Arrow]]:
+def _cuts(steps: Sequence[CaptureInfo], drawn: Sequence[_Drawn]) -> tuple[list[Box], list[Arrow]]:
     """Lines that run as ever between plans, and what comes after what."""
     boxes, arrows = [], []
     for step in steps:
         for nr, lack in enumerate(step.lacks):
             if lack.kind not in (Lack.PIECE, Lack.REPLAYED) or not lack.site.place:
                 continue
-            lines = [*_lines_of(lack.site), Line(lack.reason, Tone.ALARM)]
+            lines = [*_lines_of(lack.site), BoxLine(lack.reason, Tone.ALARM)]
             title = "runs as ever"
             box = Box(
-                f"c{step.id}n{nr}", Form.DATA, title, "", Kind.OTHER, tuple(lines),
+                f"c{step.id}n{nr}", Form.DATA, title, "", NodeKind.OTHER, tuple(lines),
                 (), None, "", (title, lack.reason, at(lack.site)), (),
             )  # fmt: skip
             boxes.append(box)

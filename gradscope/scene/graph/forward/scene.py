@@ -26,7 +26,7 @@ from gradscope.scene.graph.lanes import Lanes, devices_of
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene, occurring
 from gradscope.scene.graph.placing import Placing
-from gradscope.scene.graph.scope import Scope, scope_of_calls
+from gradscope.scene.graph.scope import DrawnSelection, scope_of_calls
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -79,7 +79,7 @@ def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     )
 
 
-def _chosen(trace: Trace, options: GraphOptions) -> tuple[Scope, SelectedCalls]:
+def _chosen(trace: Trace, options: GraphOptions) -> tuple[DrawnSelection, SelectedCalls]:
     """Which calls are drawn. Raises EmptyTraceError where there is none."""
     calls = trace.once(ForwardCalls)
     choose = partial(

@@ -8,8 +8,8 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.scene.layout.arrays.graph import Flat, Floats, starts_of
-from gradscope.scene.layout.arrays.parts import Parts, Stubs, parts_of
-from gradscope.scene.layout.arrays.places import Places
+from gradscope.scene.layout.arrays.parts import LayoutParts, Stubs, parts_of
+from gradscope.scene.layout.arrays.places import PartPlaces
 from gradscope.scene.layout.arrays.rows import rows_of
 from gradscope.scene.layout.pieces import ROW_GAP, UNDER_LABEL
 
@@ -38,7 +38,7 @@ def lay_out(graph: Flat) -> Laid:
     """Boxes in rows and columns, with links that lead down and through no box, or are cut."""
     rows = rows_of(graph)
     parts = parts_of(graph, rows)
-    places = Places(parts, rows.order, graph.labels)
+    places = PartPlaces(parts, rows.order, graph.labels)
     tops, bottoms, height = _heights(parts, places, graph.labels)
     x, width = _in_columns(parts, places.x)
     points, begins = _courses(parts, places, x, tops, bottoms)
@@ -52,7 +52,9 @@ def lay_out(graph: Flat) -> Laid:
     )  # fmt: skip
 
 
-def _heights(parts: Parts, places: Places, labels: Floats) -> tuple[Floats, Floats, float]:
+def _heights(
+    parts: LayoutParts, places: PartPlaces, labels: Floats
+) -> tuple[Floats, Floats, float]:
     """Where each row begins and ends, in its column; and the height of the tallest."""
     number = len(parts.column)
     first = parts.begins & (labels[parts.link] > 0) & (parts.upper < parts.boxes)
@@ -71,7 +73,7 @@ def _heights(parts: Parts, places: Places, labels: Floats) -> tuple[Floats, Floa
     return tops, tops + heights, float((tops + heights).max(initial=0.0))
 
 
-def _in_columns(parts: Parts, x: Floats) -> tuple[Floats, float]:
+def _in_columns(parts: LayoutParts, x: Floats) -> tuple[Floats, float]:
     """The places with columns side by side; and how wide they are together."""
     column = parts.column[parts.row]
     number = int(column.max(initial=-1)) + 1
@@ -84,7 +86,7 @@ def _in_columns(parts: Parts, x: Floats) -> tuple[Floats, float]:
 
 
 def _courses(
-    parts: Parts, places: Places, x: Floats, tops: Floats, bottoms: Floats
+    parts: LayoutParts, places: PartPlaces, x: Floats, tops: Floats, bottoms: Floats
 ) -> tuple[Floats, Ids]:
     """Three points for each step: where it leaves, where its row ends, where the next begins."""
     upper, lower = parts.upper, parts.lower

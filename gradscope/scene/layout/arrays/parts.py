@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.scene.layout.arrays.graph import Flags, Flat, Floats, place_in_run, starts_of
-from gradscope.scene.layout.arrays.rows import Rows
+from gradscope.scene.layout.arrays.rows import LayoutRows
 from gradscope.scene.layout.columns import LONGEST, MOST_ROWS, MOST_STUBS
 from gradscope.scene.layout.measure import Style, width_of
 from gradscope.scene.layout.pieces import LANE
@@ -31,7 +31,7 @@ class Stubs:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class LayoutParts:
     """Boxes, then lanes, then stubs; and steps, each from one of them to one in the next row."""
 
     boxes: int
@@ -56,7 +56,7 @@ class Parts:
         return ~self.is_lane[self.upper]
 
 
-def parts_of(graph: Flat, rows: Rows) -> Parts:
+def parts_of(graph: Flat, rows: LayoutRows) -> LayoutParts:
     """All that rows hold. Each column has a row more above and below, for stubs."""
     row = rows.row + 2 * rows.column[rows.row] + 1
     column = np.repeat(
@@ -77,7 +77,7 @@ def parts_of(graph: Flat, rows: Rows) -> Parts:
     stubs = _stubs(graph, np.flatnonzero(cut))
     total = graph.boxes + int(lanes.sum())
     stub = total + np.arange(len(stubs.link))
-    return Parts(
+    return LayoutParts(
         boxes=graph.boxes,
         lanes=total - graph.boxes,
         row=np.concatenate([

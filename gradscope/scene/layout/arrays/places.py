@@ -6,7 +6,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.scene.layout.arrays.graph import Flags, Floats, in_order, starts_of, sums_in_runs
-from gradscope.scene.layout.arrays.parts import Parts
+from gradscope.scene.layout.arrays.parts import LayoutParts
 from gradscope.scene.layout.pieces import BESIDE_LANE, BETWEEN
 
 SWEEPS = 6
@@ -17,10 +17,10 @@ STRAIGHT = 4.0
 """How much more two lanes are drawn to one another than to boxes."""
 
 
-class Places:
+class PartPlaces:
     """The place of each part, and of both ends of each step."""
 
-    def __init__(self, parts: Parts, order: Ids, labels: Floats) -> None:
+    def __init__(self, parts: LayoutParts, order: Ids, labels: Floats) -> None:
         self._parts = parts
         self._labels = labels
         self._beside = np.where(parts.is_lane, BESIDE_LANE, BETWEEN)

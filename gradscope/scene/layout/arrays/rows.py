@@ -21,7 +21,7 @@ CROWDED = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LayoutRows:
     """By box, its row, and its place in the graph's order; by row, its column, from the left."""
 
     row: Ids
@@ -29,14 +29,14 @@ class Rows:
     column: Ids
 
 
-def rows_of(graph: Flat) -> Rows:
+def rows_of(graph: Flat) -> LayoutRows:
     """Each box below all that lead to it, in rows and columns that suit a screen."""
     depth, order = depths(graph)
     row = _not_too_wide(graph, depth, order)
     heights = np.zeros(int(row.max(initial=-1)) + 1)
     np.maximum.at(heights, row, graph.heights)
     widths: Floats = np.bincount(row, graph.widths + BETWEEN).astype(np.float64)
-    return Rows(row, order, _columns(heights + ROW_GAP, widths, _leading_over(graph, row)))
+    return LayoutRows(row, order, _columns(heights + ROW_GAP, widths, _leading_over(graph, row)))
 
 
 def _not_too_wide(graph: Flat, depth: Ids, order: Ids) -> Ids:

@@ -12,13 +12,13 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.program.modules import DEEPEST, module_names
-from gradscope.scene.timeline.tracks.slices import Slices, Sort, Words
+from gradscope.scene.timeline.tracks.slices import Slices, Sort, TrackWords
 from gradscope.trace.schema import NONE, Module
 from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunsInOrder:
     """Operations or nodes, in the order in which they began; equal-length columns."""
 
     module: Ids
@@ -29,7 +29,7 @@ class Ran:
     step: Ids
 
 
-def module_slices(trace: Trace, ran: Ran, ending: str, words: Words) -> Slices:
+def module_slices(trace: Trace, ran: RunsInOrder, ending: str, words: TrackWords) -> Slices:
     """One slice for each unbroken run of a module and those inside it."""
     chains = _Chains(trace)
     rows: list[tuple[int, int, int]] = []  # the module, and the places of its first and last
@@ -75,7 +75,7 @@ class _Chains:
 
 
 def _slices(
-    trace: Trace, rows: list[tuple[int, int, int]], ran: Ran, ending: str, words: Words
+    trace: Trace, rows: list[tuple[int, int, int]], ran: RunsInOrder, ending: str, words: TrackWords
 ) -> Slices:
     names = module_names(trace)
     types = {module.id: module.type for module in trace.rows(Module)}
@@ -95,7 +95,7 @@ def _slices(
     )
 
 
-def _latest(ran: Ran, first: Ids, last: Ids) -> Ids:
+def _latest(ran: RunsInOrder, first: Ids, last: Ids) -> Ids:
     """The last moment in each of these stretches at which something is known to have run."""
     known = np.maximum(ran.begin, ran.end)
     rows = zip(first.tolist(), last.tolist(), strict=True)

@@ -11,7 +11,7 @@ from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.memory import held, over_time
 from gradscope.analysis.timing.own_work import FOREVER
 from gradscope.analysis.timing.spans import marks
-from gradscope.scene.timeline.tracks.slices import Words
+from gradscope.scene.timeline.tracks.slices import TrackWords
 from gradscope.trace.schema import Accumulate, Error, Pop, Push, Saved
 from gradscope.trace.trace import Trace
 
@@ -20,7 +20,7 @@ Windows: TypeAlias = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class TrackMoments:
     """What happened and took no time; equal-length columns."""
 
     t: Ids
@@ -39,7 +39,7 @@ class Levels:
     values: Ids
 
 
-def moments_of(trace: Trace, words: Words) -> Moments:
+def moments_of(trace: Trace, words: TrackWords) -> TrackMoments:
     """What the program marked, gradients that arrived in `.grad`, what raised."""
     rows = [(each.t, each.thread, each.name or "mark", each.note) for each in marks(trace)]
     rows += [(row.t, row.thread, f"raised {row.type}", row.message) for row in trace.rows(Error)]
@@ -47,7 +47,7 @@ def moments_of(trace: Trace, words: Words) -> Moments:
     t = np.array([row[0] for row in rows], np.int64)
     thread = np.array([row[1] for row in rows], np.int64)
     text = words.add(".grad arrived")
-    return Moments(
+    return TrackMoments(
         np.clip(np.concatenate([t, arrived["t"]]).astype(np.int64), 0, FOREVER),
         np.concatenate([thread, arrived["thread"]]).astype(np.int64),
         np.concatenate([words.column(row[2] for row in rows), np.full(len(arrived), text)]).astype(
@@ -66,12 +66,12 @@ def _within(t: Ids, windows: Windows) -> np.ndarray:
     return stays
 
 
-def cut(moments: Moments, windows: Windows | None) -> Moments:
+def cut(moments: TrackMoments, windows: Windows | None) -> TrackMoments:
     """Those in a part of the time."""
     if windows is None:
         return moments
     stays = _within(moments.t, windows)
-    return Moments(
+    return TrackMoments(
         moments.t[stays], moments.thread[stays], moments.name[stays], moments.note[stays]
     )
 

@@ -19,7 +19,7 @@ MOST_LANES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class NestedSlices:
     """Slices of one thread that nest."""
 
     thread: int
@@ -41,17 +41,18 @@ def ends_of(slices: Slices, last: int) -> Ids:
     return found
 
 
-def lanes_of(slices: Slices, last: int) -> tuple[list[Lane], int]:
+def lanes_of(slices: Slices, last: int) -> tuple[list[NestedSlices], int]:
     """The lanes, by thread; and how many slices found no place. What did not end ends `last`."""
     end = np.maximum(np.where(slices.end < slices.begin, last, slices.end), slices.begin)
-    found: list[Lane] = []
+    found: list[NestedSlices] = []
     left = 0
     for thread in distinct(slices.thread).tolist():
         mine = np.flatnonzero(slices.thread == thread)
         order = mine[np.lexsort((slices.sort[mine], -end[mine], slices.begin[mine]))]
         turns, without = _nest(order, slices.begin, end)
         found += [
-            Lane(thread, number, np.array(each, np.int64)) for number, each in enumerate(turns)
+            NestedSlices(thread, number, np.array(each, np.int64))
+            for number, each in enumerate(turns)
         ]
         left += without
     return found, left

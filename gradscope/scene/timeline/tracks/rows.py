@@ -17,17 +17,17 @@ from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import Runs
 from gradscope.analysis.timing.schedule import hook_calls
 from gradscope.analysis.timing.spans import spans
-from gradscope.scene.timeline.tracks.modules import Ran, module_slices
-from gradscope.scene.timeline.tracks.slices import Slices, Sort, Words
+from gradscope.scene.timeline.tracks.modules import RunsInOrder, module_slices
+from gradscope.scene.timeline.tracks.slices import Slices, Sort, TrackWords
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, GraphTask, HookBegin, Node, Op, Phase, Push
 from gradscope.trace.trace import Trace
 
 
-class Known:
+class TrackNames:
     """What is looked up of many slices: names, lines, modules, numbers of steps and backwards."""
 
-    def __init__(self, trace: Trace, words: Words) -> None:
+    def __init__(self, trace: Trace, words: TrackWords) -> None:
         self.trace, self.words = trace, words
         self._modules = module_names(trace)
         self._steps, self._backwards = step_numbers(trace), backward_numbers(trace)
@@ -67,7 +67,7 @@ def without_ends(trace: Trace) -> bool:
     return "op.end" in trace.meta.get("absent", ())
 
 
-def op_slices(known: Known) -> tuple[Slices, Slices]:
+def op_slices(known: TrackNames) -> tuple[Slices, Slices]:
     """Operations, and the modules that these tell of."""
     table = known.trace.table(Op)
     order = np.argsort(table["begin"], kind="stable")
@@ -92,7 +92,7 @@ def op_slices(known: Known) -> tuple[Slices, Slices]:
     # A hook's operations, and an optimizer's, are none of a module's forward.
     forward = np.flatnonzero((task == NONE) & (table["phase"][order] != Phase.OPTIMIZER))
     forward = forward[np.argsort(thread[forward], kind="stable")]
-    ran = Ran(
+    ran = RunsInOrder(
         module[forward],
         thread[forward],
         thread[forward],
@@ -103,7 +103,7 @@ def op_slices(known: Known) -> tuple[Slices, Slices]:
     return found, module_slices(known.trace, ran, "", known.words)
 
 
-def node_slices(known: Known, runs: Runs) -> tuple[Slices, Slices]:
+def node_slices(known: TrackNames, runs: Runs) -> tuple[Slices, Slices]:
     """Nodes that ran, and the modules that these tell of."""
     trace, nodes = known.trace, known.trace.table(Node)
     at = nodes.positions(runs.node)
@@ -136,7 +136,7 @@ def node_slices(known: Known, runs: Runs) -> tuple[Slices, Slices]:
     inner = inner[np.lexsort((runs.task[inner], runs.thread[inner]))]
     within = _numbered(runs.thread[inner], runs.task[inner])
     thread, begin, end = runs.thread[inner], runs.begin[inner], runs.end[inner]
-    ran = Ran(module[inner], within, thread, begin, end, step[inner])
+    ran = RunsInOrder(module[inner], within, thread, begin, end, step[inner])
     return found, module_slices(trace, ran, " backward", known.words)
 
 
@@ -148,7 +148,7 @@ def _numbered(*columns: Ids) -> Ids:
     return numbers.reshape(-1).astype(np.int64)
 
 
-def _called(known: Known, ran: Ids, at: Ids) -> dict[str, Ids]:
+def _called(known: TrackNames, ran: Ids, at: Ids) -> dict[str, Ids]:
     """The unique name of each node that ran, and what its leaf is called."""
     trace, nodes, words = known.trace, known.trace.table(Node), known.words
     names = node_names(trace)
@@ -176,7 +176,7 @@ def _waited(trace: Trace, runs: Runs) -> Ids:
     return np.where(at == NONE, NONE, np.maximum(runs.begin - pushes["t"][at], 0))
 
 
-def hook_slices(known: Known) -> Slices:
+def hook_slices(known: TrackNames) -> Slices:
     trace, words = known.trace, known.words
     tasks = distinct(trace.table(HookBegin)["task"]).tolist()
     calls = [call for task in tasks for call in hook_calls(trace, task)]
@@ -200,7 +200,7 @@ def hook_slices(known: Known) -> Slices:
     )
 
 
-def backward_slices(known: Known) -> Slices:
+def backward_slices(known: TrackNames) -> Slices:
     """The backwards, as their owners saw them."""
     trace = known.trace
     table, numbers = trace.table(GraphTask), backward_numbers(trace)
@@ -221,7 +221,7 @@ def backward_slices(known: Known) -> Slices:
     )
 
 
-def span_slices(known: Known) -> Slices:
+def span_slices(known: TrackNames) -> Slices:
     """What the program said it was doing, optimizers' steps, collectives, gradscope's own work."""
     found = spans(known.trace)
     own = [each.phase is Phase.OWN_WORK for each in found]
@@ -236,7 +236,7 @@ def span_slices(known: Known) -> Slices:
     )
 
 
-def step_slices(known: Known) -> Slices:
+def step_slices(known: TrackNames) -> Slices:
     """The steps, which are no thread's."""
     found = steps(known.trace)
     return Slices(

@@ -33,7 +33,7 @@ class Sort(IntEnum):
         return {Sort.OP: "operation", Sort.OWN_WORK: "gradscope"}.get(self, self.name.lower())
 
 
-class Words:
+class TrackWords:
     """Texts of a program, each once, with all characters visible; columns hold their numbers."""
 
     def __init__(self) -> None:

@@ -17,16 +17,16 @@ from gradscope.scene.readable import count
 from gradscope.scene.timeline.tracks.arrows import Arrows, arrows_of
 from gradscope.scene.timeline.tracks.moments import (
     Levels,
-    Moments,
+    TrackMoments,
     Windows,
     cut,
     cut_levels,
     levels_of,
     moments_of,
 )
-from gradscope.scene.timeline.tracks.nesting import Lane, ends_of, lanes_of
+from gradscope.scene.timeline.tracks.nesting import NestedSlices, ends_of, lanes_of
 from gradscope.scene.timeline.tracks.rows import (
-    Known,
+    TrackNames,
     backward_slices,
     hook_slices,
     node_slices,
@@ -35,7 +35,7 @@ from gradscope.scene.timeline.tracks.rows import (
     step_slices,
     without_ends,
 )
-from gradscope.scene.timeline.tracks.slices import Slices, Words, joined, taken
+from gradscope.scene.timeline.tracks.slices import Slices, TrackWords, joined, taken
 from gradscope.trace.schema import NONE, GraphTask, NodeBegin, Op, Step, Thread
 from gradscope.trace.text import visible
 from gradscope.trace.trace import Trace
@@ -59,9 +59,9 @@ class Tracks:
     pids: dict[int, int]  # by rank
     strands: tuple[Strand, ...]
     slices: Slices
-    lanes: tuple[Lane, ...]
+    lanes: tuple[NestedSlices, ...]
     arrows: Arrows
-    moments: Moments
+    moments: TrackMoments
     levels: tuple[Levels, ...]
     words: tuple[str, ...]
     begin: int
@@ -76,8 +76,8 @@ class Tracks:
 def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
     """The tracks of a trace, or of the time of one step or backward of it."""
     selection = selection or Selection()
-    words = Words()
-    known = Known(trace, words)
+    words = TrackWords()
+    known = TrackNames(trace, words)
     runs = node_runs(trace)
     ops, forward = op_slices(known)
     nodes, backward = node_slices(known, runs)
@@ -182,7 +182,7 @@ def _notes(trace: Trace, left: int) -> tuple[str, ...]:
 # Threads -------------------------------------------------------------------------------------
 
 
-def _strands(trace: Trace, slices: Slices, moments: Moments) -> tuple[Strand, ...]:
+def _strands(trace: Trace, slices: Slices, moments: TrackMoments) -> tuple[Strand, ...]:
     seen = np.concatenate([slices.thread, moments.thread])
     used = [each for each in np.unique(seen).tolist() if each != NONE]
     rows = {row.id: row for row in trace.rows(Thread)}

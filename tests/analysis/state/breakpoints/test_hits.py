@@ -17,7 +17,7 @@ from gradscope.analysis.state.moments import Moments as OfTrace
 from gradscope.analysis.state.state import at
 from gradscope.errors import GradscopeError
 from gradscope.record.recorder import mark, record
-from gradscope.scene.moments import Moments
+from gradscope.scene.moments import MomentWords
 from gradscope.trace.schema import NONE, Act, Frame, Module, Op, Source, Stack
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
@@ -47,7 +47,7 @@ def trace() -> Trace:
 
 @pytest.fixture(scope="module")
 def said(trace: Trace) -> Callable[[str], list[str]]:
-    say = Moments(trace)
+    say = MomentWords(trace)
     return lambda text: [say.said(at(trace, moment).happened) for moment in hits(trace, text)]
 
 
@@ -73,7 +73,7 @@ def test_calls_lines_hooks_and_gradients(said: Said, trace: Trace) -> None:
         f"a gradient arrives in the .grad of 0.{name}" for name in ("bias", "weight") * 2
     ]
     line = next(
-        Moments(trace).line(at(trace, moment).happened) for moment in hits(trace, "op sqrt")
+        MomentWords(trace).line(at(trace, moment).happened) for moment in hits(trace, "op sqrt")
     )
     here = said(line)
     assert [each.partition("(")[0] for each in here] == [

@@ -10,8 +10,8 @@ from pathlib import Path
 import gradscope
 import gradscope.runtime as torch
 from gradscope.analysis.timing.durations import timing_by_node_name, timing_by_op
-from gradscope.analysis.timing.own_work import OwnTime, OwnWork, own_work
-from gradscope.analysis.timing.phases import Part
+from gradscope.analysis.timing.own_work import OwnWork, OwnWorkTimes, own_work
+from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.record.recorder import record
 from gradscope.runtime.core.kernels import compile_notices as telling
 from gradscope.trace.load_save import load
@@ -51,7 +51,7 @@ def test_what_is_compiled_and_written_takes_no_time_of_the_users(tmp_path: Path)
     first = next(op for op in trace.rows(Op) if op.name == "erf")
     for each in (compiling, loading):
         assert first.begin <= each.begin <= each.end <= first.end
-    [erf] = [timing for timing in timing_by_op(trace, Part.FORWARD) if timing.name == "erf"]
+    [erf] = [timing for timing in timing_by_op(trace, ProgramPart.FORWARD) if timing.name == "erf"]
     assert erf.count == 3
     assert erf.longest < (first.end - first.begin) / 4
     [sums] = [timing for timing in timing_by_node_name(trace) if timing.name == "SumBackward0"]
@@ -77,7 +77,7 @@ def test_own_work_in_a_hook_is_inside_its_backward() -> None:
     assert task.begin <= found.begin < found.end <= task.end
     assert found.thread == task.thread
     assert "gradscope keeps it" in {span.name for span in trace.rows(Span)}
-    assert OwnTime(trace).on([task.thread], found.begin, found.end) == found.end - found.begin
+    assert OwnWorkTimes(trace).on([task.thread], found.begin, found.end) == found.end - found.begin
 
 
 def test_own_work_that_fails_has_an_end() -> None:

@@ -6,7 +6,7 @@ from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Group, Line
+from gradscope.scene.graph.picture import BoxLine, Group
 from gradscope.trace.schema import (
     Edge,
     Frame,
@@ -203,7 +203,7 @@ def test_the_path_to_a_leaf_is_what_its_gradient_passes() -> None:
 
     assert scene.title == "train.py · path to AccumulateGrad#2"
     assert [box.id for box in scene.boxes] == ["n5", "n2", "n1"]
-    assert Line("⋯ 1 edge to nodes not shown") in scene.boxes[0].lines
+    assert BoxLine("⋯ 1 edge to nodes not shown") in scene.boxes[0].lines
 
 
 def test_the_critical_path_is_the_chain_that_took_longest() -> None:

@@ -14,7 +14,7 @@ from gradscope.errors import EmptyTraceError, UnknownNameError, UsageError
 from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Line, Mark, Tone
+from gradscope.scene.graph.picture import Arrow, Box, BoxLine, BoxMark, Form, GraphScene, Tone
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import (
     Edge,
@@ -101,7 +101,7 @@ def test_a_call_says_what_its_node_keeps_what_it_wrote_and_why_it_made_no_node()
     assert lines_of(scene, "mean") == ["scalar float32 · 100 ns", "made MeanBackward0"]
     assert lines_of(scene, "neg") == ["[2] float32 · 100 ns", "no node: grad mode was off"]
     marks = {box.title: box.marks for box in scene.boxes if box.marks}
-    assert marks == {"relu_": (Mark.WRITES,)}
+    assert marks == {"relu_": (BoxMark.WRITES,)}
 
 
 def test_what_was_written_to_after_it_was_kept_is_an_alarm() -> None:
@@ -250,7 +250,7 @@ def test_calls_of_a_module_are_framed_and_fold() -> None:
     folded = graph_scene(trace, GraphOptions(graph=GraphOf.FORWARD, fold=("a",)))
     (box,) = (box for box in folded.boxes if box.form is Form.FOLDED)
     assert box.calls == (0, 1)
-    assert box.lines[0] == Line("2 calls, 2 tensors given")
+    assert box.lines[0] == BoxLine("2 calls, 2 tensors given")
     assert folded.arrows == (Arrow("m:a/1", "c2", "", Form.FOLDED),)
 
 
