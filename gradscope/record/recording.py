@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
+from gradscope.record.notes.positions.left_out import LeftOutSteps
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
 from gradscope.record.process.claim import (
@@ -40,7 +41,7 @@ from gradscope.trace.text import all_clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
-    from gradscope.record.source import Pause, WatchableEngine
+    from gradscope.record.source import WatchableEngine
     from gradscope.record.stops.stop_places import StopPlaces
     from gradscope.trace.trace import Trace
 
@@ -98,15 +99,11 @@ class Recording:
         self.trouble = ""  # why the trace is not whole, if it could not be written
         self.complain: Callable[[str], None] = complain  # about that
         self.look: Callable[[], None] = lambda: None  # called now and then, by a thread of its own
-        self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
+        self._left_out = LeftOutSteps(options.steps, options.max_events)
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
         self.children = Children(partial(self._put, "children"))
         self._pulse: Pulse | None = None
-        self._leaving = ""  # why the step under way is left out, or what is left of it
-        self._cut = False  # it was recorded up to the end of a backward
-        self._pausing: Pause | None = None
-        self._is_part = options.steps is not None or options.max_events is not None
 
     def start(self) -> Recording:
         """Watch from here on."""
@@ -150,7 +147,7 @@ class Recording:
         self.session.acts.keeps_source &= self.options.source
         self.session.places = self.places
         self.session.contexts.steps.on_begin = self._on_step
-        self.session.contexts.steps.may_be_left_out = self._is_part
+        self.session.contexts.steps.may_be_left_out = self._left_out.may_be_some
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known
@@ -246,7 +243,7 @@ class Recording:
         return looked(session, writer, partial(self._seal, session, writer, {"exit": "ok"}))
 
     def events(self) -> int:
-        """So many were noted so far."""
+        """How many were noted so far."""
         return 0 if self.session is None else self.session.source.events()
 
     def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
@@ -259,15 +256,8 @@ class Recording:
         unfinished = session.source.unfinished()
         if unfinished:
             self._put("unfinished", unfinished)
-        for why, before in self._left_out.items():
-            steps = before + self._leaves_a_step(why)
-            if steps:
-                self._put(why, {"steps": steps})
-
-    def _leaves_a_step(self, why: str) -> bool:
-        """Whether what is under way is being left out for this reason, and is a step so far."""
-        paused = self._pausing
-        return paused is not None and why == self._leaving and (self._cut or paused.saw_backward)
+        for why, steps in self._left_out.counts():
+            self._put(why, {"steps": steps})
 
     def _let_go(self) -> None:
         atexit.unregister(self.stop)
@@ -323,46 +313,16 @@ class Recording:
         self._marks += 1
 
     def _on_step(self, number: int) -> None:
-        """Pause or resume, as the options ask for this step."""
-        session, options = self.session, self.options
-        if session is None:
-            return
-        session.flush_if_due()
-        if not self._is_part:
-            return
-        if self._leaving:  # only now is it known to have been a step: see analysis.identity.steps
-            self._left_out[self._leaving] += 1
-        self._leaving, self._cut = "", False
-        if self._pausing is not None:
-            self._pausing.saw_backward = False
-        wanted = options.steps is None or options.steps[0] <= number <= options.steps[1]
-        if wanted and self._has_room():
-            if self._pausing is not None:
-                self._pausing = None
-                session.resume()
-        else:
-            self._pause(session, "dropped" if wanted else "unwanted")
+        session = self.session
+        if session is not None:
+            session.flush_if_due()
+            self._left_out.step_begins(session, number)
 
     def _on_task_end(self) -> None:
-        """A backward has ended; the rest of this step may be too much."""
         session = self.session
-        if session is None:
-            return
-        session.flush_if_due()
-        if self._is_part and self._pausing is None and not self._has_room():
-            self._cut = True
-            self._pause(session, "dropped")
-
-    def _has_room(self) -> bool:
-        most = self.options.max_events
-        return most is None or self.events() < most
-
-    def _pause(self, session: Session, why: str) -> None:
-        """Leave out this step, or what is left of it."""
-        self._leaving = why
-        if self._pausing is None:
-            session.flush()
-            self._pausing = session.pause()
+        if session is not None:
+            session.flush_if_due()
+            self._left_out.backward_ended(session)
 
     def _meta(self, start: int) -> None:
         rank = this_process()

@@ -27,7 +27,6 @@ LARGE_CLASSES = {
     "debug/screen/app.py::Debugger": (13, 38),
     "record/from_runtime/cold/catalog.py::Catalog": (26, 22),
     "record/from_runtime/values/value_probe.py::ValueLook": (16, 28),
-    "record/recording.py::Recording": (19, 29),
     "runtime/core/autograd/engine/graph_task.py::GraphTask": (28, 2),
     "runtime/core/state/thread.py::ThreadState": (39, 8),
     "runtime/fast/capture/plan/plan.py::ReplayPlan": (25, 16),

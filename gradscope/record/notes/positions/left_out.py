@@ -1,0 +1,65 @@
+"""Steps that a recording leaves out: nobody asked for them, or there is no room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradscope.record.session import Session
+    from gradscope.record.source import Pause
+
+
+class LeftOutSteps:
+    """Pauses a recording for steps outside of `steps`, and when `max_events` are noted."""
+
+    def __init__(self, steps: tuple[int, int] | None, max_events: int | None) -> None:
+        self._wanted = steps
+        self._max_events = max_events
+        self.may_be_some = steps is not None or max_events is not None
+        self._counts = {"unwanted": 0, "dropped": 0}
+        self._why = ""  # the step under way, or what is left of it, is left out
+        self._cut = False  # it was recorded up to the end of a backward
+        self._pause: Pause | None = None
+
+    def step_begins(self, session: Session, number: int) -> None:
+        """Pause or resume, as is asked for this step."""
+        if not self.may_be_some:
+            return
+        if self._why:  # only now is it known to have been a step: see analysis.identity.steps
+            self._counts[self._why] += 1
+        self._why, self._cut = "", False
+        if self._pause is not None:
+            self._pause.saw_backward = False
+        wanted = self._wanted is None or self._wanted[0] <= number <= self._wanted[1]
+        if not (wanted and self._has_room(session)):
+            self._leave_out(session, "dropped" if wanted else "unwanted")
+        elif self._pause is not None:
+            self._pause = None
+            session.resume()
+
+    def backward_ended(self, session: Session) -> None:
+        """A backward is over; the rest of this step may be too much."""
+        if self.may_be_some and self._pause is None and not self._has_room(session):
+            self._cut = True
+            self._leave_out(session, "dropped")
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """Why steps were left out, and how many; the one under way if it is a step so far."""
+        paused = self._pause
+        is_step = paused is not None and (self._cut or paused.saw_backward)
+        for why, before in self._counts.items():
+            steps = before + (is_step and why == self._why)
+            if steps:
+                yield why, steps
+
+    def _has_room(self, session: Session) -> bool:
+        return self._max_events is None or session.source.events() < self._max_events
+
+    def _leave_out(self, session: Session, why: str) -> None:
+        """Leave out this step, or what is left of it."""
+        self._why = why
+        if self._pause is None:
+            session.flush()
+            self._pause = session.pause()
