@@ -21,7 +21,7 @@ from gradscope import errors
 from gradscope.trace import schema
 from gradscope.trace.file import column_text, file_lines
 from gradscope.trace.schema import run_facts
-from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.run_events import MODULE
 from gradscope.trace.shorthand.tables import SHORT
 
 HERE = Path(__file__).parent

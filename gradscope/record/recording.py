@@ -182,7 +182,11 @@ class Recording:
     def _finish(
         self, session: Session, error: BaseException | None, ending: Mapping[str, Any] | None
     ) -> None:
-        self._let_go()
+        atexit.unregister(self.stop)
+        self._ends.forget()
+        self.children.forget()
+        if self._pulse is not None:
+            self._pulse.stop()
         if str((ending or {}).get("exit", "")).startswith("terminated"):
             session.acts.checks_functions = False  # there is no time for it
         if self.places is not None:
@@ -258,13 +262,6 @@ class Recording:
             self._put("unfinished", unfinished)
         for why, steps in self._left_out.counts():
             self._put(why, {"steps": steps})
-
-    def _let_go(self) -> None:
-        atexit.unregister(self.stop)
-        self._ends.forget()
-        self.children.forget()
-        if self._pulse is not None:
-            self._pulse.stop()
 
     def abandon(self) -> None:
         """Watch no longer, and write nothing: this is a child, and the trace its parent's."""

@@ -15,7 +15,7 @@ from gradscope.trace.arrays import distinct
 from gradscope.trace.older_acts import typed_acts
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
 from gradscope.trace.schema.declare import NONE, TABLES, Column, Row, columns
-from gradscope.trace.shorthand import SHORT, written_out
+from gradscope.trace.shorthand import SHORT, expanded
 from gradscope.trace.table import Block, Strings, Table
 from gradscope.trace.text import quoted
 
@@ -56,7 +56,7 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
     in_short = any(block.table in SHORT for block in blocks)
     if room is not None:
         _check_room(*_sorted_out(blocks), room)
-    plain, amendments = _sorted_out(written_out(blocks, Block, room and SHORTER * room))
+    plain, amendments = _sorted_out(expanded(blocks, Block, room and SHORTER * room))
     joined = {name: _join(name, parts) for name, parts in plain.items()}
     if in_short:
         joined = {name: _by_id(name, data) for name, data in joined.items()}

@@ -28,7 +28,7 @@ from gradscope.watch.unseen import stands_for
 if TYPE_CHECKING:
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
-    from gradscope.watch.native.creation import NodeMaker
+    from gradscope.watch.native.creation import RecordMaker
 
 KEY, PARENT = "traceback_", "parent_"
 _ON = (True,)
@@ -40,7 +40,7 @@ _RUNS_SCRIPTS = f"{_OURS}{os.path.join('record', 'run_script.py')}"  # noqa: PTH
 class Creation:
     """Stands in for what makes tracebacks, and for the switches of anomaly mode."""
 
-    def __init__(self, listener: Listener, faults: Faults, maker: NodeMaker | None) -> None:
+    def __init__(self, listener: Listener, faults: Faults, maker: RecordMaker | None) -> None:
         self._listener = listener
         self._faults = faults
         self._maker = maker
@@ -103,7 +103,7 @@ class Creation:
         try:
             if tracebacks.should_preserve_node_meta or self.asked_for:
                 return self._with_traceback()
-            return self._listener.made(sys._getframe(1))
+            return self._listener.new_record(sys._getframe(1))
         except Exception as error:
             if is_the_programs(error):
                 raise
@@ -117,14 +117,14 @@ class Creation:
         return lines if tracebacks.should_preserve_node_meta else _of_the_program(lines)
 
     def _with_traceback(self) -> Any:
-        made = TracebackWithRecord(self._lines())
+        record = TracebackWithRecord(self._lines())
         try:
-            made.made = self._listener.made(sys._getframe(2))
+            record.record = self._listener.new_record(sys._getframe(2))
         except Exception as error:
             if is_the_programs(error):
                 raise
             self._faults.noted("a node was made", error)
-        return made
+        return record
 
 
 def _of_the_program(lines: list[str]) -> list[str]:
@@ -134,15 +134,15 @@ def _of_the_program(lines: list[str]) -> list[str]:
     return [line for line in lines[begin:] if not line.startswith(_OURS)]
 
 
-def made_of(metadata: dict[str, Any], recording: object) -> PythonNodeRecord | None:
+def record_of(metadata: dict[str, Any], recording: object) -> PythonNodeRecord | None:
     """What a node keeps of its making; None if it was made while nobody watched, or another."""
     kept = metadata.get(KEY)
     if type(kept) is TracebackWithRecord:
-        kept = kept.made
+        kept = kept.record
     return kept if type(kept) is PythonNodeRecord and kept.recording is recording else None
 
 
-def marked(kept: Any, made: PythonNodeRecord) -> Any:
+def marked(kept: Any, record: PythonNodeRecord) -> Any:
     """What a node keeps from now on, if it kept something else: a traceback stays readable."""
     lines = [line for line in kept if isinstance(line, str)] if isinstance(kept, list) else []
-    return TracebackWithRecord(lines, made) if lines else made
+    return TracebackWithRecord(lines, record) if lines else record

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.machine_code.seldom import Seldom
-    from gradscope.watch.native.creation import NodeMaker, NodeMaking
+    from gradscope.watch.native.creation import RecordMaker, RecordSources
 
 Ints = NDArray[np.int64]
 
@@ -48,11 +48,11 @@ class PythonNodeRecord(list[str]):
 class TracebackWithRecord(list[str]):
     """A node's traceback, which the program asked for, and what we keep beside it."""
 
-    __slots__ = ("made",)
+    __slots__ = ("record",)
 
-    def __init__(self, lines: Sequence[str] = (), made: PythonNodeRecord | None = None) -> None:
+    def __init__(self, lines: Sequence[str] = (), record: PythonNodeRecord | None = None) -> None:
         super().__init__(lines)
-        self.made = made
+        self.record = record
 
 
 class NodeRecord(Protocol):
@@ -77,7 +77,7 @@ class FoundSavedValue(NamedTuple):
 
     slot: str
     tensor: Any  # while this is handed over; None: a hook packed it, and what it was is not known
-    made_by: NodeRecord | None  # by the node that has it as an output
+    output_of: NodeRecord | None  # by the node that has it as an output
     output_nr: int
 
 
@@ -94,7 +94,7 @@ def own_result(slot: str) -> int | None:
 class SavedByNode(NamedTuple):
     """What a node keeps for its backward."""
 
-    made: NodeRecord
+    record: NodeRecord
     saved: Sequence[FoundSavedValue]
     shape: Callable[[int], tuple[int, ...]]  # of what it takes as one of its inputs
 
@@ -102,7 +102,7 @@ class SavedByNode(NamedTuple):
 class FoundNode(NamedTuple):
     """A node that a backward reaches and that was not known before."""
 
-    made: PythonNodeRecord
+    record: PythonNodeRecord
     name: str
     sequence_nr: int
     topological_nr: int
@@ -114,7 +114,7 @@ class FoundNode(NamedTuple):
 
     def kept(self) -> SavedByNode:
         """What it keeps."""
-        return SavedByNode(self.made, self.saved, lambda nr: self.inputs[nr][0])
+        return SavedByNode(self.record, self.saved, lambda nr: self.inputs[nr][0])
 
 
 class BackwardCall(NamedTuple):
@@ -225,15 +225,15 @@ class Listener(ProgramListener, Protocol):
         """What all that it has made name as theirs; nodes may have been made for others."""
         ...
 
-    def making(self) -> NodeMaking:
+    def making(self) -> RecordSources:
         """What native code has to know of threads and lines to do without `made`."""
         ...
 
-    def made_by(self, maker: NodeMaker) -> None:
+    def takes_records_of(self, maker: RecordMaker) -> None:
         """It does without from here on: lines are told to that, which gives out numbers."""
         ...
 
-    def made(self, frame: FrameType | None) -> PythonNodeRecord:
+    def new_record(self, frame: FrameType | None) -> PythonNodeRecord:
         """A node is being made on this frame; None: it was, some time ago."""
         ...
 
@@ -247,7 +247,7 @@ class Listener(ProgramListener, Protocol):
         """What nodes have saved that a native walk has met and Python has to say; when it began."""
         ...
 
-    def attends(self) -> int:
+    def looks_since(self) -> int:
         """A backward is about to begin: 0 if it is not to be looked at, else what time it is."""
         ...
 

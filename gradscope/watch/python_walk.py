@@ -16,7 +16,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from gradscope.machine_code.seldom import MOST
-from gradscope.watch.creation import KEY, PARENT, made_of, marked
+from gradscope.watch.creation import KEY, PARENT, marked, record_of
 from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord
 from gradscope.watch.unseen import INPUTS_UNSHOWN, SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
 
@@ -55,7 +55,7 @@ class WalkLeaf:
         self.node = 0  # the number of the node that was met last
 
 
-class WalkGraph:
+class GraphWalker:
     """Finds nodes, and says of those it has found which they are."""
 
     def __init__(
@@ -90,7 +90,7 @@ class WalkGraph:
             found[SAVED_UNSHOWN] = 1
         return found if SHOWS_INPUTS else {**found, INPUTS_UNSHOWN: 1}
 
-    def roots(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
+    def walk_from(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges that a backward starts from, after all they lead to has been found.
 
         And how long the longest path is from a node above them.
@@ -106,7 +106,7 @@ class WalkGraph:
         above = 1 + max((longest for longest, _ in met), default=-1)
         return tuple((number, nr) for (_, number), (_, nr) in zip(met, edges, strict=True)), above
 
-    def wanted(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+    def walk_to(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
         """The edges whose gradients are asked for."""
         numbers: list[tuple[int, int]] = []
         for each in ends:
@@ -141,14 +141,14 @@ class WalkGraph:
 
         Asking PyTorch for it would make it, and change the numbers of nodes that are made later.
         """
-        made = self._listener.made(None)
-        made.topological = 0
-        self._leaf_of(leaf).node = made.number
+        record = self._listener.new_record(None)
+        record.topological = 0
+        self._leaf_of(leaf).node = record.number
         inputs = [(leaf.shape, leaf.dtype, leaf.device)]
         self.waiting.append(
-            FoundNode(made, ACCUMULATE, -1, 0, (), inputs, (), leaf, made_before=True)
+            FoundNode(record, ACCUMULATE, -1, 0, (), inputs, (), leaf, made_before=True)
         )
-        return made.number
+        return record.number
 
     def number_of_leaf(self, leaf: Any) -> int:
         """The number of the node that gathers its gradient, if a walk has met it; else 0."""
@@ -164,18 +164,18 @@ class WalkGraph:
             known = leaves[address] = WalkLeaf(ref, self._listener.tensor(tensor))
         return known
 
-    def found(self) -> list[FoundNode]:
+    def take_found(self) -> list[FoundNode]:
         """Nodes that nobody has been told of."""
         found, self.waiting = self.waiting, []
         return found
 
-    def made_of(self, node: Any) -> NodeRecord | None:
+    def record_of(self, node: Any) -> NodeRecord | None:
         """What a node keeps of its making, for this recording."""
-        return made_of(node.metadata, self._recording)
+        return record_of(node.metadata, self._recording)
 
     def _is_known(self, node: Any) -> bool:
-        made = self.made_of(node)
-        return made is not None and made.topological >= 0
+        record = self.record_of(node)
+        return record is not None and record.topological >= 0
 
     def _walk(self, roots: list[Any]) -> list[tuple[int, int]]:
         """Depth first, what a node leads to before itself.
@@ -215,40 +215,41 @@ class WalkGraph:
             self._nrs = ()
         for node, edges in order:
             self._look(node, edges)
-        met = [made for root in roots if (made := self.made_of(root)) is not None]
-        return [(made.topological, made.number) for made in met]
+        met = [record for root in roots if (record := self.record_of(root)) is not None]
+        return [(record.topological, record.number) for record in met]
 
     def _look(self, node: Any, edges: Any) -> None:
         """Take down one node, unless that was done meanwhile by another way to it."""
         metadata = node.metadata
-        made = made_of(metadata, self._recording)
-        before = made is None
-        if made is None:
-            made = self._listener.made(None)
-            metadata[KEY] = marked(metadata.get(KEY), made)
-        elif made.topological >= 0:
+        record = record_of(metadata, self._recording)
+        before = record is None
+        if record is None:
+            record = self._listener.new_record(None)
+            metadata[KEY] = marked(metadata.get(KEY), record)
+        elif record.topological >= 0:
             return
         if PARENT in metadata:  # it would keep the node alive in whose run this was made
             del metadata[PARENT]
         targets = [
-            (None if following is None else self.made_of(following), nr) for following, nr in edges
+            (None if following is None else self.record_of(following), nr)
+            for following, nr in edges
         ]
         known = [target.topological for target, _ in targets if target is not None]
-        made.topological = above = 1 + max(known, default=-1)
+        record.topological = above = 1 + max(known, default=-1)
         sequence = node._sequence_nr()
         leaf, saved = None, NOTHING
         if sequence == LEAF:
             sequence, leaf = -1, getattr(node, "variable", None)
         if leaf is not None:
-            self._leaf_of(leaf).node = made.number
+            self._leaf_of(leaf).node = record.number
         elif self._saved:
             saved = self._kept(node)
-            self._argue(node, made)
+            self._argue(node, record)
         if self._attend is not None:
-            self._attend(node, made.number)
+            self._attend(node, record.number)
         self.waiting.append(
             FoundNode(
-                made,
+                record,
                 node.name(),
                 sequence,
                 above,
@@ -260,13 +261,13 @@ class WalkGraph:
             )
         )
 
-    def _argue(self, node: Any, made: PythonNodeRecord) -> None:
+    def _argue(self, node: Any, record: PythonNodeRecord) -> None:
         """Read what its operation was called with besides tensors, if that is due."""
         if self._arguments.has(type(node)):
             inputs = self._inputs_of(node)
             shape = inputs[0][0] if inputs else ()
-            if self._arguments.seldom.due(type(node), made.site, shape):
-                self._arguments.look(node, made.number)
+            if self._arguments.seldom.due(type(node), record.site, shape):
+                self._arguments.look(node, record.number)
 
     def _inputs_of(self, node: Any) -> list[tuple[tuple[int, ...], Any, Any]]:
         """Shape, dtype and device of each of its inputs; unknown ones, if it does not say."""
@@ -309,7 +310,7 @@ class WalkGraph:
         node = tensor.grad_fn
         if node is None:
             return FoundSavedValue(slot, tensor, None, 0)
-        return FoundSavedValue(slot, tensor, self.made_of(node), tensor.output_nr)
+        return FoundSavedValue(slot, tensor, self.record_of(node), tensor.output_nr)
 
 
 def _counted(edges: Iterable[tuple[Any, int]]) -> dict[int, int]:

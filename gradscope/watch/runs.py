@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-class NodeRuns(Protocol):
+class RunObserver(Protocol):
     """Sees runs. Backwards of a thread nest, and each is told what ran in it and in no other."""
 
     def start(self) -> None: ...
@@ -55,7 +55,7 @@ class _Local(threading.local):
         self.stretches: list[BackwardRuns] = []
 
 
-class NativeRuns:
+class NativeRunObserver:
     """Runs as the native observer puts them down, for all threads in one table.
 
     What ran in a backward is read when somebody asks, with all others that have ended since.
@@ -184,7 +184,7 @@ def _outermost(whose: Ints, begin: Ints, end: Ints) -> Ints:
     return np.flatnonzero(~inside)
 
 
-class HookedRuns:
+class HookedRunObserver:
     """Runs as hooks before and after each node see them: this needs PyTorch's own methods only."""
 
     def __init__(self) -> None:
@@ -252,17 +252,19 @@ def _nothing() -> None:
     """It has been read."""
 
 
-def runs(why_not: str = "", around: tuple[int, int] | None = None) -> tuple[NodeRuns, str]:
+def run_observer(
+    why_not: str = "", around: tuple[int, int] | None = None
+) -> tuple[RunObserver, str]:
     """Who sees runs here, and why it is not the native observer, if it is not.
 
     `why_not`: why it cannot be. `around`: other callbacks for it.
     """
     if why_not:
-        return HookedRuns(), why_not
+        return HookedRunObserver(), why_not
     try:
-        return NativeRuns(at.Observer(around)), ""
+        return NativeRunObserver(at.Observer(around)), ""
     except Exception as error:  # noqa: BLE001 -- whatever this build is: hooks serve everywhere
-        return HookedRuns(), in_words(error)
+        return HookedRunObserver(), in_words(error)
 
 
 def calls(

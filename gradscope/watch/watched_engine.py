@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from gradscope.watch.creation import Creation
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
-    from gradscope.watch.python_walk import WalkGraph
-    from gradscope.watch.runs import NodeRuns
+    from gradscope.watch.python_walk import GraphWalker
+    from gradscope.watch.runs import RunObserver
 
 CALLS_THE_ENGINE = "torch.autograd.graph"
 _HIDDEN = (
@@ -71,8 +71,8 @@ class WatchedEngine:
     def __init__(
         self,
         listener: Listener,
-        graph: WalkGraph,
-        runs: NodeRuns | None,
+        graph: GraphWalker,
+        runs: RunObserver | None,
         faults: Faults,
         creation: Creation,
         *,
@@ -146,7 +146,7 @@ class WatchedEngine:
         """A backward begins. Whatever goes wrong with the telling, it runs."""
         begun = Begun()
         try:
-            since = self._listener.attends() if self.looks else 0
+            since = self._listener.looks_since() if self.looks else 0
             begun.left_out = self.looks and not since
             asked = _asked(*given, **more)
             begun.creates = bool(asked[2])
@@ -203,8 +203,8 @@ class WatchedEngine:
             if refused or len(tensors) == 0:  # PyTorch is about to refuse it; it has nothing to do
                 return None
             try:
-                roots, above = self._graph.roots(tensors)
-                wanted = self._graph.wanted(inputs) if inputs else ()
+                roots, above = self._graph.walk_from(tensors)
+                wanted = self._graph.walk_to(inputs) if inputs else ()
             except NotDifferentiable:
                 return None
             except TooDeep:
@@ -216,7 +216,7 @@ class WatchedEngine:
                 roots, wanted, bool(keep), bool(create), bool(gathers), above, sequence
             )
             if self._graph.waiting:
-                self._listener.found(self._graph.found())
+                self._listener.found(self._graph.take_found())
             task = self._listener.backward_begins(asked, frame, since)
             if self._values:
                 self._listener.seeded(task, asked, grads or ())

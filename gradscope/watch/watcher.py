@@ -13,8 +13,8 @@ from gradscope.watch.hooks.of_saved import SavedHooks
 from gradscope.watch.hooks.of_tensors import TensorHooks
 from gradscope.watch.hooks.watched import HookedCalls
 from gradscope.watch.module_calls import ModuleCalls
-from gradscope.watch.python_walk import NotDifferentiable, TooDeep, WalkGraph
-from gradscope.watch.runs import NodeRuns, calls, runs
+from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
+from gradscope.watch.runs import RunObserver, calls, run_observer
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
 from gradscope.watch.watched_engine import WatchedEngine
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gradscope.watch.called.operands import OperandObserver
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
-    from gradscope.watch.native.creation import NodeMaker
+    from gradscope.watch.native.creation import RecordMaker
     from gradscope.watch.values.callbacks import CallbackAddresses
     from gradscope.watch.values.ring import Ring
     from gradscope.watch.values.without_node import WithoutNode
@@ -47,7 +47,7 @@ class Watcher:
         self.faults = faults
         faults.meet_compilers()
         self._listener = listener
-        self.runs: NodeRuns | None = None
+        self.runs: RunObserver | None = None
         self.why_hooks = self.why_no_calls = self.why_no_values = ""
         self.calls: CallObserver | None = None
         self.ring: Ring | None = None
@@ -58,7 +58,7 @@ class Watcher:
             self.why_no_values = why
         if level != "graph":
             around = self._around(level) if level in LOOKS and not why else None
-            self.runs, self.why_hooks = runs(why, around and around.runs)
+            self.runs, self.why_hooks = run_observer(why, around and around.runs)
             if not self.why_hooks:
                 self.calls, self.why_no_calls = calls(
                     around and around.calls, whole=level == "full"
@@ -101,22 +101,22 @@ class Watcher:
             return None
         return found
 
-    def _graph(self, listener: Listener, *, saved: bool) -> tuple[WalkGraph, NodeMaker | None]:
+    def _graph(self, listener: Listener, *, saved: bool) -> tuple[GraphWalker, RecordMaker | None]:
         """Who finds nodes, and what marks them; hooks on them have to be registered from Python."""
         if not self.why_walked:
             try:
-                from gradscope.watch.native.creation import NodeMaker  # noqa: PLC0415 -- it compiles
-                from gradscope.watch.native.native_graph import NativeGraph  # noqa: PLC0415 -- likewise
+                from gradscope.watch.native.creation import RecordMaker  # noqa: PLC0415 -- it compiles
+                from gradscope.watch.native.native_walker import NativeWalker  # noqa: PLC0415 -- likewise
 
-                maker = NodeMaker(listener.making())
-                graph = NativeGraph(listener, maker, saved=saved)
+                maker = RecordMaker(listener.making())
+                graph = NativeWalker(listener, maker, saved=saved)
             except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
                 self.why_walked = in_words(error)
             else:
-                listener.made_by(maker)
+                listener.takes_records_of(maker)
                 return graph, maker
         hooks = self.runs if self.why_hooks else None
-        return WalkGraph(listener, None if hooks is None else hooks.attend, saved=saved), None
+        return GraphWalker(listener, None if hooks is None else hooks.attend, saved=saved), None
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -145,8 +145,8 @@ class Watcher:
         with unseen():
             for each in tensors:
                 with suppress(NotDifferentiable, TooDeep):
-                    self.graph.roots([each])
-            found = self.graph.found()
+                    self.graph.walk_from([each])
+            found = self.graph.take_found()
         if found:
             self._listener.found(found)
 

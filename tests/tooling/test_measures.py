@@ -31,7 +31,7 @@ LARGE_CLASSES = {
     "runtime/core/state/thread.py::ThreadState": (39, 8),
     "runtime/fast/capture/plan/plan.py::ReplayPlan": (25, 16),
     "trace/file/file_writer.py::FileWriter": (21, 22),
-    "watch/native/native_graph.py::NativeGraph": (27, 16),
+    "watch/native/native_walker.py::NativeWalker": (27, 16),
 }
 """Attributes and methods of classes that have more than they should."""
 

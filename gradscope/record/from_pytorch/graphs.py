@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.moves import Moves
     from gradscope.record.from_pytorch.called.ops import Ints
     from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
-    from gradscope.record.from_pytorch.native.walked import Walked
+    from gradscope.record.from_pytorch.native.native_graph_rows import NativeGraphRows
     from gradscope.record.from_pytorch.tasks import PyTorchTask
     from gradscope.record.from_pytorch.tensors import PyTorchTensors
     from gradscope.record.from_pytorch.values import PyTorchValues
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 
 
-def _output(made: NodeRecord, nr: int) -> int:
+def _output(record: NodeRecord, nr: int) -> int:
     """The tensor whose gradient this input of a node takes."""
-    return made.rest[nr - 1] if nr else made.first
+    return record.rest[nr - 1] if nr else record.first
 
 
 class PyTorchGraphs:
@@ -73,7 +73,7 @@ class PyTorchGraphs:
         self._made_before = 0
         self.compiled = False  # a node stands for a region that torch.compile has made
         self._names: dict[str, tuple[int, int]] = {}
-        self.walked: Walked | None = None  # if nodes are found natively
+        self.walked: NativeGraphRows | None = None  # if nodes are found natively
         self.arguments = PyTorchArguments()
         self._nodes: list[tuple[Any, ...]] = []
         self._edges: list[tuple[int, int, int, int]] = []
@@ -127,54 +127,56 @@ class PyTorchGraphs:
         return named
 
     def _describe(self, node: FoundNode) -> None:
-        number, contexts = node.made.number, self._session.contexts
+        number, contexts = node.record.number, self._session.contexts
         named = self.named(node.name)
-        thread, module, task, step, phase = contexts.rows[node.made.context]
-        t = max(node.made.t - self._session.start, 0)
-        if node.made.context:
+        thread, module, task, step, phase = contexts.rows[node.record.context]
+        t = max(node.record.t - self._session.start, 0)
+        if node.record.context:
             step = int(contexts.steps.at(t))
         if node.leaf is not None:
             op, inputs = NONE, [self._tensors.number_of(node.leaf)]
             if self._values.on:
                 self._values.look(Place.LEAF, node.leaf, tensor=inputs[0], at=t)
         else:
-            self._made_before += not node.made.context
+            self._made_before += not node.record.context
             op = NONE if node.made_before else number
             inputs = [number, *[self._next() for _ in node.inputs[1:]]][: len(node.inputs)]
             for tensor, (shape, dtype, device) in zip(inputs, node.inputs, strict=True):
                 self._tensors.output(tensor, shape, dtype, device, op)
-        node.made.many, node.made.first = len(inputs), inputs[0] if inputs else 0
-        node.made.rest = tuple(inputs[1:])
+        node.record.many, node.record.first = len(inputs), inputs[0] if inputs else 0
+        node.record.rest = tuple(inputs[1:])
         self._nodes.append((
             number, named[0], node.sequence_nr, node.topological_nr, op, inputs, task, module,
-            node.made.site, thread, step, t,
+            node.record.site, thread, step, t,
         ))  # fmt: skip
         for index, (target, nr) in enumerate(node.edges):
             self._edges.append((number, index, NONE if target is None else target.number, nr))
         if op != NONE:
             sources = [
-                _output(made, nr) for made, nr in node.edges if made is not None and nr < made.many
+                _output(record, nr)
+                for record, nr in node.edges
+                if record is not None and nr < record.many
             ]
-            made, nr = node.edges[0] if node.edges else (None, 0)
-            first = NONE if made is None or nr >= made.many else _output(made, nr)
+            record, nr = node.edges[0] if node.edges else (None, 0)
+            first = NONE if record is None or nr >= record.many else _output(record, nr)
             self._ops.append((
-                number, named[1], t, sources, inputs, number, module, node.made.site, thread, task,
-                step, phase, NONE, node.sequence_nr, first,
+                number, named[1], t, sources, inputs, number, module, node.record.site, thread,
+                task, step, phase, NONE, node.sequence_nr, first,
             ))  # fmt: skip
 
     def _keep(self, node: SavedByNode) -> None:
-        made = node.made
+        record = node.record
         for value in node.saved:
             tensor, version, where, address = NONE, 0, (0, 0, 0, NONE, 0), 0
             if value.tensor is not None:
                 tensor = self._tensor(node, value)
                 version = 0 if value.tensor.is_inference() else value.tensor._version
                 where = self._where(value.tensor)
-                has_history = value.made_by is not None or value.tensor.requires_grad
+                has_history = value.output_of is not None or value.tensor.requires_grad
                 address = 0 if has_history else value.tensor._cdata
             self._saved.append((
-                made.number, self._intern(value.slot), tensor, version,
-                max(made.t - self._session.start, 0), int(value.tensor is None), *where,
+                record.number, self._intern(value.slot), tensor, version,
+                max(record.t - self._session.start, 0), int(value.tensor is None), *where,
                 int(own_result(value.slot) is not None), address,
             ))  # fmt: skip
 
@@ -226,26 +228,26 @@ class PyTorchGraphs:
 
     def _tensor(self, node: SavedByNode, value: FoundSavedValue) -> int:
         """Which tensor it is: by its history, its leaf, or as the node's own result."""
-        tensor, made = value.tensor, node.made
-        if value.made_by is not None:
-            found = value.made_by.topological >= 0  # by a walk; others are in nobody's way
-            if found and value.output_nr < value.made_by.many:
-                return self._complete(_output(value.made_by, value.output_nr), tensor)
+        tensor, record = value.tensor, node.record
+        if value.output_of is not None:
+            found = value.output_of.topological >= 0  # by a walk; others are in nobody's way
+            if found and value.output_nr < value.output_of.many:
+                return self._complete(_output(value.output_of, value.output_nr), tensor)
         elif tensor.requires_grad:
             return self._tensors.number_of(tensor)
         nr = own_result(value.slot)
-        if nr is not None and nr < made.many and [*node.shape(nr)] == [*shape_of(tensor)]:
-            return self._complete(_output(made, nr), tensor)
+        if nr is not None and nr < record.many and [*node.shape(nr)] == [*shape_of(tensor)]:
+            return self._complete(_output(record, nr), tensor)
         key, constants = self._tensors.key(tensor), self._tensors.constants
         number = constants.get(key)
         if number is None:
             number = constants[key] = self._next()
             self._tensors.describe(number, tensor, NONE)
-            if self._values.on and nr is None and value.made_by is None:
-                at = max(node.made.t - self._session.start, 0)
+            if self._values.on and nr is None and value.output_of is None:
+                at = max(node.record.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
-        if nr is None and value.made_by is None:  # what no node made was an operand
-            self._kept.append(np.array([[node.made.number], [NONE], [number]], np.int64))
+        if nr is None and value.output_of is None:  # what no node made was an operand
+            self._kept.append(np.array([[node.record.number], [NONE], [number]], np.int64))
         return number
 
     def _complete(self, number: int, tensor: Any) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.session import Session
     from gradscope.watch.listener import BackwardCall, BackwardRuns, FoundNode, SavedByNode
-    from gradscope.watch.native.creation import NodeMaker, NodeMaking
+    from gradscope.watch.native.creation import RecordMaker, RecordSources
     from gradscope.watch.watcher import Watcher
 
 
@@ -41,7 +41,7 @@ class PyTorchListener(ProgramNotes):
         self.session, self.faults = session, session.faults
         self.recording = object()  # what nodes name that were made for this one
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
-        self.maker: NodeMaker | None = None
+        self.maker: RecordMaker | None = None
         self.local = session.contexts.threads.local
         self.numbers = OtherNumbers(count(2, 2).__next__)
         self.tensors = PyTorchTensors(session.writer, session.contexts.now, self.numbers)
@@ -64,16 +64,16 @@ class PyTorchListener(ProgramNotes):
         self.calls.observer, self.calls.keeps_sums = watcher.calls, values.on
         self.calls.whole = session.level == "full"
         if self.maker is not None:
-            from gradscope.record.from_pytorch.native.walked import Walked
+            from gradscope.record.from_pytorch.native.native_graph_rows import NativeGraphRows
 
             graph: Any = watcher.graph
             saved = session.level != "graph"
-            graphs.walked = Walked(session, graph, self.tensors, graphs.named, saved=saved)
+            graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
         self.modules.met = [watcher.before.module, session.acts.met]
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
 
-    def made(self, frame: FrameType | None) -> PythonNodeRecord:
+    def new_record(self, frame: FrameType | None) -> PythonNodeRecord:
         """A node is made on this frame, or was made while nobody watched."""
         number = self._node_numbers()
         if frame is None:
@@ -81,11 +81,11 @@ class PyTorchListener(ProgramNotes):
         _, context, site = self._place(frame)  # a step may begin with it
         return PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
 
-    def making(self) -> NodeMaking:
+    def making(self) -> RecordSources:
         """What native code has to know of threads and lines."""
-        from gradscope.watch.native.creation import NodeMaking
+        from gradscope.watch.native.creation import RecordSources
 
-        return NodeMaking(offset(PyTorchThread, "context"), OURS, self._asked)
+        return RecordSources(offset(PyTorchThread, "context"), OURS, self._asked)
 
     def _asked(self, frame: FrameType | None) -> tuple[object, int, int] | None:
         return self.faults.guarded("a node was made", self._place, frame)
@@ -96,7 +96,7 @@ class PyTorchListener(ProgramNotes):
         context = state.context or self.contexts.at_call(state, self.recording)
         return state, context, self.session.sites.of(frame)
 
-    def made_by(self, maker: NodeMaker) -> None:
+    def takes_records_of(self, maker: RecordMaker) -> None:
         """It makes what nodes keep, and gives out numbers."""
         self.maker = maker
         maker.nodes.words[0], maker.others.words[0] = self._node_numbers(), self.numbers.one()
@@ -123,7 +123,7 @@ class PyTorchListener(ProgramNotes):
         """Nodes that a backward reaches for the first time."""
         self.graphs.found(nodes)
 
-    def attends(self) -> int:
+    def looks_since(self) -> int:
         """When a look at a backward begins, if it is wanted; else 0."""
         return perf_counter_ns() if self.paused is None else self.paused.began()
 

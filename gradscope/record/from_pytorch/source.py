@@ -81,7 +81,7 @@ class PyTorchSource:
         torch = sys.modules["torch"]
         look = EngineLook(
             listener.tensor, listener.modules.known, list, unseen, stands_for,
-            made_at(watcher.graph.made_of), perf_counter_ns, memory, address,
+            made_at(watcher.graph.record_of), perf_counter_ns, memory, address,
             listener.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
         )  # fmt: skip
         session.acts.start(torch, look)

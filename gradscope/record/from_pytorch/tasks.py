@@ -20,7 +20,7 @@ from gradscope.trace.schema import NONE, events
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.shorthand import tables
 from gradscope.trace.shorthand.foretold import SINGLE
-from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.run_events import MODULE
 from gradscope.trace.shorthand.tables import UNDER_WAY
 from gradscope.watch.listener import BackwardRuns, together
 
@@ -253,7 +253,7 @@ class Tasks:
             "inputs": _nodes(inputs, otherwise=NONE),
             "input_nrs": Ragged.of_lengths(np.array([*map(len, inputs)], np.int64), numbers),
         })  # fmt: skip
-        write(tables.ShortRan, {
+        write(tables.ShortSeenRun, {
             "task": np.repeat(ids, many), "begin": ran.begin - start, "ended": ran.end - start,
             "sequence": ran.sequence,
         })  # fmt: skip

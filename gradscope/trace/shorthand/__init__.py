@@ -16,6 +16,6 @@ In short rows a tensor is written as twice its id, plus one if its gradient goes
 same id.
 """
 
-from gradscope.trace.shorthand.write_out import SHORT, written_out
+from gradscope.trace.shorthand.write_out import SHORT, expanded
 
-__all__ = ["SHORT", "written_out"]
+__all__ = ["SHORT", "expanded"]

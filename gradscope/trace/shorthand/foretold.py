@@ -195,7 +195,7 @@ class ForetoldTask:
         self._rows.single.append((t, kind.CODE, task.thread, task.id, node, a, b, c, 0))
 
 
-def written(
+def add_replayed(
     plain: Sequence[Block],
     short: dict[str, list[Block]],
     make: type[Block],

@@ -14,7 +14,7 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
 from gradscope.trace.shorthand.replay import NOBODY, ReplayGraph, Sent, graph_of
-from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.run_events import MODULE
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import Accumulation, HookKind
 from gradscope.trace.schema.tables import Place, Value
 from gradscope.trace.shorthand.replay import ReplayStep, Sent
-from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.run_events import MODULE
 from gradscope.trace.shorthand.seen import SeenTask
 from gradscope.trace.shorthand.tables import ARRIVED, OPERAND
 

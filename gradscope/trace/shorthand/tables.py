@@ -143,7 +143,7 @@ class ShortRun(Row):
 
 
 @short("ran")
-class ShortRan(Row):
+class ShortSeenRun(Row):
     """The run of a node of PyTorch's, whose engine is watched from outside. In order of time.
 
     Which node ran, and what the engine counted, pushed and popped around it, follows from a replay

@@ -13,7 +13,7 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import SavedUnpacked
 from gradscope.trace.schema.tables import GraphTask, Saved, Tensor
 from gradscope.trace.shorthand import foretold, short_looks
-from gradscope.trace.shorthand.runs import ShortRuns
+from gradscope.trace.shorthand.run_events import ShortRuns
 from gradscope.trace.shorthand.short_calls import ShortCalls
 from gradscope.trace.shorthand.short_columns import Ints, ShortColumns
 from gradscope.trace.shorthand.tables import SHORT
@@ -22,7 +22,7 @@ from gradscope.trace.shorthand.values import with_events
 if TYPE_CHECKING:
     from gradscope.trace.table import Block
 
-__all__ = ["SHORT", "written_out"]
+__all__ = ["SHORT", "expanded"]
 
 
 CELLS = {"short.saved": 10, "short.run": 23, "short.move": 23, "short.event": 11,
@@ -30,7 +30,7 @@ CELLS = {"short.saved": 10, "short.run": 23, "short.move": 23, "short.event": 11
 """About how many cells a short row stands for, besides what calls do."""
 
 
-def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = None) -> list[Block]:
+def expanded(blocks: Sequence[Block], make: type[Block], room: int | None = None) -> list[Block]:
     """The blocks, with rows instead of shorthand. `make` makes a block; `room`: for how many cells.
 
     See Note [Bounded expansion].
@@ -44,7 +44,7 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
     if any(block.amend for parts in short.values() for block in parts):
         raise UnreadableTraceError("shorthand cannot be amended")
     told: dict[int, short_looks.AsForetold] = {}
-    orders = foretold.written(plain, short, make, room, told)
+    orders = foretold.add_replayed(plain, short, make, room, told)
     if orders is not None:
         plain.append(orders)
     tables = {name: ShortColumns(row, short.get(name, ())) for name, row in SHORT.items()}

@@ -17,7 +17,7 @@ from gradscope.watch.unseen import stands_for, unseen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.watch.python_walk import WalkGraph
+    from gradscope.watch.python_walk import GraphWalker
 
 TENSOR, POST_ACCUMULATE = "register_hook", "register_post_accumulate_grad_hook"
 PRE, POST = "register_prehook", "register_hook of a node"
@@ -71,7 +71,7 @@ class WatchedTensorHook(WatchedHook):
 class TensorHooks:
     """Stands in for the methods by which programs register hooks on tensors and nodes."""
 
-    def __init__(self, calls: HookedCalls, graph: WalkGraph) -> None:
+    def __init__(self, calls: HookedCalls, graph: GraphWalker) -> None:
         self._calls = calls
         self._guarded: Any = calls.faults.guarded
         self._graph = graph
@@ -92,8 +92,8 @@ class TensorHooks:
         @passed_over
         def register(self_: Any, hook: Any) -> Any:
             try:
-                made = self._guarded("a hook was registered", self._watched, self_, hook, name)
-                return own(self_, hook if made is None else made)
+                ours = self._guarded("a hook was registered", self._watched, self_, hook, name)
+                return own(self_, hook if ours is None else ours)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
@@ -104,10 +104,10 @@ class TensorHooks:
         @passed_over
         def _register_hook(backward_hooks: Any, hook: Any) -> Any:
             try:
-                made = self._guarded(
+                ours = self._guarded(
                     "a hook was registered", self._watched_on_node, backward_hooks, hook
                 )
-                return own(backward_hooks, hook if made is None else made)
+                return own(backward_hooks, hook if ours is None else ours)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
@@ -136,11 +136,11 @@ class TensorHooks:
     def _node_of(self, tensor: Any) -> Callable[[], int]:
         """How to find, later, the node on which the hook is: a leaf's may not be there yet."""
         tensor_then, graph = weakref.ref(tensor), self._graph
-        made = None if tensor.grad_fn is None else graph.made_of(tensor.grad_fn)
+        record = None if tensor.grad_fn is None else graph.record_of(tensor.grad_fn)
 
         def number() -> int:
-            if made is not None and made.topological >= 0:  # the backward has come to it
-                return made.number
+            if record is not None and record.topological >= 0:  # the backward has come to it
+                return record.number
             found = tensor_then()  # a leaf, or made one later
             return 0 if found is None else graph.number_of_leaf(found)
 

@@ -192,10 +192,10 @@ def here(self: int, state: int) -> int:
     return state
 
 
-class NodeMaking(NamedTuple):
+class RecordSources(NamedTuple):
     """What a listener knows of threads and lines."""
 
-    place: int  # how far into a thread's state the number is of the place where it is; 0: ask
+    context_offset: int  # how far into a thread's state the number of its context is
     ours: int  # the line of what is none of the program's
     asks: Callable[[FrameType | None], tuple[object, int, int] | None]
     """The calling thread's state; its place, and the line of this frame. None: a fault of ours."""
@@ -218,12 +218,12 @@ class CreationNumbers:
         return np.arange(first, first + 2 * many, 2)
 
 
-class NodeMaker:
+class RecordMaker:
     """Fills records of nodes that are made, for one recording."""
 
     _recordings = count(1)
 
-    def __init__(self, making: NodeMaking) -> None:
+    def __init__(self, making: RecordSources) -> None:
         ready = _ready()
         self._engine, self._watched = ready.engine, ready.watched
         self.records, self.frees = ready.records, ready.frees
@@ -235,12 +235,12 @@ class NodeMaker:
             CreationNumbers(),
         )  # of nodes, and of what is none
         self._asks = self._asked  # the words have its address
-        self.recording = next(NodeMaker._recordings)
+        self.recording = next(RecordMaker._recordings)
         self.ends, self._all = GoneNodes(), ready.all
         self.words = np.zeros(THREADS // 8 + 2 * MOST_THREADS, np.int64)
         self.words[: THREADS // 8] = (
             self._keys.ctypes.data, self._lines.ctypes.data, ROOM - 1, making.ours,
-            self.nodes.words.ctypes.data, id(self._asks), self.recording, making.place,
+            self.nodes.words.ctypes.data, id(self._asks), self.recording, making.context_offset,
         )  # fmt: skip
         self._here = ready.functions.over(here, self)
         self._former, self._failed = 0, failed()

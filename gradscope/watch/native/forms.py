@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gradscope.machine_code.interpreter import as_int, keep
 from gradscope.machine_code.language import load, store
 from gradscope.watch.native.layout import INLINE
-from gradscope.watch.native.walk_words import (
+from gradscope.watch.native.walk_memory import (
     AT_SIZES,
     FEW_FORMS,
     FORM_PLACES,

@@ -19,16 +19,16 @@ from gradscope.machine_code.language import External, increase, load, store
 from gradscope.machine_code.loaded import PROCESS
 from gradscope.machine_code.seldom import due
 from gradscope.watch.native.forms import lacks_forms
-from gradscope.watch.native.known import (
+from gradscope.watch.native.layout import IN_WRAPPER
+from gradscope.watch.native.lookups import (
     kind_of,
     layout_of,
     leaf_of,
     looked_at,
-    made_anew,
-    made_of,
     python_object,
+    record_made_late,
+    record_of,
 )
-from gradscope.watch.native.layout import IN_WRAPPER
 from gradscope.watch.native.records import (
     CONTEXT,
     FIRST,
@@ -40,7 +40,7 @@ from gradscope.watch.native.records import (
     TOPOLOGICAL,
 )
 from gradscope.watch.native.saved import put_saved, settle, source_of
-from gradscope.watch.native.walk_words import (
+from gradscope.watch.native.walk_memory import (
     ABOVE,
     AT_EDGES,
     AT_INPUTS,
@@ -108,10 +108,10 @@ def write_edges(graph: int, node: int, number: int) -> int:
         following, nr = load(edge), load(edge + 8) & LOW_HALF
         target, source = 0, NO_TENSOR
         if following != 0:
-            made = made_of(graph, following)
-            if made != 0:
-                target, source = load(made + NUMBER), source_of(made, nr)
-                path = load(made + TOPOLOGICAL) + 1
+            record = record_of(graph, following)
+            if record != 0:
+                target, source = load(record + NUMBER), source_of(record, nr)
+                path = load(record + TOPOLOGICAL) + 1
                 above = path if path > above else above  # noqa: FURB136 -- there is no max
         store(row, number)
         store(row + 8, index)
@@ -140,9 +140,9 @@ def write_inputs(graph: int, many: int, layouts: int) -> int:
     return rest
 
 
-def write_node(graph: int, node: int, made: int, kind: int, leaf: int, layouts: int) -> int:
+def write_node(graph: int, node: int, record: int, kind: int, leaf: int, layouts: int) -> int:
     """All rows of a node. How long the longest path from it is."""
-    number = load(made + NUMBER)
+    number = load(record + NUMBER)
     first, rest, many = number, 0, 1
     if leaf != 0:
         first = as_int(load(leaf + LEAF_TENSOR))
@@ -157,19 +157,19 @@ def write_node(graph: int, node: int, made: int, kind: int, leaf: int, layouts: 
     store(row + 8, (kind & LOW_HALF) // KIND)
     store(row + 16, load(node + load(graph + AT_SEQUENCE)))
     store(row + 24, above)
-    store(row + 32, load(made + CONTEXT))
-    store(row + 40, load(made + SITE))
-    store(row + 48, load(made + TIME))
+    store(row + 32, load(record + CONTEXT))
+    store(row + 40, load(record + SITE))
+    store(row + 48, load(record + TIME))
     store(row + 56, load(node + load(graph + AT_VARIABLE)) if leaf != 0 else 0)
     store(row + 64, first)
     store(row + 72, rest)
     store(row + 80, many)
     store(row + 88, load(graph + EDGES_USED) - before)
     increase(graph + NODES_USED, 1)
-    store(made + FIRST, first)
-    store(made + REST, rest)
-    store(made + MANY, many)
-    store(made + TOPOLOGICAL, above)
+    store(record + FIRST, first)
+    store(record + REST, rest)
+    store(record + MANY, many)
+    store(record + TOPOLOGICAL, above)
     return above
 
 
@@ -186,9 +186,9 @@ def has_room(graph: int) -> int:
     return load(graph + INPUTS_USED) + load(graph + NEED_INPUTS) <= load(graph + INPUTS_ROOM)
 
 
-def is_due(graph: int, kind: int, made: int, layout: int) -> int:
+def is_due(graph: int, kind: int, record: int, layout: int) -> int:
     """Whether it is to be read what a node keeps that is no tensor."""
-    return due(load(graph + SELDOM), kind & LOW_HALF, load(made + SITE), layout)
+    return due(load(graph + SELDOM), kind & LOW_HALF, load(record + SITE), layout)
 
 
 def remembered(cell: int, nodes: int) -> int:
@@ -201,7 +201,7 @@ def remembered(cell: int, nodes: int) -> int:
     return failed == 0
 
 
-def look(graph: int, cell: int, made: int, scratch: int) -> int:
+def look(graph: int, cell: int, record: int, scratch: int) -> int:
     """Take down one node; 0: an error. First all that may ask Python, then what is written."""
     node = load(cell)
     kind = kind_of(graph, cell)
@@ -230,16 +230,16 @@ def look(graph: int, cell: int, made: int, scratch: int) -> int:
         drop(answer)
         store(graph + NEED_EDGES, edges)
         store(graph + NEED_INPUTS, many)
-    if looked_at(made):  # meanwhile, by another thread
+    if looked_at(record):  # meanwhile, by another thread
         return 1
-    above = write_node(graph, node, made, kind, leaf, layouts)
+    above = write_node(graph, node, record, kind, leaf, layouts)
     shape = load(layouts) if many > 0 else 0
-    reads = kind & HAS_ARGUMENTS and is_due(graph, kind, made, shape)
+    reads = kind & HAS_ARGUMENTS and is_due(graph, kind, record, shape)
     if reads and remembered(cell, load(graph + READING)) == 0:
         return 0
     if kind & HAS_SAVED:
         slots = load(graph + SLOTS) + SET_OF_SLOTS * (kind >> UPPER_HALF)
-        if kind >> UPPER_HALF > 0 and put_saved(graph, node, made, slots, layouts):
+        if kind >> UPPER_HALF > 0 and put_saved(graph, node, record, slots, layouts):
             return 1
         if above > load(graph + DEEPEST):
             increase(graph + TOO_DEEP, 1)
@@ -255,10 +255,10 @@ def push_unknown(graph: int, node: int, place: int) -> int:
         edge -= 16
         following = load(edge)
         if following != 0:
-            made = made_of(graph, following)
+            record = record_of(graph, following)
             known = 0
-            if made != 0:
-                known = looked_at(made)
+            if record != 0:
+                known = looked_at(record)
             if known == 0:
                 store(place, following)
                 store(place + 8, 0)
@@ -289,14 +289,14 @@ def walk_from(graph: int, root: int) -> int:
     while used > 0:
         cell = stack + 16 * (used - 1)
         node = load(cell)
-        made = made_of(graph, node)
-        if made == 0:
-            made = made_anew(graph, node)
-            if made == 0:
+        record = record_of(graph, node)
+        if record == 0:
+            record = record_made_late(graph, node)
+            if record == 0:
                 settle(graph)
                 free(stack)
                 return 0
-        if looked_at(made):
+        if looked_at(record):
             used -= 1
         else:
             edges = load(node + load(graph + AT_EDGES) + 8) - load(node + load(graph + AT_EDGES))
@@ -310,7 +310,7 @@ def walk_from(graph: int, root: int) -> int:
                 store(cell + 8, 1)
                 end = push_unknown(graph, node, cell + 16)
             if end == cell + 16:
-                if look(graph, cell, made, end) == 0:
+                if look(graph, cell, record, end) == 0:
                     settle(graph)
                     free(stack)
                     return 0
@@ -319,8 +319,8 @@ def walk_from(graph: int, root: int) -> int:
                 used += (end - cell - 16) >> 4
     free(stack)
     settle(graph)
-    made = made_of(graph, root)
-    return from_int(ABOVE * load(made + TOPOLOGICAL) + load(made + NUMBER))
+    record = record_of(graph, root)
+    return from_int(ABOVE * load(record + TOPOLOGICAL) + load(record + NUMBER))
 
 
 def exchange(self: int, given: int) -> int:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from gradscope.machine_code.interpreter import as_int, drop, from_int, item
 from gradscope.machine_code.language import increase, load, store
 from gradscope.watch.native.forms import form_of
-from gradscope.watch.native.known import looked_at, made_of
+from gradscope.watch.native.lookups import looked_at, record_of
 from gradscope.watch.native.records import FIRST, MANY, NUMBER, REST, TIME
-from gradscope.watch.native.walk_words import (
+from gradscope.watch.native.walk_memory import (
     A_LEAF,
     AT_BYTES,
     AT_COUNTER,
@@ -56,11 +56,11 @@ BYTE, QUARTER = 0xFF, 0xFFFF
 NOT_PLAIN = -2
 
 
-def source_of(made: int, nr: int) -> int:
+def source_of(record: int, nr: int) -> int:
     """The tensor whose gradient this input of a node takes."""
-    if nr >= load(made + MANY):
+    if nr >= load(record + MANY):
         return NO_TENSOR
-    return load(made + FIRST) if nr == 0 else load(made + REST) + 2 * (nr - 1)
+    return load(record + FIRST) if nr == 0 else load(record + REST) + 2 * (nr - 1)
 
 
 def tensor_of(graph: int, row: int, tensor: int) -> int:
@@ -71,17 +71,17 @@ def tensor_of(graph: int, row: int, tensor: int) -> int:
         return NO_TENSOR
     node = load(history + load(graph + AT_NODE))
     if node != 0:
-        made = made_of(graph, node)
-        if made == 0:
+        record = record_of(graph, node)
+        if record == 0:
             return NOT_PLAIN
         word = load(history + load(graph + AT_OUTPUT))
         nr = (word >> load(graph + PART_OF_OUTPUT)) & LOW_HALF
-        if looked_at(made):
-            return source_of(made, nr)
+        if looked_at(record):
+            return source_of(record, nr)
         store(row + 16, LATER)
         store(row + 104, nr)
         increase(graph + PENDING, 1)
-        return made
+        return record
     word = load(history + load(graph + AT_NEEDS))
     if (word >> load(graph + PART_OF_NEEDS)) & BYTE == 0:
         return NO_TENSOR
@@ -125,18 +125,18 @@ def put_tensor(graph: int, row: int, tensor: int) -> int:
     return 1
 
 
-def put_own(made: int, row: int, nr: int, layouts: int) -> int:
+def put_own(record: int, row: int, nr: int, layouts: int) -> int:
     """Which tensor it is, if it is a result of the node's own; and what that looks like."""
     store(row + 32, NO_TENSOR)
     store(row + 40, 0)
     if nr >= 0:
-        store(row + 32, source_of(made, nr))
+        store(row + 32, source_of(record, nr))
         if load(row + 32) != NO_TENSOR:
             store(row + 40, load(layouts + 8 * nr))
     return 0
 
 
-def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int:
+def put_saved(graph: int, node: int, record: int, slots: int, layouts: int) -> int:
     """The rows of what a node has saved; 0: there are none, Python is to look."""
     before, i, many = load(graph + SAVED_USED), 0, load(slots)
     row = load(graph + SAVED) + SAVED_ROW * before
@@ -154,12 +154,12 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
                 if put_tensor(graph, row, tensor) == 0:
                     store(graph + SAVED_USED, before)
                     return 0
-                put_own(made, row, load(slot + 16), layouts)
+                put_own(record, row, load(slot + 16), layouts)
                 none_made_it = load(row + 16) == PLAIN_VALUE and load(row + 24) == NO_TENSOR
                 store(row + 112, tensor if none_made_it and load(slot + 16) < 0 else 0)
-            store(row, load(made + NUMBER))
+            store(row, load(record + NUMBER))
             store(row + 8, load(slot + 8))
-            store(row + 48, load(made + TIME))
+            store(row + 48, load(record + TIME))
             store(row + 56, load(graph + WALK))
             increase(graph + SAVED_USED, 1)
             row += SAVED_ROW
@@ -174,11 +174,11 @@ def settle(graph: int) -> int:
     row, i = load(graph + SAVED), 0
     while i < load(graph + SAVED_USED):
         if load(row + 16) == LATER:
-            made = load(row + 24)
+            record = load(row + 24)
             store(row + 16, PLAIN_VALUE)
             store(row + 24, OF_UNMET)
-            if looked_at(made):
-                store(row + 24, source_of(made, load(row + 104)))
+            if looked_at(record):
+                store(row + 24, source_of(record, load(row + 104)))
         row += SAVED_ROW
         i += 1
     store(graph + PENDING, 0)

@@ -12,7 +12,7 @@ from gradscope.machine_code.callables import FAST, Callables
 from gradscope.machine_code.interpreter import as_int, from_int
 from gradscope.machine_code.language import Address, increase, load, store
 from gradscope.machine_code.ring import Reader
-from gradscope.watch.native.walk_words import (
+from gradscope.watch.native.walk_memory import (
     NODE_COLUMNS,
     NODE_ROW,
     NODES,

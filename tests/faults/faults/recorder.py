@@ -10,7 +10,7 @@ from gradscope.record.from_runtime import source
 from gradscope.record.from_runtime.cold import catalog
 from gradscope.record.from_runtime.hot import runtime_probe as native
 from gradscope.runtime.core import probe as runtime_probe
-from gradscope.trace.shorthand import runs
+from gradscope.trace.shorthand import run_events
 from tests.faults.planting import Plant
 
 
@@ -64,8 +64,8 @@ def mistaking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mixing(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = runs._placed
-    monkeypatch.setattr(runs, "_placed", lambda key, count: right(-key, count))
+    right = run_events._placed
+    monkeypatch.setattr(run_events, "_placed", lambda key, count: right(-key, count))
 
 
 def not_ending(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,26 +254,26 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     import torch
 
     from gradscope.watch.observer import Observer
-    from gradscope.watch.python_walk import WalkGraph
-    from gradscope.watch.runs import HookedRuns, NativeRuns
+    from gradscope.watch.python_walk import GraphWalker
+    from gradscope.watch.runs import HookedRunObserver, NativeRunObserver
 
-    assert isinstance(NativeRuns(Observer())._observer, Observer)
-    hooked = HookedRuns()
+    assert isinstance(NativeRunObserver(Observer())._observer, Observer)
+    hooked = HookedRunObserver()
     hooked.start()
     from gradscope.watch.listener import PythonNodeRecord
 
     numbers = iter(range(1, 100))
     listener: Any = SimpleNamespace(
-        made=lambda _: PythonNodeRecord(None, next(numbers), 0, 0, 0),
+        new_record=lambda _: PythonNodeRecord(None, next(numbers), 0, 0, 0),
         recording=None,
         arguments=None,
         tensor=id,
     )
-    graph = WalkGraph(listener, hooked.attend, saved=False)
+    graph = GraphWalker(listener, hooked.attend, saved=False)
     x = torch.ones(3, requires_grad=True)
     y = x.exp().sin().sum()
-    graph.roots([y])
-    native = NativeRuns(Observer())
+    graph.walk_from([y])
+    native = NativeRunObserver(Observer())
     native.start()
     for runs in (hooked, native):
         runs.begins()
@@ -415,12 +415,12 @@ def test_a_deep_chain_is_left_alone_where_it_would_be_walked_from_python_and_tha
 def test_what_a_pause_leaves_out_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gradscope.watch.python_walk import WalkGraph
+    from gradscope.watch.python_walk import GraphWalker
 
     walked = []
-    own = WalkGraph.roots
+    own = GraphWalker.walk_from
     monkeypatch.setattr(
-        WalkGraph, "roots", lambda self, ends: (walked.append(1), own(self, ends))[1]
+        GraphWalker, "walk_from", lambda self, ends: (walked.append(1), own(self, ends))[1]
     )
     recording = Recording(MemoryWriter(), Options(steps=(1, 1)), PyTorch())
     with recording:

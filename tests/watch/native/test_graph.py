@@ -38,13 +38,13 @@ def not_found() -> Any:
 def recorded(program: Callable[[], Any], *, native: bool, level: str = "graph") -> Trace:
     """On a thread of its own, where numbers of nodes begin with 0."""
     from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds
-    from gradscope.watch.native import native_graph
+    from gradscope.watch.native import native_walker
 
     def run() -> Trace:
         recording = Recording(MemoryWriter(), Options(level=level), PyTorch())
         with pytest.MonkeyPatch.context() as patch:
             if not native:
-                patch.setattr(native_graph, "_ready", not_found)
+                patch.setattr(native_walker, "_ready", not_found)
             # What no backward came to is looked at natively only, when the program is over: a hook
             # of a node that leads to the node, say, which Python's collector cannot free.
             patch.setattr(PyTorchNodeEnds, "look", lambda *_: None)
@@ -298,17 +298,17 @@ def test_where_it_is_not_certain_where_things_are_the_graph_is_found_from_python
 ) -> None:
     import torch
 
-    from gradscope.watch.native import layout, native_graph
+    from gradscope.watch.native import layout, native_walker
 
     monkeypatch.setattr(layout, "IN_WRAPPER", 8)  # so that nothing is where it is looked for
     layout.layout.cache_clear()
-    native_graph._ready.cache_clear()
+    native_walker._ready.cache_clear()
     recording = Recording(MemoryWriter(), Options(level="graph"), PyTorch())
     with recording:
         torch.ones(2, requires_grad=True).exp().sum().backward()
     monkeypatch.undo()
     layout.layout.cache_clear()
-    native_graph._ready.cache_clear()
+    native_walker._ready.cache_clear()
     trace = recording.trace()
 
     assert len(trace.table(GraphTask)) == 1

@@ -17,7 +17,7 @@ from gradscope.watch.native import ends, records
 if TYPE_CHECKING:
     from gradscope.record.notes.log import Ints
     from gradscope.record.session import Session
-    from gradscope.watch.native.creation import NodeMaker
+    from gradscope.watch.native.creation import RecordMaker
     from gradscope.watch.watcher import Watcher
 
 MOST = 1 << 14
@@ -32,7 +32,7 @@ NAMES = (
 class PyTorchNodeEnds:
     """Reads what records tell of ends, whenever notes are flushed."""
 
-    def __init__(self, session: Session, maker: NodeMaker) -> None:
+    def __init__(self, session: Session, maker: RecordMaker) -> None:
         self._session = session
         self._maker = maker
         self._left: list[tuple[int, ...]] = []  # rows of nodes that were there at the end
@@ -61,10 +61,10 @@ class PyTorchNodeEnds:
     def look(self, watcher: Watcher) -> None:
         """The program is over: find the graphs that are there, and what leads to none of them."""
         if len(self._maker.unmet()):
-            made_of = watcher.graph.made_of
+            record_of = watcher.graph.record_of
             for tensor in _newest_with_history(sys.modules["torch"].Tensor):
-                made = made_of(node_of(tensor))
-                if isinstance(made, records.NativeNodeRecord) and made.topological < 0:
+                record = record_of(node_of(tensor))
+                if isinstance(record, records.NativeNodeRecord) and record.topological < 0:
                     watcher.reach([tensor])
         alive = self._maker.unmet()
         if len(alive):

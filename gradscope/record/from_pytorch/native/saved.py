@@ -1,6 +1,6 @@
 """Rows of what nodes keep, as a native walk has read it: which tensors they are.
 
-What they say is what `Graphs` makes of what is looked at from Python.
+What they say is what `PyTorchGraphs` makes of what is looked at from Python.
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.saved_layout import saved_layout
-from gradscope.watch.native.walk_words import FORM_ROW, OF_UNMET, PACKED, PLAIN_VALUE, SAVED_COLUMNS
+from gradscope.watch.native.walk_memory import (
+    FORM_ROW,
+    OF_UNMET,
+    PACKED,
+    PLAIN_VALUE,
+    SAVED_COLUMNS,
+)
 
 if TYPE_CHECKING:
     from gradscope.record.session import Session
-    from gradscope.watch.native.native_graph import NativeGraph
+    from gradscope.watch.native.native_walker import NativeWalker
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -30,7 +36,7 @@ Bools = NDArray[np.bool_]
 class NativeSaved:
     """Knows tensors by their history, as the node's own result, or by their memory."""
 
-    def __init__(self, session: Session, graph: NativeGraph, tensors: PyTorchTensors) -> None:
+    def __init__(self, session: Session, graph: NativeWalker, tensors: PyTorchTensors) -> None:
         self._session = session
         self._graph = graph
         self._tensors = tensors
@@ -143,7 +149,7 @@ class NativeSaved:
         return number[which]
 
     def _names_of(self, keys: Ints) -> list[Any]:
-        """The same as `Tensors.key` makes of tensors at hand."""
+        """The same as `PyTorchTensors.key` makes of tensors at hand."""
         forms = self._forms
         shapes, strides = (each.take(keys[:, 2]).tuples() for each in (forms.shape, forms.strides))
         texts = forms.text[keys[:, 2]].tolist()

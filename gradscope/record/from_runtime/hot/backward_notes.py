@@ -14,7 +14,7 @@ from gradscope.record.from_runtime.hot.threads import ThreadNotes
 from gradscope.record.notes.log import Log
 from gradscope.runtime.core.state.thread import local
 from gradscope.trace.schema import NONE, events
-from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.run_events import MODULE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

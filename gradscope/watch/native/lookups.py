@@ -27,7 +27,7 @@ from gradscope.watch.native.records import (
     TOPOLOGICAL,
     taken,
 )
-from gradscope.watch.native.walk_words import (
+from gradscope.watch.native.walk_memory import (
     ASK_KIND,
     ASK_LAYOUT,
     ASK_LEAF,
@@ -61,7 +61,7 @@ def python_object(cell: int) -> int:
     return to_python(cell)  # type: ignore[no-any-return]
 
 
-def made_of(graph: int, node: int) -> int:
+def record_of(graph: int, node: int) -> int:
     """The record of a node, or 0."""
     record = load(node + load(graph + AT_METADATA))
     if record == 0:
@@ -71,7 +71,7 @@ def made_of(graph: int, node: int) -> int:
     return record if load(record + RECORDING) == load(graph + CURRENT_RECORDING) else 0
 
 
-def made_anew(graph: int, node: int) -> int:
+def record_made_late(graph: int, node: int) -> int:
     """The same, made now: nobody watched then. 0: an error."""
     record = load(node + load(graph + AT_METADATA))
     if record == 0:

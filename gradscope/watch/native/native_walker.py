@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.language import External
 from gradscope.watch.listener import SavedByNode, own_result
-from gradscope.watch.native import known, native_walk, walk_words as places
-from gradscope.watch.native.creation import NodeMaker, own_function
+from gradscope.watch.native import lookups, native_walk, walk_memory as memory
+from gradscope.watch.native.creation import RecordMaker, own_function
 from gradscope.watch.native.forms import Forms, more_forms
 from gradscope.watch.native.layout import IN_WRAPPER, NativeLayout, NotFound, in_custom, layout
 from gradscope.watch.native.records import RECORDING, TABLE, NativeNodeRecord
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
-from gradscope.watch.python_walk import DEEPEST, LEAF, WalkGraph, described
+from gradscope.watch.python_walk import DEEPEST, LEAF, GraphWalker, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,8 +44,8 @@ WORD = 8
 LARGEST = 1 << 62
 """In place of the size from which on memory is told of: none is."""
 
-_STORAGE = places.SAVED_COLUMNS.index("storage")
-_OF_MEMORY = [places.SAVED_COLUMNS.index(n) for n in ("storage", "walk", "data", "bytes")]
+_STORAGE = memory.SAVED_COLUMNS.index("storage")
+_OF_MEMORY = [memory.SAVED_COLUMNS.index(n) for n in ("storage", "walk", "data", "bytes")]
 
 LIBRARIES = {
     "torch_python": {
@@ -70,10 +70,10 @@ class _Arrays:
 
     def __init__(self, edges: int, inputs: int) -> None:
         rooms = ROOM, max(2 * ROOM, 2 * edges), max(2 * ROOM, 2 * inputs)
-        self.nodes = np.empty((rooms[0], len(places.NODE_COLUMNS)), np.int64)
-        self.edges = np.empty((rooms[1], len(places.EDGE_COLUMNS)), np.int64)
+        self.nodes = np.empty((rooms[0], len(memory.NODE_COLUMNS)), np.int64)
+        self.edges = np.empty((rooms[1], len(memory.EDGE_COLUMNS)), np.int64)
         self.inputs = np.empty(rooms[2], np.int64)
-        self.saved = np.empty((rooms[1], places.SAVED_ROW // 8), np.int64)
+        self.saved = np.empty((rooms[1], memory.SAVED_ROW // 8), np.int64)
         words = []
         for array in (self.nodes, self.edges, self.inputs, self.saved):
             words += [array.ctypes.data, 0, len(array)]
@@ -86,10 +86,10 @@ class _Arrays:
         )
 
 
-class NativeGraph(WalkGraph):
+class NativeWalker(GraphWalker):
     """Finds nodes by a C function, in the records that they keep."""
 
-    def __init__(self, listener: Listener, maker: NodeMaker, *, saved: bool) -> None:
+    def __init__(self, listener: Listener, maker: RecordMaker, *, saved: bool) -> None:
         functions, self._layout = _ready(maker.frees)
         self.maker = maker
         super().__init__(listener, None, saved=saved)
@@ -99,23 +99,23 @@ class NativeGraph(WalkGraph):
         self._numbers_of_names: dict[str, int] = {}
         self._numbers_of_layouts: dict[Any, int] = {}
         self.slots: list[str] = []  # of what nodes keep, by number
-        self._sets_of_slots = np.zeros(places.MOST_SETS * places.SET_OF_SLOTS // 8, np.int64)
+        self._sets_of_slots = np.zeros(memory.MOST_SETS * memory.SET_OF_SLOTS // 8, np.int64)
         self._sets = 0
         self._saving: list[Any] = []  # nodes whose saved values are to be looked at
         self._reading: list[Any] = []  # and those whose other arguments are
         self._full: list[GraphRows] = []
         first = _Arrays(0, 0)
         self._arrays = {int(first.words[0]): first}  # by address
-        self._kinds = np.zeros(2 * places.MOST_KINDS, np.int64)
-        self._known_layouts = np.zeros(places.LAYOUT // 8 * places.MOST_LAYOUTS, np.int64)
-        self._asked = (self._kind, self._leaf, self._layout_of, self._is_full)
+        self._kinds = np.zeros(2 * memory.MOST_KINDS, np.int64)
+        self._known_layouts = np.zeros(memory.LAYOUT // 8 * memory.MOST_LAYOUTS, np.int64)
+        self._asked = (self._kind, self._leaf, self._layout_of, self._put_rows_aside)
         self.look: Callable[[int, int, int], None] | None = None
         """Is given the address of the words, and from which rows of nodes and of what they keep."""
         self._looked_at = 0, 0
         self.large: Callable[[int, int, int, int], object] = _nobody_follows
         """Is told of large memory: where PyTorch keeps it, the walk, its address and its bytes."""
         self.words = self._words(self._layout)
-        self.words[: places.ROWS] = first.words
+        self.words[: memory.ROWS] = first.words
         self.forms = Forms(self.words)
         self._view = memoryview(self.words.data)  # it is quicker to read
         self._at = self.words.ctypes.data
@@ -125,25 +125,25 @@ class NativeGraph(WalkGraph):
         self._more_forms = functions.over(more_forms, self)
 
     def _words(self, found: NativeLayout) -> Ints:
-        words = np.zeros(places.WORDS, np.int64)
+        words = np.zeros(memory.WORDS, np.int64)
         for ask, function in zip(
-            range(places.ASK_KIND, places.FULL + 8, 8), self._asked, strict=True
+            range(memory.ASK_KIND, memory.FULL + 8, 8), self._asked, strict=True
         ):
             words[ask // 8] = id(function)
         filled = {
-            places.RECORDS: self.maker.records, places.CURRENT_RECORDING: self.maker.recording,
-            places.COUNTER: self.maker.nodes.words.ctypes.data,
-            places.NUMBERS: self.maker.others.words.ctypes.data,
-            places.LEAVES: id(self._leaves), places.KEEPING: id(self._saving),
-            places.DEEPEST: DEEPEST, places.READING: id(self._reading),
-            places.SELDOM: self._arguments.seldom.words.ctypes.data,
-            places.KINDS: self._kinds.ctypes.data, places.NOTHING: id(None),
-            places.LAYOUTS: self._known_layouts.ctypes.data,
-            places.AT_SEQUENCE: found.sequence, places.AT_EDGES: found.edges,
-            places.AT_METADATA: found.metadata,
-            places.AT_INPUTS: found.inputs, places.INPUT_BYTES: found.input_bytes,
-            places.AT_SHAPE: found.shape, places.AT_VARIABLE: found.variable,
-            places.SLOTS: self._sets_of_slots.ctypes.data, places.LARGE_FROM: LARGEST,
+            memory.RECORDS: self.maker.records, memory.CURRENT_RECORDING: self.maker.recording,
+            memory.COUNTER: self.maker.nodes.words.ctypes.data,
+            memory.NUMBERS: self.maker.others.words.ctypes.data,
+            memory.LEAVES: id(self._leaves), memory.KEEPING: id(self._saving),
+            memory.DEEPEST: DEEPEST, memory.READING: id(self._reading),
+            memory.SELDOM: self._arguments.seldom.words.ctypes.data,
+            memory.KINDS: self._kinds.ctypes.data, memory.NOTHING: id(None),
+            memory.LAYOUTS: self._known_layouts.ctypes.data,
+            memory.AT_SEQUENCE: found.sequence, memory.AT_EDGES: found.edges,
+            memory.AT_METADATA: found.metadata,
+            memory.AT_INPUTS: found.inputs, memory.INPUT_BYTES: found.input_bytes,
+            memory.AT_SHAPE: found.shape, memory.AT_VARIABLE: found.variable,
+            memory.SLOTS: self._sets_of_slots.ctypes.data, memory.LARGE_FROM: LARGEST,
         }  # fmt: skip
         if self._saved:
             filled |= _in_saved(saved_layout())
@@ -160,7 +160,7 @@ class NativeGraph(WalkGraph):
         """What was not looked at, in words, and how often."""
         many = {
             f"what a node with paths of more than {DEEPEST:,} nodes has saved": int(
-                self.words[places.TOO_DEEP // 8]
+                self.words[memory.TOO_DEEP // 8]
             ),
             "where nodes were made, when nothing of Python's could be called": self.maker.failed,
             **super().left_out,
@@ -169,7 +169,7 @@ class NativeGraph(WalkGraph):
 
     def rows(self) -> GraphRows:
         """All rows since the last time."""
-        self._is_full()
+        self._put_rows_aside()
         parts = self._full[:]
         del self._full[: len(parts)]
         return (
@@ -182,25 +182,25 @@ class NativeGraph(WalkGraph):
 
     def _walk(self, roots: list[Any]) -> list[tuple[int, int]]:
         words, met = self._view, []
-        words[places.WALK // 8] = perf_counter_ns()
+        words[memory.WALK // 8] = perf_counter_ns()
         for root in roots:
             if isinstance(root, _CUSTOM):
                 both = self._walk_from(_address(root))
             else:
                 both = self._walk_behind(root)
-            met.append((both // places.ABOVE, both % places.ABOVE))
-        if words[places.LARGE_SEEN // 8]:
+            met.append((both // memory.ABOVE, both % memory.ABOVE))
+        if words[memory.LARGE_SEEN // 8]:
             self._meet_large()
         if self.look is not None:
             self.look(self._at, *self._looked_at)
-            self._looked_at = words[places.NODES_USED // 8], words[places.SAVED_USED // 8]
+            self._looked_at = words[memory.NODES_USED // 8], words[memory.SAVED_USED // 8]
         if self._saving:
             self._look_at_saved()
         if self._reading:
             self._read_arguments()
         return met
 
-    def made_of(self, node: Any) -> NativeNodeRecord | None:
+    def record_of(self, node: Any) -> NativeNodeRecord | None:
         address = _word(_address(node) + self._layout.metadata)
         if not address or _word(address + TABLE) != self.maker.records:
             return None
@@ -213,12 +213,12 @@ class NativeGraph(WalkGraph):
     def _meet_large(self) -> None:
         """Tell of large memory that this walk has met, as long as it is there."""
         words = self._view
-        words[places.LARGE_SEEN // 8] = 0
-        array = self._arrays[words[places.NODES // 8]].saved[: words[places.SAVED_USED // 8]]
+        words[memory.LARGE_SEEN // 8] = 0
+        array = self._arrays[words[memory.NODES // 8]].saved[: words[memory.SAVED_USED // 8]]
         each = array[array[:, _STORAGE] != 0][:, _OF_MEMORY]
-        large = each[each[:, 3] >= words[places.LARGE_FROM // 8]]
+        large = each[each[:, 3] >= words[memory.LARGE_FROM // 8]]
         for storage, then, data, size in np.unique(large, axis=0).tolist():
-            if then == words[places.WALK // 8]:
+            if then == words[memory.WALK // 8]:
                 self.large(storage, then, data, size)
 
     def _look_at_saved(self) -> None:
@@ -226,19 +226,19 @@ class NativeGraph(WalkGraph):
         del self._saving[: len(nodes)]
         kept = []
         for node in nodes:
-            made, saved = self.made_of(node), self._kept(node)
-            if made is not None and saved:
-                kept.append(SavedByNode(made, saved, partial(_shape, node)))
+            record, saved = self.record_of(node), self._kept(node)
+            if record is not None and saved:
+                kept.append(SavedByNode(record, saved, partial(_shape, node)))
         if kept:
-            self._listener.kept(kept, self._view[places.WALK // 8])
+            self._listener.kept(kept, self._view[memory.WALK // 8])
 
     def _read_arguments(self) -> None:
         nodes = self._reading[:]
         del self._reading[: len(nodes)]
         for node in nodes:
-            made = self.made_of(node)
-            if made is not None:
-                self._arguments.look(node, made.number)
+            record = self.record_of(node)
+            if record is not None:
+                self._arguments.look(node, record.number)
 
     # -- what the walk asks -----------------------------------------------------------------------
 
@@ -248,17 +248,17 @@ class NativeGraph(WalkGraph):
         if number is None:
             number = self._numbers_of_names[name] = len(self.names)
             self.names.append(name)
-        kind = places.KIND * number
+        kind = memory.KIND * number
         if node._sequence_nr() == LEAF and hasattr(node, "variable"):
-            return kind + places.IS_LEAF
+            return kind + memory.IS_LEAF
         if self._saved and self._arguments.has(type(node)):
-            kind += places.HAS_ARGUMENTS
+            kind += memory.HAS_ARGUMENTS
         if isinstance(node, _CUSTOM):  # its C++ class is that of all of them
-            kind += places.IS_CUSTOM
+            kind += memory.IS_CUSTOM
         if self._saved and self._slots_of(type(node)):
-            kind += places.HAS_SAVED
-            if not kind & places.IS_CUSTOM:
-                kind += self._set_of_slots(node) << places.UPPER_HALF
+            kind += memory.HAS_SAVED
+            if not kind & memory.IS_CUSTOM:
+                kind += self._set_of_slots(node) << memory.UPPER_HALF
         return kind
 
     def _set_of_slots(self, node: Any) -> int:
@@ -277,10 +277,10 @@ class NativeGraph(WalkGraph):
                 self.slots.append(slot)
             nr = own_result(slot)
             rows += [at, self.slots.index(slot), -1 if nr is None else nr]
-        if len(slots) > places.MOST_SLOTS or self._sets + 1 == places.MOST_SETS:
+        if len(slots) > memory.MOST_SLOTS or self._sets + 1 == memory.MOST_SETS:
             return 0
         self._sets += 1
-        begin = self._sets * places.SET_OF_SLOTS // 8
+        begin = self._sets * memory.SET_OF_SLOTS // 8
         self._sets_of_slots[begin : begin + 1 + len(rows)] = [len(slots), *rows]
         return self._sets
 
@@ -295,15 +295,15 @@ class NativeGraph(WalkGraph):
             self.layouts.append(found)
         return number
 
-    def _is_full(self) -> None:
+    def _put_rows_aside(self) -> None:
         """Put the rows so far aside. The walk goes on in other arrays."""
-        if self._view[places.LARGE_SEEN // 8]:
+        if self._view[memory.LARGE_SEEN // 8]:
             self._meet_large()
         if self.look is not None:
             self.look(self._at, *self._looked_at)
             self._looked_at = 0, 0
         self.forms.grow(self._more_forms)
-        needed = (places.NEED_EDGES, places.NEED_INPUTS)
+        needed = (memory.NEED_EDGES, memory.NEED_INPUTS)
         arrays = _Arrays(*(int(self.words[place // 8]) for place in needed))
         words = arrays.words.copy()
         self._arrays[int(words[0])] = arrays
@@ -315,17 +315,17 @@ def _in_saved(found: SavedLayout) -> dict[int, int]:
     """The words that say where things are in what nodes keep."""
     plain = found.plain
     return {
-        places.AT_TENSOR: found.tensor, places.AT_HOOKS: found.hooks,
-        places.UNDEFINED: found.undefined, places.AT_HISTORY: found.history,
-        places.AT_NODE: found.node, places.AT_NEEDS: found.needs.word,
-        places.PART_OF_NEEDS: found.needs.shift, places.AT_OUTPUT: found.output.word,
-        places.PART_OF_OUTPUT: found.output.shift, places.AT_COUNTER: found.counter,
-        places.AT_VERSION: found.version.word, places.PART_OF_VERSION: found.version.shift,
-        places.AT_KEYS: 8 * plain.keys, places.PLAIN: plain.plain,
-        places.AT_STORAGE: 8 * plain.storage, places.AT_DATA: 8 * plain.data,
-        places.AT_BYTES: 8 * plain.bytes, places.AT_OFFSET: 8 * plain.offset,
-        places.AT_SIZES: 8 * plain.sizes, places.AT_DTYPE: plain.dtype // 4 * 8,
-        places.PART_OF_DTYPE: plain.dtype % 4 * 16,
+        memory.AT_TENSOR: found.tensor, memory.AT_HOOKS: found.hooks,
+        memory.UNDEFINED: found.undefined, memory.AT_HISTORY: found.history,
+        memory.AT_NODE: found.node, memory.AT_NEEDS: found.needs.word,
+        memory.PART_OF_NEEDS: found.needs.shift, memory.AT_OUTPUT: found.output.word,
+        memory.PART_OF_OUTPUT: found.output.shift, memory.AT_COUNTER: found.counter,
+        memory.AT_VERSION: found.version.word, memory.PART_OF_VERSION: found.version.shift,
+        memory.AT_KEYS: 8 * plain.keys, memory.PLAIN: plain.plain,
+        memory.AT_STORAGE: 8 * plain.storage, memory.AT_DATA: 8 * plain.data,
+        memory.AT_BYTES: 8 * plain.bytes, memory.AT_OFFSET: 8 * plain.offset,
+        memory.AT_SIZES: 8 * plain.sizes, memory.AT_DTYPE: plain.dtype // 4 * 8,
+        memory.PART_OF_DTYPE: plain.dtype % 4 * 16,
     }  # fmt: skip
 
 
@@ -386,10 +386,10 @@ def _ready(frees: int) -> tuple[Callables, NativeLayout]:
         handle = ctypes.CDLL(str(library))
         for function, symbol in functions.items():
             try:
-                setattr(known, function, External(handle, symbol, 1))
+                setattr(lookups, function, External(handle, symbol, 1))
             except AttributeError as error:
                 raise NotFound(str(error)) from None
-    known.own_frees = own_function("own_frees", frees, 1)
+    lookups.own_frees = own_function("own_frees", frees, 1)
     _in_custom()
     own = native_walk.walk, native_walk.walk_behind, native_walk.exchange, more_forms
     return Callables(dict.fromkeys(own, ONE)), found

@@ -1,6 +1,6 @@
 """Rows of nodes that a native walk has found, all at once: column by column, and not node by node.
 
-What they say is what `Graphs` makes of nodes that are found one by one.
+What they say is what `PyTorchGraphs` makes of nodes that are found one by one.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, take, within
 from gradscope.trace.schema import NONE
-from gradscope.watch.native.walk_words import EDGE_COLUMNS, LARGE_FROM, NODE_COLUMNS
+from gradscope.watch.native.walk_memory import EDGE_COLUMNS, LARGE_FROM, NODE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.from_pytorch.tensors import PyTorchTensors
     from gradscope.record.session import Session
-    from gradscope.watch.native.native_graph import NativeGraph
+    from gradscope.watch.native.native_walker import NativeWalker
 
 Ints = NDArray[np.int64]
 
 
-class Walked:
+class NativeGraphRows:
     """Takes what the walk has found, whenever notes are flushed."""
 
     def __init__(
         self,
         session: Session,
-        graph: NativeGraph,
+        graph: NativeWalker,
         tensors: PyTorchTensors,
         named: Callable[[str], tuple[int, int]],
         *,
@@ -64,7 +64,7 @@ class Walked:
         self.saved: list[dict[str, Ints]] = []
         """Columns of what nodes keep, until somebody takes them."""
 
-    def _follow(self, graph: NativeGraph, tensors: PyTorchTensors) -> None:
+    def _follow(self, graph: NativeWalker, tensors: PyTorchTensors) -> None:
         """See the ends of large memory, of whichever walk or look has met it."""
         storages, cpu = self.storages, tensors.kinds.device(sys.modules["torch"].device("cpu"))
 
