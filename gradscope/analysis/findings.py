@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
-from gradscope.analysis.columns import as_written
 from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.lookups import as_written
 from gradscope.trace.schema import NONE, Tensor
 from gradscope.trace.trace import Trace
 

@@ -10,7 +10,7 @@ import numpy as np
 from rich.text import Text
 
 from gradscope.analysis.likeness import Comparison, compare
-from gradscope.analysis.likeness.differences import Aspect, Section
+from gradscope.analysis.likeness.aspects import Aspect, Section
 from gradscope.errors import EmptyTraceError
 from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views.differences import differences_lines

@@ -8,7 +8,7 @@ def info(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
     """Say what a trace file is and what it holds."""
     from gradscope.render.terminal.cells import line
     from gradscope.render.views.tables import facts_lines, table_lines
-    from gradscope.scene.tables import info_facts, info_tables
+    from gradscope.scene.table_scenes import info_facts, info_tables
 
     out = terminal(plain=plain, width=width)
     loaded = load(trace)

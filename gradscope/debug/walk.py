@@ -8,7 +8,7 @@ from os import PathLike
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.state import State, TraceStretches, at
 from gradscope.errors import EmptyTraceError, UnknownNameError, UsageError

@@ -28,8 +28,8 @@ from gradscope.trace.trace import Trace
 if TYPE_CHECKING:
     from gradscope.scene.network import Network
     from gradscope.scene.timeline.tracks.tracks import Tracks
-    from gradscope.scene.viewer.columns import ViewerScene
     from gradscope.scene.viewer.scene import Earlier
+    from gradscope.scene.viewer.text_columns import ViewerScene
 
 TRACE_ENDINGS = (".gz", ".zst", ".json")
 

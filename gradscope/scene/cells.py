@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any
 
-from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.lookups import member
 from gradscope.analysis.program.arguments import arguments_of, in_words
 from gradscope.scene.readable import byte_count, duration, number, shape
 from gradscope.trace.schema import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from gradscope.analysis.likeness.aspects import Aspect, Difference, Section, Side
 from gradscope.analysis.likeness.compare import Comparison
-from gradscope.analysis.likeness.differences import Aspect, Difference, Section, Side
 from gradscope.analysis.program.acts import Acts
 from gradscope.scene.readable import plural
-from gradscope.scene.tables import TableColumn, TableScene
+from gradscope.scene.table_scenes import TableColumn, TableScene
 from gradscope.trace.schema import NONE, StepAct
 from gradscope.trace.trace import Trace
 

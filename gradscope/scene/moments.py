@@ -6,10 +6,10 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from gradscope.analysis.columns import member
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.lookups import member
 from gradscope.analysis.program.acts import Acts, said_by
 from gradscope.scene.cells import Cells, kind_in_words
 from gradscope.scene.readable import duration, plural, shape

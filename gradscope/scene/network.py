@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.selection import Selection, select
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.errors import EmptyTraceError
-from gradscope.scene.viewer.columns import Table, TextColumn, Texts, shown
 from gradscope.scene.viewer.nodes import KINDS, PageNodes, edge_table, node_table
+from gradscope.scene.viewer.text_columns import Table, TextColumn, Texts, shown
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import NONE, Device, Node, Saved, Tensor

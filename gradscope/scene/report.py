@@ -9,7 +9,7 @@ from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import byte_count, count, duration, plural
-from gradscope.scene.tables import Cell, TableColumn, TableScene
+from gradscope.scene.table_scenes import Cell, TableColumn, TableScene
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from gradscope.analysis.columns import counts, links, paired, ranks
+from gradscope.analysis.lookups import counts, links, paired, ranks
 
 HUGE = 2**63 - 1
 ids = st.lists(st.sampled_from([-1, 0, 1, 2, 7, HUGE]), max_size=12)

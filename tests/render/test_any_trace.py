@@ -23,7 +23,7 @@ from gradscope.render.views.timeline import event_lines, timeline_lines
 from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.tables import info_facts, info_tables
+from gradscope.scene.table_scenes import info_facts, info_tables
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 from gradscope.trace import schema

@@ -34,7 +34,7 @@ import gradscope.runtime as torch
 from reference import trace_page
 from gradscope.record.recorder import record
 from gradscope.runtime.core.state.thread import local
-from gradscope.scene.tables import info_tables
+from gradscope.scene.table_scenes import info_tables
 from gradscope.trace import schema
 from tests.shared.by_hand import trace_of
 from gradscope.trace.load_save import load

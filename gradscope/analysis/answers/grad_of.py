@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import Site, site_of, site_of_row
+from gradscope.analysis.lookups import member
 from gradscope.analysis.program.acts import Acts, Done, by_of, moved_by
 from gradscope.analysis.program.training import Training
 from gradscope.trace.arrays import distinct

@@ -15,13 +15,13 @@ from gradscope.analysis.answers.meant import (
     node_meant,
     tensor_meant,
 )
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.memory import held
 from gradscope.analysis.graph.selection import adjacency, reach
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Done, Origins
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training

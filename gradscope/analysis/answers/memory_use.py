@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.memory import OverTime, SavedRows, held, over_time
 from gradscope.analysis.graph.unreached import IdleGraphs
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import NONE, KeptAct, Node, Saved, Step, Tensor

@@ -9,10 +9,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site, site_of, site_of_row
+from gradscope.analysis.lookups import member
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.trace.schema import (

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.selection import Selected, leaf_nodes
 from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.timing.durations import own_ns
 from gradscope.trace.schema import NONE, Edge, Node
 from gradscope.trace.trace import Trace

@@ -9,13 +9,13 @@ from functools import cache, partial
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.took_part import NodesInBackwards, took_part
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.arguments import arguments_of, in_words
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import Runs, node_runs

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.culprits import VIEWS
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Node, Op, Saved, Storage, Tensor

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 
 LONGEST_PERIOD = 64
 FEWEST = 3

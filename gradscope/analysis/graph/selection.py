@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, Links, links
 from gradscope.analysis.graph.critical_path import critical_path
 from gradscope.analysis.identity.backwards import backward_numbered, backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.names import find_nodes
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.lookups import Ids, Links, links
 from gradscope.analysis.timing.durations import own_ns
 from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, paired
 from gradscope.analysis.graph.selection import adjacency, reach
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
+from gradscope.analysis.lookups import Ids, paired
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import Capture, Edge, Node, NodeBegin
 from gradscope.trace.trace import Trace

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.took_part import COPY_SLICES, took_part_unseen
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.modes import Modes
 from gradscope.trace.arrays import distinct

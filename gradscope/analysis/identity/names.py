@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, counts, ranks
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.identity.sites import site, site_of_row
+from gradscope.analysis.lookups import Ids, counts, ranks
 from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError
 from gradscope.trace.schema import NONE, Module, Node

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.likeness.differences import Aspect, Both, Difference, SameNodes, Section
+from gradscope.analysis.likeness.aspects import Aspect, Both, Difference, SameNodes, Section
 from gradscope.analysis.likeness.graphs import arguments, moved, names, saved, structure
 from gradscope.analysis.likeness.match import match
 from gradscope.analysis.likeness.orders import Orders, Tolerance, values

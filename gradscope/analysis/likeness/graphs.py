@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import Ids
-from gradscope.analysis.likeness.differences import (
+from gradscope.analysis.likeness.aspects import (
     Aspect,
     Both,
     Difference,
@@ -19,6 +18,7 @@ from gradscope.analysis.likeness.differences import (
 from gradscope.analysis.likeness.match import OTHERS
 from gradscope.analysis.likeness.parts import ROLES, Columns
 from gradscope.analysis.likeness.who import KINDS, NODE, NOWHERE
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.arrays import without
 from gradscope.trace.schema import NONE
 

@@ -7,7 +7,6 @@ from enum import IntEnum
 
 import numpy as np
 
-from gradscope.analysis.columns import member
 from gradscope.analysis.likeness.parts import (
     COUNTS,
     MEASURES,
@@ -18,6 +17,7 @@ from gradscope.analysis.likeness.parts import (
     said_columns,
 )
 from gradscope.analysis.likeness.who import KINDS, NOWHERE, STRANGER, WordNumbers
+from gradscope.analysis.lookups import member
 from gradscope.trace.schema import EVENTS, NONE, Accumulation, HookKind, Place
 from gradscope.trace.schema.declare import Column
 from gradscope.trace.trace import Trace

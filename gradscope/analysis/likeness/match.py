@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.likeness.parts import TraceParts
 from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, NOWHERE, ROOT
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.schema import NONE
 
 OTHERS = -3

@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import Ids
-from gradscope.analysis.likeness.differences import (
+from gradscope.analysis.likeness.aspects import (
     Aspect,
     Both,
     Difference,
@@ -20,6 +19,7 @@ from gradscope.analysis.likeness.differences import (
 from gradscope.analysis.likeness.match import OTHERS, numbered
 from gradscope.analysis.likeness.parts import COUNTS, MEASURES, WIDEST, Columns, said_columns
 from gradscope.analysis.likeness.who import KINDS, NODE, NOWHERE
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.schema import EVENTS, NONE, Accumulate, Decrement, Node, NodeBegin
 
 KINDS_OF_EVENTS = list(EVENTS.values())

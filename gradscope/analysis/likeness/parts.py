@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import Ids, ranks
 from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, NOWHERE, STRANGER, Who, WordNumbers
+from gradscope.analysis.lookups import Ids, ranks
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     EVENTS,

@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.backwards import backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.arguments import arguments_of, in_words
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.arrays import distinct

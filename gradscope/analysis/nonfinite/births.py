@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import member
+from gradscope.analysis.lookups import member
 from gradscope.analysis.nonfinite.causes import Causes, inherited
 from gradscope.analysis.nonfinite.lineage import Finiteness, Lineage, without_operands
 from gradscope.analysis.program.calls import SAME_NUMBERS

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of, site_of_row
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.nonfinite.births import Birth, not_finite
 from gradscope.analysis.nonfinite.inner import inner_ops
 from gradscope.analysis.program.acts import BRING_IN, Origins, TensorOrigin, brought

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Origins
 from gradscope.analysis.program.arguments import Given
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.lookups import grouped
 from gradscope.trace.schema import (
     ACTS,
     NONE,

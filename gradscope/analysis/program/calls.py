@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.arguments import Given, arguments_of
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.arrays import distinct

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, grouped
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.lookups import Ids, grouped
 from gradscope.analysis.program.acts import Acts, Done, Optimizer, by_of, lines
 from gradscope.analysis.program.training import Training
 from gradscope.trace.schema import (

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.source.functions import parsed
 from gradscope.trace.arrays import distinct

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Evidence
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts
 from gradscope.trace.schema import NONE, GraphTask, Node, Place, ReadAct, Tensor, Value
 from gradscope.trace.trace import Trace

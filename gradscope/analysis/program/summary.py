@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.memory import saved_peak
 from gradscope.analysis.graph.selection import leaf_nodes
 from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
 from gradscope.analysis.identity.steps import steps
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.trace.arrays import distinct

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import Ids, as_written
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.aliases import also
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, fill_leaves, leaf
 from gradscope.analysis.identity.sites import at
+from gradscope.analysis.lookups import Ids, as_written
 from gradscope.analysis.program.acts import Acts, Optimizer, parameters
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import in_holder, parameter_around

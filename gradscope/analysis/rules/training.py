@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training

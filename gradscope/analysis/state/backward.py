@@ -26,7 +26,7 @@ from gradscope.trace.schema import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.analysis.state.state import TraceStretches
     from gradscope.analysis.state.stretches import Stretches
     from gradscope.trace.schema.declare import Row

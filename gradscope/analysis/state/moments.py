@@ -13,7 +13,7 @@ from gradscope.trace.schema import NONE, Act, Mark, Op, StatementAct, Step, Vers
 from gradscope.trace.schema.declare import EVENTS, Event, Row
 
 if TYPE_CHECKING:
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.trace.trace import Trace
 
 BESIDES: dict[type[Row], str] = {Op: "begin", Version: "t", Act: "t", Mark: "t", Step: "begin"}

@@ -25,7 +25,7 @@ from gradscope.trace.schema import (
 )
 
 if TYPE_CHECKING:
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.trace.schema.declare import Row
     from gradscope.trace.trace import Trace
 

@@ -30,7 +30,7 @@ from gradscope.trace.schema import (
 )
 
 if TYPE_CHECKING:
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.analysis.state.moments import Moments
     from gradscope.trace.schema.declare import Event
     from gradscope.trace.trace import Trace

@@ -26,7 +26,7 @@ from gradscope.trace.schema import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.analysis.program.acts import Done
     from gradscope.analysis.state.moments import Moments
     from gradscope.trace.schema.declare import Row

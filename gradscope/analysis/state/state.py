@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from gradscope.analysis.columns import member
 from gradscope.analysis.graph.memory import held as kept_by_graphs
 from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.lookups import member
 from gradscope.analysis.state.backward import BackwardState
 from gradscope.analysis.state.moments import Moments
 from gradscope.analysis.state.passage import Passage
@@ -32,7 +32,7 @@ from gradscope.trace.schema import (
 )
 
 if TYPE_CHECKING:
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.analysis.state.stretches import Stretches
     from gradscope.trace.schema.declare import Row
     from gradscope.trace.trace import Trace

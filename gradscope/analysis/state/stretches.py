@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 
 BLOCK = 1 << 10
 """So many rows are passed over at once where all of them are over."""

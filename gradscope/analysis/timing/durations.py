@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, paired, ranks
+from gradscope.analysis.lookups import Ids, paired, ranks
 from gradscope.analysis.timing.own_work import FOREVER, OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.trace.arrays import distinct

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, paired
+from gradscope.analysis.lookups import Ids, paired
 from gradscope.trace.schema import NONE, Decrement, NodeBegin, NodeEnd, Push
 from gradscope.trace.schema.declare import Event
 from gradscope.trace.table import Table

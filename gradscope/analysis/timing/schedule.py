@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.analysis.timing.own_work import OwnWork, OwnWorkTimes
 from gradscope.trace.schema import (

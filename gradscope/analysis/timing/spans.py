@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, member
+from gradscope.analysis.lookups import Ids, member
 from gradscope.trace.schema import NONE, Mark, Phase, Span
 from gradscope.trace.trace import Trace
 

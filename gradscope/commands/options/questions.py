@@ -99,9 +99,9 @@ def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
     from gradscope.scene.answers.captured import captures
     from gradscope.scene.answers.grad_of import grad_of
     from gradscope.scene.answers.holders import who_holds
-    from gradscope.scene.answers.hooks import hooks
     from gradscope.scene.answers.memory_use import memory
     from gradscope.scene.answers.order import order
+    from gradscope.scene.answers.registered_hooks import hooks
     from gradscope.scene.answers.roofline import costs
     from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
     from gradscope.scene.answers.why_none import why_none

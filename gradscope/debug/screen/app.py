@@ -21,9 +21,9 @@ from gradscope.debug.screen.board import Board
 from gradscope.debug.screen.entries import PanelLine, answered, folded, heading
 from gradscope.debug.screen.keys import BY_KEY, KEYS
 from gradscope.debug.screen.looks import LOOKS, STYLE
+from gradscope.debug.screen.panel_rows import Panel
 from gradscope.debug.screen.panels import warm
 from gradscope.debug.screen.prompt import Prompt
-from gradscope.debug.screen.rows import Panel
 from gradscope.debug.screen.search import hit
 from gradscope.debug.walk import Walk
 from gradscope.errors import GradscopeError

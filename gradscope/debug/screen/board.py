@@ -10,9 +10,9 @@ from textual.widgets import Static
 
 from gradscope.debug.screen.entries import folded
 from gradscope.debug.screen.graph_way import GraphWay
+from gradscope.debug.screen.panel_rows import NodeRows, Panel, TabRows
 from gradscope.debug.screen.panels import TABS, Events, neighbours, place, queue, source, tab
 from gradscope.debug.screen.program_lines import ProgramLines
-from gradscope.debug.screen.rows import NodeRows, Panel, TabRows
 from gradscope.debug.walk import Walk
 from gradscope.render.terminal.cells import UNICODE, line
 from gradscope.scene.answers.state import title

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.debug.walk import Walk
 from gradscope.errors import UnknownNameError

@@ -6,7 +6,7 @@ from gradscope.render.formats import Drawn, Format
 from gradscope.render.theme import Theme
 from gradscope.render.viewer.page import page
 from gradscope.scene.readable import plural
-from gradscope.scene.viewer.columns import ViewerScene
+from gradscope.scene.viewer.text_columns import ViewerScene
 
 
 def write(scene: ViewerScene, theme: Theme | None) -> Drawn:

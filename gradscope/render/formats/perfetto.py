@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.render.encoding.protobuf import (
     fields,
     fixed64,

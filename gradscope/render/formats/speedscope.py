@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.render.formats import Drawn, Format
 from gradscope.render.theme import Theme
 from gradscope.scene.readable import plural

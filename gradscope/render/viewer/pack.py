@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from gradscope.scene.viewer.columns import Column, TextColumn, ViewerScene
+from gradscope.scene.viewer.text_columns import Column, TextColumn, ViewerScene
 from gradscope.trace.file.progress import tell
 
 LENGTH = 8

@@ -10,7 +10,7 @@ from gradscope.errors import RenderingError
 from gradscope.render.viewer.css import themes_css
 from gradscope.render.viewer.join import FOLDER, script
 from gradscope.render.viewer.pack import pack
-from gradscope.scene.viewer.columns import ViewerScene
+from gradscope.scene.viewer.text_columns import ViewerScene
 
 LARGEST = 16 << 20
 """A page of more bytes is not written."""

@@ -18,7 +18,7 @@ from gradscope.render.text import visible_json
 from gradscope.render.views.tables import facts_lines
 from gradscope.scene.answers.answer import Answer, Topic
 from gradscope.scene.readable import count
-from gradscope.scene.tables import FactsScene
+from gradscope.scene.table_scenes import FactsScene
 
 VERSION = 1
 INDENT = "  "

@@ -11,7 +11,7 @@ from rich.text import Text
 from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.styles import ALARM, BOLD, GOOD, SOFT
 from gradscope.scene.readable import plural
-from gradscope.scene.tables import FactsScene, TableColumn, TableScene
+from gradscope.scene.table_scenes import FactsScene, TableColumn, TableScene
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from gradscope.render.views.tables import table_lines
 from gradscope.scene.kinds import NodeKind
 from gradscope.scene.readable import duration
 from gradscope.scene.timeline.events import EventLine, EventList
-from gradscope.scene.timeline.rows import TimelineRow
 from gradscope.scene.timeline.timeline import LaneKind, TaskTimeline, TimeLane, TimelineScene
+from gradscope.scene.timeline.timeline_rows import TimelineRow
 from gradscope.trace.schema import NONE
 
 GAP = "  "

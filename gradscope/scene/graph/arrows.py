@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.graph import Graph, GraphEdge, GraphNode
 from gradscope.analysis.graph.took_part import NodesInBackwards
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.graph.blocks.outline import NodeBlock
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Arrow, Form

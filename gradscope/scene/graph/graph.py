@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import graph_columns
 from gradscope.analysis.graph.graph import GraphNode, graph
 from gradscope.analysis.graph.selection import select
 from gradscope.analysis.graph.took_part import NodesInBackwards, took_part
 from gradscope.analysis.identity.names import find_nodes, node_names
+from gradscope.analysis.lookups import Ids
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.arrows import arrows, edges_not_shown

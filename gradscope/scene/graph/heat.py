@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
+from gradscope.analysis.lookups import Ids
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.picture import Scale

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Device, Node, NodeBegin, Storage, Tensor, Thread
 from gradscope.trace.trace import Table, Trace

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.backwards import backward_numbered
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import steps
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import GraphTask, Node

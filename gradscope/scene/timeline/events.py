@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import islice
 
-from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.lookups import member
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.readable import count
 from gradscope.scene.timeline.timeline import TimelineOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradscope.analysis.timing.by_step import StepFacts, step_facts
 from gradscope.scene.readable import count, duration
-from gradscope.scene.tables import TableColumn, TableScene
+from gradscope.scene.table_scenes import TableColumn, TableScene
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 

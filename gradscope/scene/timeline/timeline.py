@@ -16,10 +16,10 @@ from gradscope.scene.choices import SortBy
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import count, duration, plural
-from gradscope.scene.tables import TableScene
+from gradscope.scene.table_scenes import TableScene
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
-from gradscope.scene.timeline.rows import TimelineRow, rows_of
 from gradscope.scene.timeline.steps import step_table
+from gradscope.scene.timeline.timeline_rows import TimelineRow, rows_of
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
 from gradscope.trace.trace import Trace
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.forward.select import select_calls
@@ -15,15 +14,16 @@ from gradscope.analysis.identity.fingerprints import shortened
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
-from gradscope.analysis.likeness.calls import same_calls
+from gradscope.analysis.likeness.aspects import SameNodes, Section
 from gradscope.analysis.likeness.compare import Comparison, compare
-from gradscope.analysis.likeness.differences import SameNodes, Section
+from gradscope.analysis.likeness.same_calls import same_calls
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.durations import node_runs, own_ns
 from gradscope.scene.differences import differences_scene
-from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.summary import summary
+from gradscope.scene.viewer.text_columns import Json, Table, Texts, ints, shown
 from gradscope.trace.schema import NONE, Node
 
 UNKNOWN, SAME, NEW = range(3)

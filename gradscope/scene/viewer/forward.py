@@ -6,14 +6,14 @@ from collections import Counter
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.graph.forward.calls import ForwardCalls
-from gradscope.analysis.graph.forward.columns import ForwardColumns, forward_columns
 from gradscope.analysis.graph.forward.facts import data_of
+from gradscope.analysis.graph.forward.forward_columns import ForwardColumns, forward_columns
 from gradscope.analysis.graph.forward.select import SelectedCalls, select_calls
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.program.modules import module_names
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.forward.arrows import kept_as
@@ -23,9 +23,9 @@ from gradscope.scene.graph.forward.scene import lanes_of_calls
 from gradscope.scene.graph.forward.words import ALL, notes_of, nothing
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.kinds import NodeKind, kind_of_call
-from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
 from gradscope.scene.viewer.groups import Groups
 from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, shapes
+from gradscope.scene.viewer.text_columns import Json, Table, Texts, ints, shown
 from gradscope.trace.schema import NONE, Why
 from gradscope.trace.trace import Trace
 

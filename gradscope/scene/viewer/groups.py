@@ -11,8 +11,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.graph.blocks.outline import (
     STRETCHES,
     MadeBy,
@@ -24,7 +24,7 @@ from gradscope.scene.graph.blocks.outline import (
     stretch_size,
 )
 from gradscope.scene.graph.blocks.titles import Titles
-from gradscope.scene.viewer.columns import Table, Texts, ints
+from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 

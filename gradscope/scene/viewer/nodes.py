@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, ranks
 from gradscope.analysis.graph.columns import GraphColumns, graph_columns
 from gradscope.analysis.graph.selection import Selected, Selection, leaf_nodes, select
 from gradscope.analysis.graph.took_part import took_part_unseen
@@ -15,13 +14,14 @@ from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.lookups import Ids, ranks
 from gradscope.analysis.program.modules import module_names
 from gradscope.scene.graph.lanes import Lanes, lanes_of_nodes
 from gradscope.scene.graph.marks import marks_of
 from gradscope.scene.graph.picture import BoxMark
 from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import shape
-from gradscope.scene.viewer.columns import Table, Texts, ints
+from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Edge, Node, Op, Tensor
 from gradscope.trace.trace import Trace

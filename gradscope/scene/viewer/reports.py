@@ -7,15 +7,15 @@ from pathlib import PurePath
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.identity.fingerprints import shortened
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import shape
-from gradscope.scene.viewer.columns import Table, Texts, ints
 from gradscope.scene.viewer.nodes import PageNodes
+from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,

@@ -13,15 +13,6 @@ from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
-from gradscope.scene.viewer.columns import (
-    Column,
-    Json,
-    Table,
-    TextColumn,
-    Texts,
-    ViewerScene,
-    shown,
-)
 from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import GroupForm, Groups
@@ -33,6 +24,15 @@ from gradscope.scene.viewer.reports import (
     slow_tables,
     source_tables,
     value_table,
+)
+from gradscope.scene.viewer.text_columns import (
+    Column,
+    Json,
+    Table,
+    TextColumn,
+    Texts,
+    ViewerScene,
+    shown,
 )
 from gradscope.scene.viewer.times import (
     arrival_table,

@@ -6,9 +6,9 @@ from math import prod
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
-from gradscope.analysis.likeness.differences import SameNodes
+from gradscope.analysis.likeness.aspects import SameNodes
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.readable import count, plural, shape
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.trace.arrays import distinct

@@ -7,21 +7,21 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, member, paired
 from gradscope.analysis.graph.critical_path import critical_path
 from gradscope.analysis.graph.memory import held, over_time
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_ids, step_numbers
+from gradscope.analysis.lookups import Ids, member, paired
 from gradscope.analysis.timing.durations import Runs, node_runs
 from gradscope.analysis.timing.own_work import FOREVER
 from gradscope.analysis.timing.passages import NodePassages, passages
 from gradscope.analysis.timing.schedule import hook_calls, sleeps
 from gradscope.analysis.timing.spans import marks, spans
 from gradscope.scene.graph.backwards import title_of
-from gradscope.scene.viewer.columns import Table, Texts, ints
 from gradscope.scene.viewer.nodes import PageNodes
+from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.schema import (
     NONE,
     Accumulate,

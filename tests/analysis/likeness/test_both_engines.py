@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gradscope.analysis.likeness import compare
-from gradscope.analysis.likeness.differences import Aspect
+from gradscope.analysis.likeness.aspects import Aspect
 from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import (
     lines,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradscope.analysis.likeness.calls import same_calls
 from gradscope.analysis.likeness.compare import compare
+from gradscope.analysis.likeness.same_calls import same_calls
 from gradscope.trace.schema import NONE, Frame, Op, Stack
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gradscope.analysis.likeness import Comparison, Tolerance, compare
-from gradscope.analysis.likeness.differences import Aspect, Difference
+from gradscope.analysis.likeness.aspects import Aspect, Difference
 from gradscope.errors import EmptyTraceError
 from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, NodeBegin, Value
 from gradscope.trace.trace import Trace

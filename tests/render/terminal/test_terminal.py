@@ -9,7 +9,7 @@ from rich.text import Text
 from gradscope.render.terminal.cells import UNICODE, line
 from gradscope.render.terminal.terminal import Terminal
 from gradscope.render.views.tables import table_lines
-from gradscope.scene.tables import TableColumn, TableScene
+from gradscope.scene.table_scenes import TableColumn, TableScene
 
 LINES = [
     line("plain"),

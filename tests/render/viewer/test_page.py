@@ -23,8 +23,8 @@ from gradscope.render.viewer.css import LANES, themes_css
 from gradscope.render.viewer.page import page
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.viewer.columns import TextColumn, ViewerScene
 from gradscope.scene.viewer.scene import viewer_scene
+from gradscope.scene.viewer.text_columns import TextColumn, ViewerScene
 from gradscope.trace.schema import Node, Op
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named, names

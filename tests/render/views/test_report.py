@@ -13,7 +13,7 @@ from gradscope.render.reports.json import report_json
 from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views.report import report_lines, rule_lines
 from gradscope.render.views.tables import facts_lines, table_lines
-from gradscope.scene.tables import info_facts, info_tables
+from gradscope.scene.table_scenes import info_facts, info_tables
 from gradscope.trace.schema import GraphTask, Node, Push
 from gradscope.trace.schema.tables import Order
 from tests.render.hostile import named, names

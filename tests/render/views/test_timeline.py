@@ -20,7 +20,7 @@ from gradscope.render.views.report import report_lines
 from gradscope.render.views.tables import facts_lines, table_lines, violation_lines
 from gradscope.render.views.timeline import event_lines, timeline_lines
 from gradscope.scene.kinds import NodeKind
-from gradscope.scene.tables import info_facts, info_tables
+from gradscope.scene.table_scenes import info_facts, info_tables
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import Bar, LevelAt, TimelineOptions, timeline_scene
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, NodeEnd, Stack, Thread

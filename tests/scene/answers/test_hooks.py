@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gradscope.scene.answers.answer import Answer
-from gradscope.scene.answers.hooks import hooks
+from gradscope.scene.answers.registered_hooks import hooks
 from tests.scene.answers.a_training import BOTH, a_training
 
 PROGRAM = """\

@@ -7,7 +7,6 @@ from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.scene.choices import SortBy
 from gradscope.scene.kinds import NodeKind
 from gradscope.scene.timeline.events import EventLine, event_list
-from gradscope.scene.timeline.rows import TimelineRow
 from gradscope.scene.timeline.timeline import (
     Bar,
     LaneKind,
@@ -18,6 +17,7 @@ from gradscope.scene.timeline.timeline import (
     TimelineScene,
     timeline_scene,
 )
+from gradscope.scene.timeline.timeline_rows import TimelineRow
 from gradscope.trace.schema import (
     NONE,
     Accumulate,

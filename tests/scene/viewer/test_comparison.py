@@ -7,8 +7,8 @@ import pytest
 
 from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import EmptyTraceError
-from gradscope.scene.viewer.columns import TextColumn, ViewerScene
 from gradscope.scene.viewer.scene import Earlier, viewer_scene
+from gradscope.scene.viewer.text_columns import TextColumn, ViewerScene
 from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of

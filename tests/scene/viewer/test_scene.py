@@ -12,11 +12,11 @@ from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import EmptyTraceError, UnknownNameError
-from gradscope.scene.viewer.columns import TextColumn, Texts, ViewerScene
 from gradscope.scene.viewer.groups import GroupForm
 from gradscope.scene.viewer.nodes import scope_of
 from gradscope.scene.viewer.reports import finding_table
 from gradscope.scene.viewer.scene import viewer_scene
+from gradscope.scene.viewer.text_columns import TextColumn, Texts, ViewerScene
 from gradscope.trace.schema import (
     NONE,
     Edge,

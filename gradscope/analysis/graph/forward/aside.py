@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.arrays import distinct, without
 from gradscope.trace.schema import NONE, Module, Phase, Tensor
 from gradscope.trace.trace import Trace

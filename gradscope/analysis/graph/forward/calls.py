@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, counts, ranks
+from gradscope.analysis.lookups import Ids, counts, ranks
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Op, Version
 from gradscope.trace.trace import Trace

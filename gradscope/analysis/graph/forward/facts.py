@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.graph.forward.aside import Aside
 from gradscope.analysis.graph.forward.calls import ForwardCalls, InPlaceWrite
 from gradscope.analysis.graph.graph import NodeSaved, TensorMeta, metas_of, saved_of
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import NONE, Module, Saved, Tensor, Version, Why
 from gradscope.trace.trace import Trace

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, NodeBegin, Saved, Tensor
 from gradscope.trace.table import Table

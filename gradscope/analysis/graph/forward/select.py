@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, Links, links
 from gradscope.analysis.graph.forward.aside import Aside
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.forward.flows import Flows
@@ -19,6 +18,7 @@ from gradscope.analysis.identity.backwards import backward_numbered
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import find_nodes, made_in_module, made_on_line, near
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.lookups import Ids, Links, links
 from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError, UsageError
 from gradscope.trace.arrays import without

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Edge, GraphTask, HookAct, Node, NodeBegin

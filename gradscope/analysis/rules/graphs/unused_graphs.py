@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.graph.unreached import IdleGraphs, IdleStretch
 from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.kept_graphs import holder
 from gradscope.analysis.rules.registry import Found, rule

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS

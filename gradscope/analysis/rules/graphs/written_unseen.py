@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training

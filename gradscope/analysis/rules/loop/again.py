@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Loop
 from gradscope.analysis.program.training import Training

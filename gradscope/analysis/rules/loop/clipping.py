@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.sites import at
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.loop import BY_HAND, Beat, Loop, LoopMoment, by_line

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.lookups import as_written
 from gradscope.analysis.program.acts import Done, stacks_of
 from gradscope.analysis.program.loop import Beat, Loop, left_over
 from gradscope.analysis.program.modes import Modes

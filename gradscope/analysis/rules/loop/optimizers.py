@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, LoopMoment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.sites import at
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done, Optimizer, found_gradients
 from gradscope.analysis.program.loop import Beat, Loop
 from gradscope.analysis.program.training import Training

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at as at_, site_of
+from gradscope.analysis.lookups import as_written
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.numbers import Series, Start, TensorNumbers, losses_of, rises

@@ -8,7 +8,7 @@ from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import LINEAR, READS
-from gradscope.analysis.rules.structure.rows import one_number_per_row
+from gradscope.analysis.rules.structure.number_per_row import one_number_per_row
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 

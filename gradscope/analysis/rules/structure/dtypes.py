@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.sites import Site, is_installed
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done, Origins
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.own_line import code_of, instead

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.loop.order import gradients_add_up
 from gradscope.analysis.rules.registry import Found, rule

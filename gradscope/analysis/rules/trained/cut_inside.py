@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.graph.unreached import IdleGraphs
 from gradscope.analysis.identity.sites import at
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of

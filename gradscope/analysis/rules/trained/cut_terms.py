@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.analysis.columns import Ids, Links, links
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.lookups import Ids, Links, links
 from gradscope.analysis.program.acts import Done, lines
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of

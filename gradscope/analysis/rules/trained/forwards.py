@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.source.files import SourceFiles

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
-from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.lookups import as_written
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.switched_off import named, off_before

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import grouped
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, at, is_installed, own_site, site_of
+from gradscope.analysis.lookups import as_written
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of

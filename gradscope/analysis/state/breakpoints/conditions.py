@@ -14,7 +14,7 @@ from gradscope.errors import UnknownNameError
 from gradscope.trace.schema import NONE, Dependency, NodeBegin, NodeEnd, Op, Push, Value
 
 if TYPE_CHECKING:
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.analysis.state.breakpoints.language import Condition
     from gradscope.trace.schema.declare import Row
     from gradscope.trace.trace import Trace

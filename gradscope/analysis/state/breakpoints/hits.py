@@ -9,7 +9,7 @@ from gradscope.analysis.state.breakpoints.kinds import found
 from gradscope.analysis.state.breakpoints.language import Breakpoint, read
 
 if TYPE_CHECKING:
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.trace.trace import Trace
 
 

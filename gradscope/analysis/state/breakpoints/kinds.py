@@ -37,8 +37,8 @@ from gradscope.trace.schema import (
 from gradscope.trace.schema.declare import EVENTS, Event, Row
 
 if TYPE_CHECKING:
-    from gradscope.analysis.columns import Ids
     from gradscope.analysis.findings import Finding
+    from gradscope.analysis.lookups import Ids
     from gradscope.trace.trace import Trace
 
 Find = Callable[["Trace", str], "Ids"]

@@ -18,7 +18,7 @@ from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Accumulate, Node, Tensor
 
 if TYPE_CHECKING:
-    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.lookups import Ids
     from gradscope.trace.trace import Trace
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.graph.blocks.outline import MadeBy, NodeBlock
 from gradscope.scene.graph.blocks.titles import Titles, each_turn
 from gradscope.scene.graph.boxes import BoxMaker, FoldedContents

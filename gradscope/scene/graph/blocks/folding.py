@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.blocks.outline import (
     MadeBy,

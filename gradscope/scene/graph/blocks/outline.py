@@ -13,10 +13,10 @@ from enum import Enum
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.graph.repeats import Repeat, repeats
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.modules import module_names, parts_of
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Module

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.graph.blocks.outline import MadeBy, NodeBlock, Outline, Part, slowest_turn
 from gradscope.scene.graph.picture import Box, BoxLine, Group, Tone
 from gradscope.scene.readable import count, duration, plural, shorten

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from gradscope.analysis.graph.forward.columns import ForwardColumns
 from gradscope.analysis.graph.forward.facts import CallFacts
 from gradscope.analysis.graph.forward.flows import Flow
+from gradscope.analysis.graph.forward.forward_columns import ForwardColumns
 from gradscope.scene.graph.arrows import between_folded
 from gradscope.scene.graph.picture import Arrow, Form
 from gradscope.scene.graph.placing import Placing

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.forward.calls import ForwardCalls, InPlaceWrite
 from gradscope.analysis.graph.forward.facts import CallFacts, Data
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.graph.blocks.drawn import boxes_of, folded_box, use_lines
 from gradscope.scene.graph.blocks.outline import NodeBlock
 from gradscope.scene.graph.blocks.titles import Titles

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from gradscope.analysis.graph.forward.calls import ForwardCalls
-from gradscope.analysis.graph.forward.columns import ForwardColumns, forward_columns
 from gradscope.analysis.graph.forward.facts import calls_at, data_of
+from gradscope.analysis.graph.forward.forward_columns import ForwardColumns, forward_columns
 from gradscope.analysis.graph.forward.select import SelectedCalls, find_calls, select_calls
 from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import EmptyTraceError, UsageError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.layout.arrays.graph import Flat
 
 

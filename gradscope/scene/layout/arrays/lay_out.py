@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.layout.arrays.graph import Flat, Floats, starts_of
 from gradscope.scene.layout.arrays.parts import LayoutParts, Stubs, parts_of
 from gradscope.scene.layout.arrays.places import PartPlaces

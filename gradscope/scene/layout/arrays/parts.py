@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.layout.arrays.graph import Flags, Flat, Floats, place_in_run, starts_of
 from gradscope.scene.layout.arrays.rows import LayoutRows
 from gradscope.scene.layout.columns import LONGEST, MOST_ROWS, MOST_STUBS

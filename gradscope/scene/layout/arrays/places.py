@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.layout.arrays.graph import Flags, Floats, in_order, starts_of, sums_in_runs
 from gradscope.scene.layout.arrays.parts import LayoutParts
 from gradscope.scene.layout.pieces import BESIDE_LANE, BETWEEN

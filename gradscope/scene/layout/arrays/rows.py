@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.layout.arrays.depths import depths
 from gradscope.scene.layout.arrays.graph import Flat, Floats, starts_of, sums_in_runs
 from gradscope.scene.layout.pieces import BETWEEN, ROW_GAP, WIDEST

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.timing.passages import passages
 from gradscope.scene.timeline.tracks.slices import Slices, Sort
 from gradscope.trace.schema import NONE, Node

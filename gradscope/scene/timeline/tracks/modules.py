@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.modules import DEEPEST, module_names
 from gradscope.scene.timeline.tracks.slices import Slices, Sort, TrackWords
 from gradscope.trace.schema import NONE, Module

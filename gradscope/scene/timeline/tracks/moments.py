@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.memory import held, over_time
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.timing.own_work import FOREVER
 from gradscope.analysis.timing.spans import marks
 from gradscope.scene.timeline.tracks.slices import TrackWords

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.scene.timeline.tracks.slices import Slices
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.schema import NONE
 from gradscope.trace.text import visible
 

@@ -25,7 +25,8 @@ from gradscope.scene.timeline.tracks.moments import (
     moments_of,
 )
 from gradscope.scene.timeline.tracks.nesting import NestedSlices, ends_of, lanes_of
-from gradscope.scene.timeline.tracks.rows import (
+from gradscope.scene.timeline.tracks.slices import Slices, TrackWords, joined, taken
+from gradscope.scene.timeline.tracks.table_slices import (
     TrackNames,
     backward_slices,
     hook_slices,
@@ -35,7 +36,6 @@ from gradscope.scene.timeline.tracks.rows import (
     step_slices,
     without_ends,
 )
-from gradscope.scene.timeline.tracks.slices import Slices, TrackWords, joined, taken
 from gradscope.trace.schema import NONE, GraphTask, NodeBegin, Op, Step, Thread
 from gradscope.trace.text import visible
 from gradscope.trace.trace import Trace

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, paired
 from gradscope.analysis.graph.selection import leaf_nodes
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers, steps
+from gradscope.analysis.lookups import Ids, paired
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import Runs
 from gradscope.analysis.timing.schedule import hook_calls

@@ -8,12 +8,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.likeness.lines import LikenessLines
 from gradscope.analysis.likeness.match import Match
 from gradscope.analysis.likeness.parts import TraceParts
 from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, ROOT
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.arrays import without
 from gradscope.trace.schema import NONE, GraphTask, Node
 

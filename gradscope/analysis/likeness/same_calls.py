@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.identity.sites import site_of
-from gradscope.analysis.likeness.differences import SameNodes
+from gradscope.analysis.likeness.aspects import SameNodes
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace

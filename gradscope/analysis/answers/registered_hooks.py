@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gradscope.analysis.columns import member
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.lookups import member
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training

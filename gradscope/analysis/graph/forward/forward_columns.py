@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.forward.flows import Flow, Flows
 from gradscope.analysis.graph.forward.select import SelectedCalls
 from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.lookups import Ids
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 

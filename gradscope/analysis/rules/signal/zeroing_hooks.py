@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradscope.analysis.answers.hooks import Hook, hooks_of
+from gradscope.analysis.answers.registered_hooks import Hook, hooks_of
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.arrays import distinct

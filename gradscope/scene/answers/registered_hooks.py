@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.analysis.answers.hooks import Hook, hooks_of
+from gradscope.analysis.answers.registered_hooks import Hook, hooks_of
 from gradscope.analysis.identity.sites import at
 from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.not_recorded import not_at_level
