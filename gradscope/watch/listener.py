@@ -112,7 +112,7 @@ class FoundNode(NamedTuple):
     leaf: Any  # of an AccumulateGrad
     made_before: bool  # the watcher came later than the node
 
-    def kept(self) -> SavedByNode:
+    def all_saved(self) -> SavedByNode:
         """What it keeps."""
         return SavedByNode(self.record, self.saved, lambda nr: self.inputs[nr][0])
 
@@ -184,10 +184,10 @@ def ranges(first: Ints, many: Ints) -> Ints:
     return begin + np.arange(len(begin))
 
 
-def together(stretches: Sequence[BackwardRuns]) -> tuple[RunColumns, Ints]:
+def together(all_ran: Sequence[BackwardRuns]) -> tuple[RunColumns, Ints]:
     """What ran in all these, of which all was seen, and how much of it in each."""
     parts = [NO_RUNS]
-    for _, group in groupby(stretches, lambda each: id(each.columns)):
+    for _, group in groupby(all_ran, lambda each: id(each.columns)):
         one, *others = group
         columns = one.columns
         if columns is not None:
@@ -195,7 +195,7 @@ def together(stretches: Sequence[BackwardRuns]) -> tuple[RunColumns, Ints]:
             first = np.array([part.start for part in own])
             many = np.array([part.stop for part in own]) - first
             parts.append(columns[:, ranges(first, many)])
-    many = np.array([each.part.stop - each.part.start for each in stretches], np.int64)
+    many = np.array([each.part.stop - each.part.start for each in all_ran], np.int64)
     return RunColumns(*np.concatenate(parts, axis=1)), many
 
 
@@ -243,7 +243,7 @@ class Listener(ProgramListener, Protocol):
         ...
 
     def found(self, nodes: list[FoundNode]) -> None: ...
-    def kept(self, nodes: list[SavedByNode], walk: int) -> None:
+    def found_saved(self, nodes: list[SavedByNode], walk_began: int) -> None:
         """What nodes have saved that a native walk has met and Python has to say; when it began."""
         ...
 
@@ -260,7 +260,7 @@ class Listener(ProgramListener, Protocol):
         ...
 
     def backward_ends(
-        self, task: Any, error: BaseException | None, stretch: BackwardRuns | None
+        self, task: Any, error: BaseException | None, ran: BackwardRuns | None
     ) -> None: ...
 
     def hook_begins(

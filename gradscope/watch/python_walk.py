@@ -133,7 +133,7 @@ class GraphWalker:
         ]
         for grad in [*handed, *[leaf.grad for leaf in leaves if leaf.is_leaf]]:
             node = None if grad is None else grad.grad_fn
-            if node is not None and not self._is_known(node):
+            if node is not None and not self._is_met(node):
                 self._walk([node])
 
     def _stand_in(self, leaf: Any) -> int:
@@ -173,7 +173,7 @@ class GraphWalker:
         """What a node keeps of its making, for this recording."""
         return record_of(node.metadata, self._recording)
 
-    def _is_known(self, node: Any) -> bool:
+    def _is_met(self, node: Any) -> bool:
         record = self.record_of(node)
         return record is not None and record.topological >= 0
 
@@ -189,7 +189,7 @@ class GraphWalker:
             node, edges = pending.pop()
             if edges is not None:
                 depth -= 1
-            elif id(node) in met_here or self._is_known(node):
+            elif id(node) in met_here or self._is_met(node):
                 continue
             else:
                 edges = node.next_functions
@@ -198,7 +198,7 @@ class GraphWalker:
                     for following, _ in reversed(edges)
                     if following is not None
                     and id(following) not in met_here
-                    and not self._is_known(following)
+                    and not self._is_met(following)
                 ]
                 if unknown:
                     depth += 1

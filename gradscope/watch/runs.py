@@ -52,7 +52,7 @@ class _Local(threading.local):
 
     def __init__(self, observer: at.Observer) -> None:
         self.thread = observer.thread()
-        self.stretches: list[BackwardRuns] = []
+        self.all_ran: list[BackwardRuns] = []
 
 
 class NativeRunObserver:
@@ -87,30 +87,30 @@ class NativeRunObserver:
                 observer.again()
                 place = observer.place()
             self._under_way += 1
-            local.stretches.append(BackwardRuns(self._reads, place, local.thread))
+            local.all_ran.append(BackwardRuns(self._reads, place, local.thread))
 
     def ends(self, *, failed: bool) -> BackwardRuns:  # noqa: ARG002 -- only hooks miss the end of a run
-        stretches = self._local.stretches
-        stretch = stretches.pop()
-        stretch.last = last = self._observer.place()
-        stretch.many = last - stretch.since
-        if stretches:
-            stretches[-1].inside += ((stretch.since, stretch.last),)
+        all_ran = self._local.all_ran
+        ran = all_ran.pop()
+        ran.last = last = self._observer.place()
+        ran.many = last - ran.since
+        if all_ran:
+            all_ran[-1].inside += ((ran.since, ran.last),)
         with self._lock:
             self._under_way -= 1
-            self._unread.append(stretch)
-        return stretch
+            self._unread.append(ran)
+        return ran
 
     def so_far(self, *, running: bool) -> list[BackwardRuns]:
         observer, local, now = self._observer, self._local, self._observer.place()
         inner = now
         found: list[BackwardRuns] = []
         with self._lock:
-            for stretch in reversed(local.stretches):
-                rows = observer.rows(stretch.since, now)
-                places = np.arange(stretch.since, stretch.since + len(rows))
+            for ran in reversed(local.all_ran):
+                rows = observer.rows(ran.since, now)
+                places = np.arange(ran.since, ran.since + len(rows))
                 own = (rows[:, at.THREAD] == local.thread) & (places < inner)
-                for since, last in stretch.inside:
+                for since, last in ran.inside:
                     own &= (places < since) | (places >= last)
                 columns = rows[own & (rows[:, at.END] != 0)].T
                 begin = columns[at.BEGIN] * 1_000_000_000 + columns[at.REST_OF_BEGIN]
@@ -118,7 +118,7 @@ class NativeRunObserver:
                 outer = _outermost(np.zeros(len(begin), np.int64), begin, end)
                 table = np.stack([begin, end, columns[at.SEQUENCE], columns[at.RUN]])[:, outer]
                 found.append(_of_columns(table[:, :-1] if running and not found else table))
-                inner = stretch.since
+                inner = ran.since
         return found
 
     def _read(self) -> None:
@@ -127,47 +127,47 @@ class NativeRunObserver:
             unread, self._unread = self._unread, []
             if not unread:
                 return
-            first = min(stretch.since for stretch in unread)
-            rows = self._observer.rows(first, max(stretch.last for stretch in unread))
-            kept = [stretch for stretch in unread if stretch.last - first <= len(rows)]
-            for thread in {stretch.thread for stretch in kept}:
+            first = min(ran.since for ran in unread)
+            rows = self._observer.rows(first, max(ran.last for ran in unread))
+            kept = [ran for ran in unread if ran.last - first <= len(rows)]
+            for thread in {ran.thread for ran in kept}:
                 own = np.flatnonzero(rows[:, at.THREAD] == thread)
                 _divide(rows[own], own + first, [each for each in kept if each.thread == thread])
 
 
-def _divide(rows: Ints, places: Ints, stretches: list[BackwardRuns]) -> None:
+def _divide(rows: Ints, places: Ints, all_ran: list[BackwardRuns]) -> None:
     """Give each of a thread's backwards what ran in it; all these are rows of that thread."""
-    whose = _whose(places, stretches)
+    whose = _whose(places, all_ran)
     order = np.argsort(whose, kind="stable")
     order = order[np.searchsorted(whose[order], 0) :]
     columns, whose = rows[order].T, whose[order]
     begin = columns[at.BEGIN] * 1_000_000_000 + columns[at.REST_OF_BEGIN]
     end = columns[at.END] * 1_000_000_000 + columns[at.REST_OF_END]
     outer = _outermost(whose, begin, end)  # a node called by hand in a hook runs inside another's
-    first = np.searchsorted(whose[outer], np.arange(len(stretches) + 1))
+    first = np.searchsorted(whose[outer], np.arange(len(all_ran) + 1))
     missing = np.append(0, np.cumsum(columns[at.END][outer] == 0))[first]
     found = np.stack([begin, end, columns[at.SEQUENCE], columns[at.RUN]])[:, outer]
     whole, places = (missing[1:] == missing[:-1]).tolist(), first.tolist()
-    for stretch, is_whole, (since, behind) in zip(stretches, whole, pairwise(places), strict=True):
+    for ran, is_whole, (since, behind) in zip(all_ran, whole, pairwise(places), strict=True):
         if is_whole:
-            stretch.columns, stretch.part = found, slice(since, behind)
+            ran.columns, ran.part = found, slice(since, behind)
 
 
-def _whose(places: Ints, stretches: list[BackwardRuns]) -> Ints:
+def _whose(places: Ints, all_ran: list[BackwardRuns]) -> Ints:
     """Which of these backwards, that are sorted then, each of the places is in; -1: in none."""
-    bounds = np.array([(each.since, each.last) for each in stretches], np.int64)
+    bounds = np.array([(each.since, each.last) for each in all_ran], np.int64)
     # Those inside others after them, though no run came before or behind: they ended earlier.
     order = np.lexsort((-np.arange(len(bounds)), -bounds[:, 1], bounds[:, 0]))
-    stretches[:] = [stretches[place] for place in order.tolist()]
+    all_ran[:] = [all_ran[place] for place in order.tolist()]
     whose = np.full(len(places), -1)
     first, behind = np.searchsorted(places, bounds[order]).T
-    if (first[1:] >= behind[:-1]).all() and not any(each.inside for each in stretches):
+    if (first[1:] >= behind[:-1]).all() and not any(each.inside for each in all_ran):
         many = behind - first
         whose[ranges(first, many)] = np.repeat(np.arange(len(many)), many)
         return whose
-    for number, stretch in enumerate(stretches):
+    for number, ran in enumerate(all_ran):
         whose[first[number] : behind[number]] = number
-        for since, last in np.searchsorted(places, np.array(stretch.inside).reshape(-1, 2)):
+        for since, last in np.searchsorted(places, np.array(ran.inside).reshape(-1, 2)):
             whose[since:last] = -1
     return whose
 
@@ -242,10 +242,10 @@ class HookedRunObserver:
 
 def _of_columns(columns: Ints) -> BackwardRuns:
     """One of which all has been read."""
-    stretch = BackwardRuns(_nothing)
-    stretch.columns, stretch.many = columns, columns.shape[1]
-    stretch.part = slice(0, stretch.many)
-    return stretch
+    ran = BackwardRuns(_nothing)
+    ran.columns, ran.many = columns, columns.shape[1]
+    ran.part = slice(0, ran.many)
+    return ran
 
 
 def _nothing() -> None:

@@ -68,7 +68,9 @@ class PyTorchGraphs:
         )
         self.not_finite = NotFiniteCalls(session, calls, self.in_place, values, self._next)
         self._values = values
-        self._kept: list[Ints] = []  # what calls were given that no node made: node, slot, tensor
+        self._operands_of_nodes: list[
+            Ints
+        ] = []  # what calls were given that no node made: node, slot, tensor
         self.unnamed = 0  # calls whose names follow from their nodes'
         self._made_before = 0
         self.compiled = False  # a node stands for a region that torch.compile has made
@@ -87,11 +89,11 @@ class PyTorchGraphs:
         """Describe them: first all outputs, since any may be kept by any."""
         for node in nodes:
             self._describe(node)
-        self.kept([node.kept() for node in nodes if node.saved], perf_counter_ns())
+        self.found_saved([node.all_saved() for node in nodes if node.saved], perf_counter_ns())
 
-    def kept(self, nodes: Sequence[SavedByNode], walk: int) -> None:
+    def found_saved(self, nodes: Sequence[SavedByNode], walk_began: int) -> None:
         """Describe what nodes have saved that one walk has met, by when that began."""
-        self._tensors.storages.walk = walk
+        self._tensors.storages.walk = walk_began
         for node in nodes:
             self._keep(node)
 
@@ -200,11 +202,11 @@ class PyTorchGraphs:
     def _seen(self, ops: Ops, saved: dict[str, Ints]) -> None:
         """Calls as they were seen; what no call was seen of stays as it follows."""
         session, values = self._session, self._values
-        kept = take_all(self._kept)
+        given = take_all(self._operands_of_nodes)
         operands = [] if self.walked is None else self.walked.operands()
-        kept += operands
-        if kept:
-            node, _, tensor = np.concatenate(kept, axis=1)
+        given += operands
+        if given:
+            node, _, tensor = np.concatenate(given, axis=1)
             ops.with_operands(node, tensor)
         missed, writes = ops.seen(
             self._calls, session.contexts.threads.idents(), session.start, self._intern
@@ -247,7 +249,9 @@ class PyTorchGraphs:
                 at = max(node.record.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
         if nr is None and value.output_of is None:  # what no node made was an operand
-            self._kept.append(np.array([[node.record.number], [NONE], [number]], np.int64))
+            self._operands_of_nodes.append(
+                np.array([[node.record.number], [NONE], [number]], np.int64)
+            )
         return number
 
     def _complete(self, number: int, tensor: Any) -> int:

@@ -115,9 +115,9 @@ class PyTorchListener(ProgramNotes):
             self.watcher.before.leaf(tensor, number)
         return number
 
-    def kept(self, nodes: list[SavedByNode], walk: int) -> None:
+    def found_saved(self, nodes: list[SavedByNode], walk_began: int) -> None:
         """What nodes have saved that a native walk has met and Python has to say; when it began."""
-        self.graphs.kept(nodes, walk)
+        self.graphs.found_saved(nodes, walk_began)
 
     def found(self, nodes: list[FoundNode]) -> None:
         """Nodes that a backward reaches for the first time."""
@@ -150,7 +150,7 @@ class PyTorchListener(ProgramNotes):
         return task
 
     def backward_ends(
-        self, task: PyTorchTask, error: BaseException | None, stretch: BackwardRuns | None
+        self, task: PyTorchTask, error: BaseException | None, ran: BackwardRuns | None
     ) -> None:
         """It ended, or the exception went through it."""
         began = perf_counter_ns()
@@ -159,12 +159,12 @@ class PyTorchListener(ProgramNotes):
         contexts.changed(state, contexts.threads.of(state))
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
-            if stretch is not None and hooked:
-                stretch.after(task.asked.sequence_nr)  # nobody can put a hook on it
-            ran = None if stretch is None else stretch.runs()
-            number = int(ran.sequence[0]) if ran is not None and len(ran.sequence) else NONE
+            if ran is not None and hooked:
+                ran.after(task.asked.sequence_nr)  # nobody can put a hook on it
+            runs = None if ran is None else ran.runs()
+            number = int(runs.sequence[0]) if runs is not None and len(runs.sequence) else NONE
             self.graphs.root(task, number)
-        self.tasks.end(task, error, stretch)
+        self.tasks.end(task, error, ran)
         task.own += perf_counter_ns() - began
         if task.parent is None:
             self.graphs.look_for_ends()

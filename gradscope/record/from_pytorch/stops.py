@@ -57,8 +57,8 @@ class PyTorchStops:
         source, watcher = self._source, self._source.watcher
         if watcher is None or watcher.runs is None:
             return
-        stretches = watcher.runs.so_far(running=running)
-        for task in source.listener.tasks.so_far(source.listener.local.state.task, stretches):
+        all_ran = watcher.runs.so_far(running=running)
+        for task in source.listener.tasks.so_far(source.listener.local.state.task, all_ran):
             if len(task.asked.roots) > 1:
                 if watcher.why_hooks and task.ran is not None:
                     task.ran.after(task.asked.sequence_nr)

@@ -179,13 +179,13 @@ class Tasks:
         self._runs(ended)
         self._write_ended(ended)
 
-    def so_far(self, task: PyTorchTask | None, stretches: list[BackwardRuns]) -> list[PyTorchTask]:
+    def so_far(self, task: PyTorchTask | None, backwards: list[BackwardRuns]) -> list[PyTorchTask]:
         """Rows of what has run in these backwards under way, the innermost first, for one look."""
         tasks = []
-        for stretch in stretches:
+        for backward in backwards:
             if task is None:
                 break
-            tasks.append(replace(task, ran=stretch, failed=UNDER_WAY, ident=get_ident()))
+            tasks.append(replace(task, ran=backward, failed=UNDER_WAY, ident=get_ident()))
             task = task.parent
         self._runs(tasks)
         return tasks
@@ -233,16 +233,16 @@ class Tasks:
 
     def _runs(self, ended: list[PyTorchTask]) -> None:
         """The runs of tasks that have ended, and what those were asked."""
-        tasks, stretches = [], []
+        tasks, backwards = [], []
         for task in ended:
             if task.ran is not None and task.ran.is_seen():
                 tasks.append(task)
-                stretches.append(task.ran)
+                backwards.append(task.ran)
         if not tasks:
             return
         write = self._session.writer.block
         start = self._session.start
-        ran, many = together(stretches)
+        ran, many = together(backwards)
         ids = _column(tasks, "id")
         self._values.ran(ids, _column(tasks, "step"), many, ran)
         inputs = [task.asked.inputs for task in tasks]

@@ -95,7 +95,7 @@ def record_made_late(graph: int, node: int) -> int:
     return record
 
 
-def looked_at(record: int) -> int:
+def is_met(record: int) -> int:
     """Whether a node has been looked at."""
     return load(record + TOPOLOGICAL) >= 0
 

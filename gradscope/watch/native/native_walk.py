@@ -21,10 +21,10 @@ from gradscope.machine_code.seldom import due
 from gradscope.watch.native.forms import lacks_forms
 from gradscope.watch.native.layout import IN_WRAPPER
 from gradscope.watch.native.lookups import (
+    is_met,
     kind_of,
     layout_of,
     leaf_of,
-    looked_at,
     python_object,
     record_made_late,
     record_of,
@@ -230,7 +230,7 @@ def look(graph: int, cell: int, record: int, scratch: int) -> int:
         drop(answer)
         store(graph + NEED_EDGES, edges)
         store(graph + NEED_INPUTS, many)
-    if looked_at(record):  # meanwhile, by another thread
+    if is_met(record):  # meanwhile, by another thread
         return 1
     above = write_node(graph, node, record, kind, leaf, layouts)
     shape = load(layouts) if many > 0 else 0
@@ -258,7 +258,7 @@ def push_unknown(graph: int, node: int, place: int) -> int:
             record = record_of(graph, following)
             known = 0
             if record != 0:
-                known = looked_at(record)
+                known = is_met(record)
             if known == 0:
                 store(place, following)
                 store(place + 8, 0)
@@ -296,7 +296,7 @@ def walk_from(graph: int, root: int) -> int:
                 settle(graph)
                 free(stack)
                 return 0
-        if looked_at(record):
+        if is_met(record):
             used -= 1
         else:
             edges = load(node + load(graph + AT_EDGES) + 8) - load(node + load(graph + AT_EDGES))

@@ -230,7 +230,7 @@ class NativeWalker(GraphWalker):
             if record is not None and saved:
                 kept.append(SavedByNode(record, saved, partial(_shape, node)))
         if kept:
-            self._listener.kept(kept, self._view[memory.WALK // 8])
+            self._listener.found_saved(kept, self._view[memory.WALK // 8])
 
     def _read_arguments(self) -> None:
         nodes = self._reading[:]

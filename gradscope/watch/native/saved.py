@@ -10,7 +10,7 @@ from __future__ import annotations
 from gradscope.machine_code.interpreter import as_int, drop, from_int, item
 from gradscope.machine_code.language import increase, load, store
 from gradscope.watch.native.forms import form_of
-from gradscope.watch.native.lookups import looked_at, record_of
+from gradscope.watch.native.lookups import is_met, record_of
 from gradscope.watch.native.records import FIRST, MANY, NUMBER, REST, TIME
 from gradscope.watch.native.walk_memory import (
     A_LEAF,
@@ -76,7 +76,7 @@ def tensor_of(graph: int, row: int, tensor: int) -> int:
             return NOT_PLAIN
         word = load(history + load(graph + AT_OUTPUT))
         nr = (word >> load(graph + PART_OF_OUTPUT)) & LOW_HALF
-        if looked_at(record):
+        if is_met(record):
             return source_of(record, nr)
         store(row + 16, LATER)
         store(row + 104, nr)
@@ -177,7 +177,7 @@ def settle(graph: int) -> int:
             record = load(row + 24)
             store(row + 16, PLAIN_VALUE)
             store(row + 24, OF_UNMET)
-            if looked_at(record):
+            if is_met(record):
                 store(row + 24, source_of(record, load(row + 104)))
         row += SAVED_ROW
         i += 1
