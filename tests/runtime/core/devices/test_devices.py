@@ -369,7 +369,17 @@ def test_a_trace_shows_who_ran_what_and_who_waited_for_whom() -> None:
     assert [(e.queue, threads[e.thread] != threads[owner]) for e in empty] == [(owner, True)]
 
 
-TOLD = ("queued", "unqueued", "waits", "wakes", "handed_on", "placed", "popped", "begin", "end")
+TOLD = (
+    "queued",
+    "unqueued",
+    "waits",
+    "wakes",
+    "handed_on",
+    "placed",
+    "popped",
+    "node_begins",
+    "node_ends",
+)
 
 
 @pytest.mark.parametrize("kind", TOLD)
