@@ -114,7 +114,7 @@ class OpOverload:
         return run_keys(operator_of(op), keys, args, kwargs)
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self.namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"

@@ -46,12 +46,6 @@ class RegisteredOverload(OpOverload):
     def has_kernel_for_dispatch_key(self, key: Any) -> bool:
         return key_of(key) in self.operator.kernels
 
-    def __str__(self) -> str:
-        return f"{self.namespace}.{self.__name__}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
-
 
 class RegisteredPacket(OpOverloadPacket):
     """All overloads of an operator; called, it takes the first that the arguments fit."""
@@ -79,9 +73,6 @@ class RegisteredPacket(OpOverloadPacket):
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='{self}')>"
 
 
 class OpNamespace:
