@@ -16,9 +16,9 @@ from typing import Any
 
 from gradscope.runtime.core.dispatch.modes.aten import OpOverload, aten
 from gradscope.runtime.core.dispatch.operators.built_in import is_built_in, operator_of, refresh
-from gradscope.runtime.core.dispatch.operators.calls import included, left_out
 from gradscope.runtime.core.dispatch.operators.custom_op import CustomOpDef, custom_op, opdef_of
 from gradscope.runtime.core.dispatch.operators.infer import infer_schema
+from gradscope.runtime.core.dispatch.operators.key_dispatch import included, left_out
 from gradscope.runtime.core.dispatch.operators.keys import DispatchKey, define_key, key_of
 from gradscope.runtime.core.dispatch.operators.operator import (
     FALLTHROUGH,

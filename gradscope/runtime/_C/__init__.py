@@ -18,14 +18,14 @@ from gradscope.runtime.core.autograd.engine.current_task import (
 )
 from gradscope.runtime.core.autograd.modes import grad_mode
 from gradscope.runtime.core.autograd.modes.grad_mode import is_grad_enabled
-from gradscope.runtime.core.dispatch.operators.calls import (
+from gradscope.runtime.core.dispatch.operators.generated import (
+    below_autograd as _AutoDispatchBelowAutograd,
+)
+from gradscope.runtime.core.dispatch.operators.key_dispatch import (
     excluded,
     included as _IncludeDispatchKeyGuard,
     keys_of_tensor as _dispatch_keys,
     left_out as _ExcludeDispatchKeyGuard,
-)
-from gradscope.runtime.core.dispatch.operators.generated import (
-    below_autograd as _AutoDispatchBelowAutograd,
 )
 from gradscope.runtime.core.dispatch.operators.keys import (
     DispatchKeySet,

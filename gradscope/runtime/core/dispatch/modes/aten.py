@@ -108,7 +108,7 @@ class OpOverload:
     def redispatch(self, keys: Any, *args: Any, **kwargs: Any) -> Any:
         """Go on with these keys."""
         from gradscope.runtime.core.dispatch.operators.built_in import operator_of
-        from gradscope.runtime.core.dispatch.operators.calls import run as run_keys
+        from gradscope.runtime.core.dispatch.operators.key_dispatch import run as run_keys
 
         op, _ = self._bound(args, kwargs)
         return run_keys(operator_of(op), keys, args, kwargs)

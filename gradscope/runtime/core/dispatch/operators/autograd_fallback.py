@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradscope.runtime.core.dispatch.operators.calls import run, tensors_in
+from gradscope.runtime.core.dispatch.operators.key_dispatch import run, tensors_in
 from gradscope.runtime.core.dispatch.operators.keys import AUTOGRAD_KEYS, DispatchKeySet
 from gradscope.runtime.core.dispatch.operators.operator import Kernel
 from gradscope.runtime.core.graph.new_node import prepare

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradscope.runtime.core.dispatch.modes.aten import OpOverload, aten
-from gradscope.runtime.core.dispatch.operators.calls import keys_of_call
+from gradscope.runtime.core.dispatch.operators.key_dispatch import keys_of_call
 from gradscope.runtime.core.dispatch.operators.keys import (
     AUTOGRAD_KEYS,
     DispatchKey,

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradscope.runtime.core.dispatch.modes.aten import OpOverload
-from gradscope.runtime.core.dispatch.operators.calls import run, tensors_in
 from gradscope.runtime.core.dispatch.operators.generated import (
     RegisteredBackward,
     autograd_kernel,
     written_arguments,
 )
 from gradscope.runtime.core.dispatch.operators.infer import infer_schema
+from gradscope.runtime.core.dispatch.operators.key_dispatch import run, tensors_in
 from gradscope.runtime.core.dispatch.operators.keys import key_of
 from gradscope.runtime.core.dispatch.operators.operator import Kernel, Operator
 from gradscope.runtime.core.dispatch.operators.overloads import offer, withdraw

@@ -9,7 +9,7 @@ from typing import Any
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.custom.function import CustomOperation, Function
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
-from gradscope.runtime.core.dispatch.operators.calls import left_out, run, tensors_in
+from gradscope.runtime.core.dispatch.operators.key_dispatch import left_out, run, tensors_in
 from gradscope.runtime.core.dispatch.operators.keys import (
     AUTOGRAD_KEYS,
     DispatchKeySet,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradscope.runtime.core.dispatch.modes.aten import OpOverload, OpOverloadPacket, aten
-from gradscope.runtime.core.dispatch.operators.calls import call, run
+from gradscope.runtime.core.dispatch.operators.key_dispatch import call, run
 from gradscope.runtime.core.dispatch.operators.keys import DispatchKeySet, key_of
 from gradscope.runtime.core.dispatch.operators.operator import Operator
 from gradscope.runtime.core.dispatch.operators.schema import bind
