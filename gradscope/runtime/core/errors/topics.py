@@ -9,7 +9,6 @@ from gradscope.runtime.core.errors.engine import (
     devices,
     dual_tensors,
     functional,
-    hooks,
     in_place,
     inference,
     jvps,
@@ -18,6 +17,7 @@ from gradscope.runtime.core.errors.engine import (
     returned,
     saved_values,
     starting,
+    tensor_hooks,
 )
 
 TOPICS = (
@@ -27,7 +27,7 @@ TOPICS = (
     starting,
     returned,
     custom_functions,
-    hooks,
+    tensor_hooks,
     module_hooks,
     leaves,
     checkpoints,

@@ -12,7 +12,7 @@ import numpy as np
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad, plainly, set_fw_grad
 from gradscope.runtime.core.autograd.hooks.hooks import POST_ACCUMULATE, Hooks, checked
-from gradscope.runtime.core.errors.engine import hooks as errors
+from gradscope.runtime.core.errors.engine import tensor_hooks as errors
 from gradscope.runtime.core.errors.engine.leaves import grad_does_not_fit, leaf_with_history
 from gradscope.runtime.core.errors.numpy import mismatch
 from gradscope.runtime.core.graph.input_buffer import ALONE

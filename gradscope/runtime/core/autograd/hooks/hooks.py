@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.errors.engine import hooks as errors
+from gradscope.runtime.core.errors.engine import tensor_hooks as errors
 from gradscope.runtime.core.graph.node import device_of
 from gradscope.runtime.core.state.array_calls import layout_only
 from gradscope.runtime.core.state.hook_handles import RemovableHandle

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
 
-from gradscope.runtime.core.errors.engine.hooks import multi_hook_leaf, multi_hook_mode
+from gradscope.runtime.core.errors.engine.tensor_hooks import multi_hook_leaf, multi_hook_mode
 from gradscope.runtime.core.graph.node import Node
 from gradscope.runtime.core.state.forking import renewed
 from gradscope.runtime.core.state.hook_handles import RemovableHandle
