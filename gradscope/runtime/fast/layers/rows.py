@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.layers.rows import FLOAT32
+from gradscope.runtime.core.kernels.layers.row_softmax import FLOAT32
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.layers import fast_rows
 from gradscope.runtime.fast.threads.spread import spread

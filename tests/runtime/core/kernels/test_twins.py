@@ -12,7 +12,7 @@ import pytest
 
 from gradscope.runtime.core.kernels import support
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.kernels.layers import attention, norms, rows
+from gradscope.runtime.core.kernels.layers import attention, norms, row_softmax as rows
 from gradscope.runtime.core.kernels.support import Family
 from gradscope.runtime.core.ops.layers import softmax as softmaxes
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.layers.rows import FAST
+from gradscope.runtime.core.kernels.layers.row_softmax import FAST
 from gradscope.runtime.core.kernels.support import Array, kernels_of, pays_from, quiet
 
 BLOCK: Final = 1 << 19

@@ -16,7 +16,7 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.kernels.layers import rows
+from gradscope.runtime.core.kernels.layers import row_softmax as rows
 from gradscope.runtime.core.kernels.support import HALVES
 from gradscope.runtime.core.ops.in_formulas import ONES, function_alias, nn_alias
 from gradscope.runtime.core.rows.offered import both, nn_function
