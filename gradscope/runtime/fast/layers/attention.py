@@ -8,7 +8,7 @@ from gradscope.runtime.core.kernels.layers.attention import How
 from gradscope.runtime.core.kernels.linalg.products import COST as PRODUCT
 from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.layers import fast_attention
-from gradscope.runtime.fast.layers.rows import COST
+from gradscope.runtime.fast.layers.row_softmax import COST
 from gradscope.runtime.fast.threads.spread import spread
 
 

@@ -1,6 +1,6 @@
 """Numba kernels that go over the rows of a matrix, float32 only: softmax and its kin.
 
-Their plain twins are in rows.py and attention.py.
+Their plain twins are in row_softmax.py and attention.py.
 """
 
 from __future__ import annotations

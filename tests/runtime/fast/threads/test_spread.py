@@ -21,7 +21,7 @@ from gradscope.runtime.core.kernels.windows import convolution, grid, pool, resa
 from gradscope.runtime.core.kernels.windows.spans import regular
 from gradscope.runtime.core.kernels.windows.windows import windows
 from gradscope.runtime.core.state import settings
-from gradscope.runtime.fast.layers import rows
+from gradscope.runtime.fast.layers import row_softmax as rows
 from gradscope.runtime.fast.threads import spread
 from gradscope.runtime.fast.threads.awake import Counts
 from gradscope.runtime.fast.threads.spread import set_kernel_threads
