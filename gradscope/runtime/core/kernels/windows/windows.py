@@ -20,7 +20,7 @@ WHOLE: Final = 1 << 16
 """Fewer numbers than these are made at once."""
 
 
-FAST: Final = Family("windows.columns", few=LARGE >> 4)
+FAST: Final = Family("windows.im2col", few=LARGE >> 4)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def test_the_columns_of_small_images_never_need_numba(monkeypatch: pytest.Monkey
     def refuse() -> None:
         raise AssertionError("asked for Numba")
 
-    monkeypatch.setattr(w, "FAST", Family("windows.columns", few=w.LARGE >> 4))
+    monkeypatch.setattr(w, "FAST", Family("windows.im2col", few=w.LARGE >> 4))
     monkeypatch.setattr(w.FAST, "_read", refuse)
     monkeypatch.setattr(convolution, "depthwise", refuse)
     monkeypatch.setattr(convolution, "by_tiles", refuse)
