@@ -42,7 +42,7 @@ def test_modules_are_called_as_deep_as_alone(level: str) -> None:
 
 
 def test_notes_that_had_no_room_are_counted() -> None:
-    from gradscope.watch.unseen import NO_ROOM
+    from gradscope.watch.in_place.faults import NO_ROOM
 
     with gradscope.record(on="torch", level="full") as recording:
         deep()(0)

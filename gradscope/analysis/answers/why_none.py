@@ -125,7 +125,7 @@ class _Story:
         acts = self._training.acts
         return tuple(
             StoryLine(f"{each.type}, {len(each.steps)} steps, built", acts.site(each.built))
-            for each in self._training.optimizers
+            for each in self._training.stepped
             if self._tensor in each.tensors
         )
 

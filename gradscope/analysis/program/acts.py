@@ -44,18 +44,18 @@ G = TypeVar("G", bound=ActFacts)
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[F_co]):
-    """One act; `facts` are the columns of its kind."""
+    """One act: a row of `act` with the columns of its kind. An id is NONE where there is none."""
 
     id: int
-    t: int
-    of: int
-    tensors: tuple[int, ...]
-    module: int
-    inside: int
+    t: int  # when, in nanoseconds
+    of: int  # the act that built the optimizer it was done to, or by; or as the kind says
+    tensors: tuple[int, ...]  # leaves it was done to, or as the kind says
+    module: int  # that it was done to
+    inside: int  # the module whose forward was running
     facts: F_co
-    stack: int
-    step: int
-    task: int
+    stack: int  # its line: `Acts.site`
+    step: int  # of the training; a step begins after the optimizer's `step()` before it
+    task: int  # the backward it was done in
     thread: int
 
 
@@ -70,9 +70,10 @@ class Optimizer:
     cleared: tuple[Done[ZeroGradAct], ...]  # its own zero_grad
 
 
-def found_gradients(step: Done[StepAct]) -> bool:
-    """Whether some tensor had a gradient when it stepped."""
-    return step.facts.none != step.facts.many
+def found_gradients(act: Done[ActFacts]) -> bool:
+    """Whether this is a step of an optimizer, and some tensor of its had a gradient then."""
+    facts = act.facts
+    return isinstance(facts, StepAct) and facts.none != facts.many
 
 
 class Acts:

@@ -1,4 +1,4 @@
-"""What befell the gradients of each optimizer, in order: filled, cleared, clipped, stepped with."""
+"""What was done with each optimizer's gradients, in order: filled, cleared, clipped, stepped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from gradscope.trace.trace import Trace
 
 
 class Beat(StrEnum):
-    """What can befall them."""
+    """What can be done with the gradients of an optimizer."""
 
     FILLED = "filled"  # by a backward
     CLEARED = "cleared"
@@ -51,15 +51,15 @@ class Beat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoopMoment:
-    """One of them."""
+    """One thing that was done with the gradients of an optimizer."""
 
     beat: Beat
     t: int
     stack: int
     table: str  # where its row is
     id: int
-    tensors: int = 0  # so many of the optimizer's were filled, or cleared
-    onto_old: int = 0  # so many of those that were filled had a gradient before
+    tensors: int = 0  # how many of the optimizer's were filled, or cleared
+    onto_old: int = 0  # how many of those that were filled had a gradient before
     first: int = 0  # when the first of them was filled
     facts: ActFacts | None = None
 
@@ -86,8 +86,8 @@ class Loop:
         self._moments: dict[int, list[LoopMoment]] = {}  # by the act that made the optimizer
 
     @cached_property
-    def optimizers(self) -> tuple[Optimizer, ...]:
-        """Those that have stepped."""
+    def in_use(self) -> tuple[Optimizer, ...]:
+        """Optimizers that have stepped, or whose gradients were cleared."""
         return tuple(each for each in self.acts.optimizers if each.steps or each.cleared)
 
     @cached_property
@@ -114,7 +114,7 @@ class Loop:
         return np.asarray(task, np.int64), table.array("tensor"), added, table.array("t")
 
     def moments(self, optimizer: Optimizer) -> list[LoopMoment]:
-        """What befell the gradients of its tensors, by time."""
+        """What was done with the gradients of its tensors, by time."""
         known = self._moments.get(optimizer.built.id)
         if known is None:
             found = [*self._fills(optimizer), *self._acts_on(optimizer)]
@@ -149,7 +149,7 @@ class Loop:
     @cached_property
     def trained(self) -> tuple[Optimizer, ...]:
         """What steps: optimizers, or in their absence the program itself."""
-        return self.optimizers or self.by_hand
+        return self.in_use or self.by_hand
 
     def _steps_by_hand(self, leaves: tuple[int, ...]) -> Iterator[LoopMoment]:
         """The first write between two backwards, of lines that write after some backward."""

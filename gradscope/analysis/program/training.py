@@ -42,8 +42,8 @@ class Training:
         self.acts = trace.once(Acts)
 
     @cached_property
-    def optimizers(self) -> tuple[Optimizer, ...]:
-        """Those that have stepped, with what they hold."""
+    def stepped(self) -> tuple[Optimizer, ...]:
+        """Optimizers that have stepped, with what they hold."""
         return tuple(each for each in self.acts.optimizers if each.steps)
 
     @cached_property

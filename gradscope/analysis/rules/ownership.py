@@ -70,7 +70,7 @@ def unregistered_parameter(trace: Trace) -> Iterator[Found]:
         optimizer.step()
     """
     training = trace.once(Training)
-    if training.optimizers:
+    if training.stepped:
         yield from _hidden(training)
         yield from _made_in_forward(training)
 
@@ -172,7 +172,7 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     lost = (known & training.reached) - training.held
     lost -= written_later(training, averages=True)
     lost = lost.difference(*(tensors for _, tensors, _ in trained_by_nobody(training)))
-    stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
+    stepping = [each for each in training.stepped if set(each.tensors) & training.reached]
     if not lost or not stepping:
         return
     optimizer = _of_the_same_model(training, lost, stepping)
@@ -251,12 +251,12 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
     """
     training = trace.once(Training)
     yield from _rebound(training)
-    if not training.optimizers:
+    if not training.stepped:
         return
     for acts in grouped(_replacements(training), training.acts.place).values():
         act = acts[0]
         lost = set().union(*(each.tensors for each in acts)) & training.reached - training.held
-        built_before = [each for each in training.optimizers if each.built.t < act.t]
+        built_before = [each for each in training.stepped if each.built.t < act.t]
         optimizer = _of_the_same_model(training, lost, built_before)
         site, built = training.acts.site(act), training.acts.site(optimizer.built)
         what = act.facts.what
@@ -325,7 +325,7 @@ def _in_place(text: str, name: str) -> str:
 
 
 def _replacements(training: Training) -> Iterator[Done[AssignedAct]]:
-    first = min(each.built.t for each in training.optimizers)
+    first = min(each.built.t for each in training.stepped)
     for act in training.acts.of(AssignedAct):
         new = set(act.tensors)
         if act.facts.replaced and act.t > first and new & training.reached - training.held:
@@ -333,7 +333,7 @@ def _replacements(training: Training) -> Iterator[Done[AssignedAct]]:
 
 
 def _put_in_later(training: Training) -> set[int]:
-    if not training.optimizers:
+    if not training.stepped:
         return set()
     return {tensor for act in _replacements(training) for tensor in act.tensors}
 

@@ -11,6 +11,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
 from gradscope.analysis.identity.fingerprints import Fingerprints
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import UnknownNameError
+from gradscope.trace.schema.declare import is_declared
 from gradscope.trace.shortcomings import BETWEEN, COMPILED, FIRST, ROWS, steps_left_out
 from gradscope.trace.trace import Trace
 
@@ -24,11 +25,11 @@ LEVELS = ("graph", "engine", "values", "full")
 class Found:
     """What a rule's function yields; the registry adds the rule's own id and slug."""
 
-    message: str
-    site: Site
-    evidence: tuple[Evidence, ...]
-    why: str
-    fix: str
+    message: str  # what is wrong, and at which line
+    site: Site  # that line
+    evidence: tuple[Evidence, ...]  # rows of the trace that show it
+    why: str  # what follows from it
+    fix: str  # what to write instead
     certainty: Certainty = Certainty.CERTAIN
     severity: Severity | None = None  # None: the rule's
 
@@ -53,11 +54,11 @@ class Rule:
     id: str
     slug: str
     severity: Severity
-    needs: str  # the capture level below which it cannot tell
+    needs: str  # see `rule`, as for the last three
     function: RuleFunction
-    reads: tuple[str, ...] = ()  # tables, columns, kinds of events without which it cannot tell
-    steps: str = ""  # of which steps it has to know everything: "each" one, or from the "first" on
-    fully: str = ""  # the capture level below which it sees some steps only
+    reads: tuple[str, ...] = ()
+    steps: str = ""
+    fully: str = ""
 
     @property
     def explanation(self) -> str:
@@ -133,7 +134,20 @@ def rule(
     steps: str = "",
     fully: str = "",
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """Declare a rule: a generator of what it found, with the explanation as its docstring."""
+    """Declare a rule: a generator of what it found, with the explanation as its docstring.
+
+    The rule is run where it can tell, and is listed under "not checked" elsewhere:
+
+    needs   the lowest capture level at which it can tell: "graph", "engine", "values" or "full"
+    reads   what has to be in the trace: tables ("act", "source"), kinds of events ("accumulate"),
+            or columns of both ("op.inputs"); not what is always there
+    steps   which steps must be complete: "each" one (it counts, or looks for what never happens),
+            or from the "first" one on (it needs the start); "" where any part of a run will do
+    fully   the level below which it sees only some steps; it is run, and says so
+    """
+    assert {needs, fully or needs} <= {*LEVELS}, f"{id}: the levels are {LEVELS}"
+    assert steps in STEPS, f"{id}: {steps!r} is none of {[*STEPS]}"
+    assert all(map(is_declared, reads)), f"{id} reads what no trace has: {reads}"
 
     def declare(function: RuleFunction) -> RuleFunction:
         assert id not in _RULES, f"two rules are called {id}"

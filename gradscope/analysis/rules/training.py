@@ -96,7 +96,7 @@ def explained(training: Training, missing: set[int]) -> set[int]:
 
 def never_reached(training: Training) -> set[int]:
     """What optimizers hold, could learn, and got no gradient, though others of the program did."""
-    held = {tensor for each in training.optimizers for tensor in each.tensors}
+    held = {tensor for each in training.stepped for tensor in each.tensors}
     tensors = training.trace.table(Tensor)  # one without elements may be on another rank
     empty = tensors["id"][tensors["bytes"] == 0].tolist()
     can = held & training.thawed - training.frozen.union(empty)
@@ -155,9 +155,9 @@ def _choices(training: Training, lost: frozenset[int], other: Done[CutAct]) -> l
 
 def _of_another(training: Training, lost: frozenset[int], act: Done[CutAct]) -> bool:
     """Whether the next step after a cut is of an optimizer that has nothing of what was lost."""
-    after = (step.t for each in training.optimizers for step in each.steps if step.t > act.t)
+    after = (step.t for each in training.stepped for step in each.steps if step.t > act.t)
     now = min(after, default=0)
-    own = (each for each in training.optimizers if lost.intersection(each.tensors))
+    own = (each for each in training.stepped if lost.intersection(each.tensors))
     return now not in {step.t for each in own for step in each.steps}
 
 
@@ -290,7 +290,7 @@ def frozen(trace: Trace) -> Iterator[Found]:
     """
     training = trace.once(Training)
     yield from _flags(training)
-    for optimizer in training.optimizers:
+    for optimizer in training.stepped:
         still = set(optimizer.tensors) & training.frozen - training.reached
         still |= _frozen_again(training, optimizer)
         froze = (act for act in training.acts.of(RequiresGradAct) if not act.facts.to)
@@ -304,7 +304,7 @@ def frozen(trace: Trace) -> Iterator[Found]:
 def _frozen_again(training: Training, optimizer: Optimizer) -> set[int]:
     """What has learned and is frozen time and again while others train, and thawed at no time."""
     first, last = optimizer.steps[0].t, optimizer.steps[-1].t
-    begun = [act.t for each in training.optimizers for act in each.steps if act.t > last]
+    begun = [act.t for each in training.stepped for act in each.steps if act.t > last]
     if len(begun) < AGAIN or len(optimizer.steps) > FEW_STEPS:
         return set()  # what has trained for long may be frozen for good
     times: dict[int, int] = defaultdict(int)

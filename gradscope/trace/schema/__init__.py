@@ -38,7 +38,7 @@ HISTORY = {
     "seen from outside",
     (1, 6): "spans of collectives",
     (1, 7): "hooks of optimizers",
-    (1, 8): "acts",
+    (1, 8): "act",
     (1, 9): "node.arguments",
     (1, 10): "node.died, unreached, alias",
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
@@ -46,5 +46,13 @@ HISTORY = {
     (1, 13): "source; act.facts became tables of their own, act.<kind>",
 }
 
-SINCE = {"node.died": (1, 10), "unreached": (1, 10), "alias": (1, 10), "source": (1, 13)}
+SINCE = {
+    "act": (1, 8),
+    "node.arguments": (1, 9),
+    "node.died": (1, 10),
+    "unreached": (1, 10),
+    "alias": (1, 10),
+    "node.results": (1, 12),
+    "source": (1, 13),
+}
 """What nobody looked at in traces of earlier versions, where empty would mean: none."""

@@ -210,6 +210,13 @@ def event(
     return declare
 
 
+def is_declared(name: str) -> bool:
+    """Whether this is a table, a kind of event, or a column of one: "act", "op.inputs"."""
+    row, _, column = name.partition(".")
+    made = EVENTS.get(row) or TABLES.get(row)
+    return made is not None and (not column or column in made.__match_args__)
+
+
 def _check_codes(kind: type[Event]) -> None:
     taken = {code: other.KIND for other in EVENTS.values() for code in other.SHORT}
     own = {*kind.__match_args__} - {"node"}

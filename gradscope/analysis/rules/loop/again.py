@@ -163,7 +163,7 @@ def _is_the_engines(act: Done[SeedAct]) -> bool:
 def _goes_on(loop: Loop, acts: list[Done[SeedAct]]) -> bool:
     """Whether one optimizer steps after each of at least two of them."""
     times = [act.t for act in acts]
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         after = {bisect_right(times, step.t) for step in optimizer.steps} - {0}
         if len(after) > 1:
             return True
@@ -172,7 +172,7 @@ def _goes_on(loop: Loop, acts: list[Done[SeedAct]]) -> bool:
 
 def _is_enclosed(loop: Loop, acts: list[Done[SeedAct]], restored: list[int]) -> bool:
     """Whether the state of before is brought back, or was kept, before the next step."""
-    steps = sorted(step.t for each in loop.optimizers for step in each.steps)
+    steps = sorted(step.t for each in loop.in_use for step in each.steps)
     for act in acts:
         place = bisect_right(steps, act.t)
         before = steps[place - 1] if place else -1
@@ -190,7 +190,7 @@ def _is_in_evaluation(loop: Loop, act: Done[SeedAct], *, own: bool) -> bool:
     """
     if own:
         begins = sorted(loop.trace.table(GraphTask)["begin"].tolist())
-        steps = sorted(step.t for each in loop.optimizers for step in each.steps)
+        steps = sorted(step.t for each in loop.in_use for step in each.steps)
         place, last = bisect_right(begins, act.t), bisect_right(steps, act.t)
         until = begins[place] if place < len(begins) else act.t
         since = steps[last - 1] if last else -1
@@ -233,7 +233,7 @@ def weights_reset(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         steps = [step.t for step in optimizer.steps]
         filled: dict[int, list[Done[FilledAct]]] = defaultdict(
             list

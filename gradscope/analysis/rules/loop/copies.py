@@ -124,7 +124,7 @@ def averaged_the_wrong_way(trace: Trace) -> Iterator[Found]:
                     a.mul_(0.99).add_(p, alpha=0.01)
     """
     training = trace.once(Training)
-    if not any(each.steps for each in training.optimizers):
+    if not any(each.steps for each in training.stepped):
         return
     for each in trace.once(SourceFiles).each(averages):
         forgets = 0 < each.found.kept <= FORGETS
@@ -161,7 +161,7 @@ def _the_wrong_way(training: Training, average: InSource[Average]) -> Found:
 
 
 def _held(training: Training) -> set[int]:
-    return {tensor for each in training.optimizers for tensor in each.tensors}
+    return {tensor for each in training.stepped for tensor in each.tensors}
 
 
 def _loaded(training: Training, act: Done[LoadedItselfAct]) -> Found | None:
@@ -187,7 +187,7 @@ def _stepped_between(training: Training, first: Done[ActFacts], last: Done[ActFa
     """How often optimizers have written these tensors between two acts."""
     return sum(
         first.t < step.t < last.t
-        for each in training.optimizers
+        for each in training.stepped
         if not set(each.tensors).isdisjoint(last.tensors)
         for step in each.steps
     )

@@ -81,7 +81,7 @@ def _overtaken(loop: Loop, moments: list[LoopMoment]) -> Iterator[Overtaken]:
 
 
 def _another_stepped(loop: Loop, optimizer: Optimizer, fill: LoopMoment, clear: LoopMoment) -> bool:
-    others = (each for each in loop.optimizers if each is not optimizer)
+    others = (each for each in loop.in_use if each is not optimizer)
     return any(fill.t < step.t < clear.t for each in others for step in each.steps)
 
 
@@ -137,7 +137,7 @@ def changed_after_the_step(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     told: set[int] = set()
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         late, timely = _late_writes(loop.moments(optimizer))
         for stack, several in late.items():
             if len(several) < 2 or stack in timely or stack in told:

@@ -106,7 +106,7 @@ def _trained_under(loop: Loop, modes: Modes, act: Done[TrainAct]) -> int:
 def _used(loop: Loop) -> frozenset[int]:
     """Backwards with whose gradients an optimizer stepped."""
     found: set[int] = set()
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         for moments in loop.rounds(optimizer):
             if moments and moments[-1].beat is Beat.STEPPED:
                 found.update(each.id for each in left_over(moments))
@@ -217,7 +217,7 @@ def _is_evaluation(loop: Loop, modes: Modes, module: int, act: Done[RanAct]) -> 
     if around is None or (module, True, True) not in modes.ran:
         return False
     own = modes.parameters(modes.inside(root))
-    steps = [step.t for each in loop.optimizers if own & set(each.tensors) for step in each.steps]
+    steps = [step.t for each in loop.in_use if own & set(each.tensors) for step in each.steps]
     if not steps or min(steps) > act.t or "update_bn" in loop.acts.site(around).text:
         return False
     checkpoints = [

@@ -60,7 +60,7 @@ def optimizer_rebuilt(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     alike: dict[tuple[object, ...], list[Optimizer]] = defaultdict(list)
-    for each in loop.optimizers:
+    for each in loop.in_use:
         if each.steps and each.built.stack != NONE and _remembers(each):
             facts = each.built.facts
             settings = facts.lr, facts.weight_decay, facts.momentum, facts.many
@@ -85,7 +85,7 @@ def _begins_anew(loop: Loop, several: list[Optimizer]) -> bool:
         return True
     return any(
         first < step.t < last
-        for each in loop.optimizers
+        for each in loop.in_use
         if each.built.id not in own and not tensors.isdisjoint(each.tensors)
         for step in each.steps
     )
@@ -145,7 +145,7 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
         steps = stepped.get(old.built.id, [])
         if len(steps) < LATE or old.built.facts.before:
             continue
-        for new in loop.optimizers:
+        for new in loop.in_use:
             if (
                 new.steps
                 and new.built.t > old.built.t
@@ -167,7 +167,7 @@ def _begun_anew(loop: Loop, stepped: Mapping[int, list[Done[ScheduleStepAct]]]) 
             sum(act.t < step.t < end for step in stepped.get(of, ()))
             for act, end in zip(made, ends, strict=True)
         ]
-        steps = (each.steps for each in loop.optimizers if each.built.id == of)
+        steps = (each.steps for each in loop.in_use if each.built.id == of)
         trained = any(step.t > made[0].t for each in steps for step in each)
         if len(made) < ANEW or max(times) > 1 or sum(times) < len(made) - 1 or not trained:
             continue
@@ -244,7 +244,7 @@ def not_scaled(trace: Trace) -> Iterator[Found]:
             scaler.update()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         scaled = [act for act in loop.acts.of(ScaledStepAct) if act.of == optimizer.built.id]
         if not scaled:
             continue

@@ -46,7 +46,7 @@ def gradients_add_up(trace: Trace) -> Iterator[Found]:
     """
     loop = trace.once(Loop)
     told: set[int] = set()
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         for found, stack in _never_cleared(loop, optimizer):
             if stack not in told:
                 told.add(stack)
@@ -94,16 +94,16 @@ def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, in
 
 def _of_another(loop: Loop) -> Iterator[Found]:
     """What the backward for one optimizer leaves in the tensors of another, which adds to it."""
-    if len(loop.optimizers) < 2:
+    if len(loop.in_use) < 2:
         return
-    steps = sorted((step.t, each.built.id) for each in loop.optimizers for step in each.steps)
+    steps = sorted((step.t, each.built.id) for each in loop.in_use for step in each.steps)
     fills = {
         each.built.id: {
             moment.id: moment for moment in loop.moments(each) if moment.beat is Beat.FILLED
         }
-        for each in loop.optimizers
+        for each in loop.in_use
     }
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         own, found, rounds = optimizer.built.id, [], 0
         for moments in loop.rounds(optimizer):
             if not moments or moments[-1].beat is not Beat.STEPPED:
@@ -129,7 +129,7 @@ def _for_nothing(loop: Loop, other: int, before: LoopMoment, after: LoopMoment) 
     So does a generator's through the discriminator. Its own gradients then come from there, and
     what the discriminator's backward, which kept its graph, has left in it is of no use.
     """
-    (optimizer,) = (each for each in loop.optimizers if each.built.id == other)
+    (optimizer,) = (each for each in loop.in_use if each.built.id == other)
     moments = loop.moments(optimizer)
     places = [place for place, each in enumerate(moments) if each.id == after.id]
     kept = loop.trace.table(GraphTask).row(before.id).keep_graph
@@ -217,7 +217,7 @@ def _of_another_round(
 
     That brought nothing to this one, which is for others to explain: it was not cleared too early.
     """
-    others = [each for each in loop.optimizers if each is not optimizer]
+    others = [each for each in loop.in_use if each is not optimizer]
     stepped = any(fill.t < act.t < clear.t for each in others for act in each.steps)
     return stepped and any(clear.t < begin < step.t for begin, _ in loop.tasks.values())
 

@@ -68,7 +68,7 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
             schedule.step()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         of = optimizer.built.id
         built = [act for act in loop.acts.of(ScheduleAct) if act.of == of]
         stepped = [act for act in loop.acts.of(ScheduleStepAct) if act.of == of]
@@ -211,7 +211,7 @@ def rate_by_a_wrong_factor(trace: Trace) -> Iterator[Found]:
             schedule.step()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         built = [act for act in loop.acts.of(ScheduleAct) if act.of == optimizer.built.id]
         base = _rate(optimizer.built)
         rates = [rate for act in optimizer.steps if (rate := _rate(act)) is not None]

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at
-from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.acts import Optimizer, found_gradients
 from gradscope.analysis.program.loop import Beat, Loop, LoopMoment
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.statements import named_only
-from gradscope.trace.schema import ActFacts, DataSetAct, DataWrittenAct, StepAct
+from gradscope.trace.schema import DataSetAct, DataWrittenAct
 from gradscope.trace.trace import Trace
 
 MANY = 3
@@ -40,7 +40,7 @@ def never_stepped(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    held = [set(each.tensors) for each in loop.optimizers if each.steps]
+    held = [set(each.tensors) for each in loop.in_use if each.steps]
     for optimizer in loop.acts.optimizers:
         if optimizer.steps or any(not its.isdisjoint(optimizer.tensors) for its in held):
             continue
@@ -68,7 +68,7 @@ def _never(
 ) -> Found:
     built, site = loop.acts.site(optimizer.built), loop.site(fills[0])
     clears = loop.site(cleared[0])
-    others = (each.steps[0] for each in loop.optimizers if each.steps)
+    others = (each.steps[0] for each in loop.in_use if each.steps)
     beside = next((step for step in others if step.t > fills[0].t), None)
     other = loop.acts.site(beside) if beside else Site()
     also = f"; another optimizer steps{at(other)}" if other.place else ""
@@ -111,20 +111,16 @@ def steps_again(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         again = [
             (last, moment)
             for last, moment in pairwise(loop.moments(optimizer))
             if last.beat is moment.beat is Beat.STEPPED
             and last.stack != moment.stack
-            and _had_gradients(loop.acts.by_id[moment.id])
+            and found_gradients(loop.acts.by_id[moment.id])
         ]
         if 2 * len(again) >= len(optimizer.steps) - len(again) and len(again) > 1:
             yield _again(loop, optimizer, again)
-
-
-def _had_gradients(step: Done[ActFacts]) -> bool:
-    return isinstance(step.facts, StepAct) and step.facts.none != step.facts.many
 
 
 def _again(loop: Loop, optimizer: Optimizer, again: list[tuple[LoopMoment, LoopMoment]]) -> Found:

@@ -243,7 +243,7 @@ def train_undoes_eval(trace: Trace) -> Iterator[Found]:
             for act in ran
             if act.t > switch.t and not any(switch.t < t < act.t for t in again)
         ]
-        if later and loop.optimizers and on[0].stack not in told:
+        if later and loop.in_use and on[0].stack not in told:
             told.add(on[0].stack)
             yield _undone(loop, modes, off, *later[0])
 

@@ -121,7 +121,7 @@ def tied_twice(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     yield from _of_one_memory(trace, loop)
     holders: dict[int, list[Optimizer]] = defaultdict(list)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         for tensor in dict.fromkeys(optimizer.tensors):
             holders[tensor].append(optimizer)
     several = [tensor for tensor, of in holders.items() if len(of) > 1]
@@ -141,11 +141,11 @@ def _of_one_memory(trace: Trace, loop: Loop) -> Iterator[Found]:
     tensors, storages = trace.table(Tensor), trace.table(Storage)
     given = {frozenset(act.tensors): act for act in loop.acts.of(OneMemoryAct)}
     for pair, act in given.items():
-        stepping = [each for each in loop.optimizers if each.steps and pair <= {*each.tensors}]
+        stepping = [each for each in loop.in_use if each.steps and pair <= {*each.tensors}]
         if len(pair) == 2 and stepping:
             one, other = act.tensors
             yield _two_of_one(loop, stepping[0], one, other, given=act)
-    for optimizer in loop.optimizers:
+    for optimizer in loop.in_use:
         seen: dict[tuple[int, tuple[int, ...]], int] = {}
         for id in optimizer.tensors:
             if not (optimizer.steps and tensors.has(id)):

@@ -10,6 +10,7 @@ from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.loop.order import gradients_add_up
+from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.misspelt import Misspelt, misspelt
@@ -114,7 +115,7 @@ def _times(found: list[Done[AssignedAct]]) -> str:
 
 
 def _code(site: Site) -> str:
-    return site.text.partition("  #")[0].strip()
+    return code_of(site.text)
 
 
 def _not_called(evidence: Evidence, site: Site, name: str) -> Found:

@@ -141,7 +141,7 @@ def leaf_as_loss(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     nodes = trace.table(Node)
     by_line: dict[str, list[GraphTask]] = defaultdict(list)
-    begun = training.begun_at_leaves if training.optimizers else []
+    begun = training.begun_at_leaves if training.stepped else []
     for task in trace.table(GraphTask).take(np.array(begun, np.int64)):
         rows = [nodes.row(root) for root in task.roots if nodes.has(root)]
         leaves = {row.inputs[0] for row in rows if row.inputs}

@@ -53,7 +53,7 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
     training, loop = trace.once(Training), trace.once(Loop)
     if not loop.tasks:
         yield from _without_backward(training)
-    for optimizer in training.optimizers:
+    for optimizer in training.stepped:
         can = set(optimizer.tensors) & training.thawed - training.frozen
         if not can or not training.reached - training.roots:
             continue
@@ -70,7 +70,7 @@ def _without_backward(training: Training) -> Iterator[Found]:
     """Steps of a program that computes, and never calls a backward."""
     ran = {act.module for act in training.acts.of(RanAct) if act.facts.grad}
     named = named_only(training.trace, "backward")
-    for optimizer in training.optimizers:
+    for optimizer in training.stepped:
         computes = ran & {training.parameters.get(each, NONE) for each in optimizer.tensors}
         if computes and len(optimizer.steps) >= MANY and _empty(optimizer) and not named:
             step = optimizer.steps[0]

@@ -36,7 +36,7 @@ def of_no_module(training: Training) -> Iterator[Found]:
 
     What a program asks for derivatives by, with `autograd.grad`, is data: it is left out.
     """
-    stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
+    stepping = [each for each in training.stepped if set(each.tensors) & training.reached]
     steps = max((len(each.steps) for each in stepping), default=0)
     alone = training.reached - training.held - training.roots - frozenset(training.parameters)
     if steps < MANY or not alone:

@@ -58,7 +58,7 @@ def sample_cuts(trace: Trace) -> Iterator[Found]:
     off = (act for act in training.acts.of(GradOffAct) if act.facts.learned)
     drawn = grouped((act for act in off if act.facts.by in SAMPLES), training.acts.place)
     missing = never_reached(training) if drawn else set()
-    if not drawn or not training.optimizers or missing & explained(training, missing):
+    if not drawn or not training.stepped or missing & explained(training, missing):
         return  # GS401 says of these why no gradient comes there at all
     used = {training.acts.place(act) for act in training.acts.of(CameInAct)}
     for place, acts in drawn.items():

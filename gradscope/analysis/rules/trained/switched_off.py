@@ -40,7 +40,7 @@ def off_before_steps(training: Training, tensors: set[int]) -> list[Done[GradOff
     begins = sorted(training.trace.table(GraphTask)["begin"].tolist())
     last = {
         begins[place - 1]
-        for optimizer in training.optimizers
+        for optimizer in training.stepped
         if tensors & set(optimizer.tensors)
         for step in optimizer.steps
         if (place := bisect_left(begins, step.t))

@@ -224,7 +224,7 @@ def gradients_unused(trace: Trace) -> Iterator[Found]:
     for root, tensors, often in trained_by_nobody(training):
         acts = [act for act in training.acts.of(RanAct) if act.module == root]
         site = training.acts.site(acts[0])
-        built = training.optimizers[0]
+        built = training.stepped[0]
         others = f"{built.type}, built{at(training.acts.site(built.built))}, holds others"
         yield Found(
             message=f"Gradients of {training.named(tensors)}, which ran{at(site)}, are computed in "
@@ -246,9 +246,9 @@ def trained_by_nobody(training: Training) -> list[tuple[int, set[int], int]]:
     They have run, and no part of them is trained.
     """
     lost = frozenset(training.parameters) & training.reached - training.held - touched(training)
-    if not lost or not training.optimizers:
+    if not lost or not training.stepped:
         return []
-    steps = sum(len(each.steps) for each in training.optimizers)
+    steps = sum(len(each.steps) for each in training.stepped)
     by_root: dict[int, set[int]] = defaultdict(set)
     for tensor in lost:
         by_root[training.root_of(tensor)].add(tensor)
