@@ -96,7 +96,7 @@ def derivative(op: str, change: Callable[..., tuple[Any, ...]]) -> Plant:
     return plant
 
 
-ROADS = ("fast", "number", "full")
+ROADS = ("short", "number", "full")
 
 
 def in_roads(right: str, wrong: str, *names: str, roads: tuple[str, ...] = ROADS) -> Plant:
@@ -140,6 +140,6 @@ def _roads_of(name: str, roads: tuple[str, ...]) -> list[Any]:
     """Where the texts of an operation's roads come from, and the functions that have their code."""
     op = REGISTRY[name]
     scope = op.road.__globals__
-    scope["unbuilt_fast"].build()  # which makes the road for numbers
+    scope["unbuilt_short"].build()  # which makes the road for numbers
     assert op.full
     return [scope[f"unbuilt_{kind}"] for kind in roads if f"unbuilt_{kind}" in scope]

@@ -10,7 +10,7 @@ DERIVATIVES: dict[str, Plant] = {
         "mul", lambda a, b: (a, b) if a is None or b is None else (b, a)
     ),
     "one undefined gradient of several that hides the others": line(
-        "core.calls.long_way.defined_arrays", "if all(", "if any("
+        "core.calls.road_text.scope.defined_arrays", "if all(", "if any("
     ),
 }
 
@@ -73,13 +73,13 @@ SAVED: dict[str, Plant] = {
         "kept.tensor = kept.hooks = kept.edge = None",
         "kept.tensor = made; kept.hooks = kept.edge = None",
         *("tanh", "exp"),
-        roads=("fast",),
+        roads=("short",),
     ),
     "a saved result whose writes nobody counts": in_roads(
         "kept.versions = versions",
         "kept.versions = VersionCounter()",
         *("tanh", "exp"),
-        roads=("fast",),
+        roads=("short",),
     ),
     "a saved input that comes back as another tensor": line(
         "core.tensors.saved.saved_variable.unpack_tensor",

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.late import add_names
-from gradscope.runtime.core.calls.long_way import scope_of
-from gradscope.runtime.core.calls.road import forward as road
+from gradscope.runtime.core.calls.road_text import call_text
+from gradscope.runtime.core.calls.road_text.scope import scope_of
 from gradscope.runtime.core.calls.words import w
 from gradscope.runtime.core.generated.first_call import LazyFunction, road_of
 from gradscope.runtime.core.rows.description import description
@@ -295,8 +295,8 @@ def _constant(traits: Sequence[Trait]) -> tuple[Slot, ...]:
 def _finish(made: Operation) -> Any:
     """Give the operation the function users call; its code is written at the first call."""
     made.replayed = REPLAYED in made.traits
-    text = partial(road.fast, made.plan)
-    unbuilt = road_of("fast", text, made, partial(add_names, made), made.plan.arguments)
+    text = partial(call_text.short, made.plan)
+    unbuilt = road_of("short", text, made, partial(add_names, made), made.plan.arguments)
     made.road = unbuilt.function(scope_of(made))
     made.road.op = made  # type: ignore[attr-defined]
     return made.road
@@ -307,7 +307,7 @@ def like(row: Any, name: str = "", **names: Any) -> Any:
     scope = {**row.__globals__, **names}
     if "call" in names and "by_number" not in names:
         scope.pop("by_number", None)  # it has to call the same
-    unbuilt: LazyFunction = scope["unbuilt_fast"]
+    unbuilt: LazyFunction = scope["unbuilt_short"]
     made = unbuilt.function(scope)
     made.__name__ = made.__qualname__ = name or row.__name__
     made.__module__, made.__doc__ = row.__module__, row.__doc__

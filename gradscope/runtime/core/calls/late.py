@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any
 
-from gradscope.runtime.core.calls.long_way import scope_of
-from gradscope.runtime.core.calls.road import backward_text as road_back, forward as road
+from gradscope.runtime.core.calls.road_text import backward_text, call_text
+from gradscope.runtime.core.calls.road_text.scope import scope_of
 from gradscope.runtime.core.generated.first_call import LazyFunction, road_of
 from gradscope.runtime.core.generated.texts import build
 from gradscope.runtime.core.graph.node import OpNode
@@ -19,19 +19,19 @@ from gradscope.runtime.core.state import upward
 def add_names(made: Operation, scope: dict[str, Any]) -> None:
     """Put what the text of a short road needs besides into its globals, as late as its code."""
     scope["Node"] = node_class(made)
-    if road.takes_number(made.plan) and "by_number" not in scope:
+    if call_text.takes_number(made.plan) and "by_number" not in scope:
         scope["by_number"] = number_road(made).function(scope)
 
 
 @cache
 def number_road(made: Operation) -> LazyFunction:
     """The short road of an operation whose second input is a Python number."""
-    text = partial(road.fast, made.plan, number=True)
+    text = partial(call_text.short, made.plan, number=True)
     return road_of("number", text, made, partial(_add_node, made), made.plan.arguments)
 
 
 def _full_road(made: Operation) -> Any:
-    text, arguments = partial(road.full, made.plan), road.arguments_in_full(made.plan)
+    text, arguments = partial(call_text.full, made.plan), call_text.arguments_in_full(made.plan)
     unbuilt = road_of("full", text, made, partial(_add_node, made), arguments)
     return unbuilt.function(made.road.__globals__)
 
@@ -59,7 +59,9 @@ def _node_class(made: Operation) -> type[OpNode]:
     runs = {
         f"run_{kind}": build(
             f"run_{kind}",
-            road_back.backward(made.plan, made.formulas, arrays=kind == "arrays", joint=made.joint),
+            backward_text.backward(
+                made.plan, made.formulas, arrays=kind == "arrays", joint=made.joint
+            ),
             scope,
             (),
             label=f"{made.node_name}, on {kind}",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.calls.road import backward_text as road_back
+from gradscope.runtime.core.calls.road_text import backward_text
 from gradscope.runtime.core.generated.texts import build
 from gradscope.runtime.core.kernels.compile_notices import own_work
 from gradscope.runtime.core.rows.operation import REGISTRY
@@ -22,7 +22,9 @@ class Vocabulary:
         scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
         label = f"{made.name} in a formula"
         with own_work(f"writes {label}"):
-            word = build(name, road_back.word(made.plan), scope, made.plan.arguments, label=label)
+            word = build(
+                name, backward_text.word(made.plan), scope, made.plan.arguments, label=label
+            )
         self.__dict__[name] = word
         return word
 

@@ -134,7 +134,7 @@ def road_of(
     return LazyFunction(kind, lambda: f"{op.name}{LABELS[kind]}", text, arguments, add_names)
 
 
-LABELS = {"fast": "", "number": " by a number", "full": ", the long way"}
+LABELS = {"short": "", "number": " by a number", "full": ", the long way"}
 """What the roads of an operation are called, where their lines are shown."""
 
 

@@ -135,7 +135,7 @@ def _distinct(made: Any, name: str, taken: set[int]) -> Any:
         return made
     from gradscope.runtime.core.calls.declare import like
 
-    if "unbuilt_fast" in made.__globals__:
+    if "unbuilt_short" in made.__globals__:
         return like(made, short)
     twin = FunctionType(made.__code__, made.__globals__, short, made.__defaults__, made.__closure__)
     twin.__kwdefaults__, twin.__module__ = made.__kwdefaults__, made.__module__

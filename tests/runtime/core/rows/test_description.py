@@ -86,7 +86,7 @@ def test_no_file_name_stands_for_two_texts() -> None:
 
 def test_a_function_whose_code_is_to_come_has_the_parameters_it_will_have() -> None:
     for name, row in REGISTRY.items():
-        unbuilt = row.road.__globals__["unbuilt_fast"]
+        unbuilt = row.road.__globals__["unbuilt_short"]
         made = unbuilt.function({**row.road.__globals__})
         assert parameters(made) == row.plan.arguments, name
 

@@ -9,7 +9,7 @@ from typing import Any
 from gradscope.runtime.core.calls.extra_arguments import out_rules as rules
 from gradscope.runtime.core.calls.extra_arguments.out import dtype_inside, written
 from gradscope.runtime.core.calls.late import add_names
-from gradscope.runtime.core.calls.road import forward as road
+from gradscope.runtime.core.calls.road_text import call_text
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import OR_BLAME
 from gradscope.runtime.core.errors.arguments.wrappers import around
 from gradscope.runtime.core.generated.first_call import LazyFunction
@@ -39,7 +39,7 @@ LINES_IN_ITS_DTYPE = f"""\
 
 def taking_out(made: Any) -> Any:
     """The same function with an argument `out=`, if it has none yet."""
-    if isinstance(getattr(made, "op", None), Operation) and "unbuilt_fast" in made.__globals__:
+    if isinstance(getattr(made, "op", None), Operation) and "unbuilt_short" in made.__globals__:
         return _row_taking_out(made)
     return made if "out" in names_of(made) else _function_taking_out(made)
 
@@ -57,9 +57,9 @@ def _row_taking_out(row: Any) -> FunctionType:
     def label() -> str:
         return f"{op.name} with out="
 
-    text = partial(road.fast, op.plan, out=True)
-    arguments = road.with_out(op.plan).arguments
-    made = LazyFunction("fast", label, text, arguments, partial(add_names, op)).function(scope)
+    text = partial(call_text.short, op.plan, out=True)
+    arguments = call_text.with_out(op.plan).arguments
+    made = LazyFunction("short", label, text, arguments, partial(add_names, op)).function(scope)
     made.__name__ = made.__qualname__ = row.__name__
     made.__doc__ = row.__doc__
     made.op = op  # type: ignore[attr-defined]

@@ -194,7 +194,7 @@ def put_before(
     That is called with the arguments of each call, a tuple and a dictionary, and may call on.
     """
     moved = _as_it_is(function)
-    unbuilt = function.__globals__.get("unbuilt_fast")
+    unbuilt = function.__globals__.get("unbuilt_short")
     if unbuilt is not None:
         unbuilt.replace(function, moved)
     asked = before(moved)

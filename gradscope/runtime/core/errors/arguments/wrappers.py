@@ -24,7 +24,7 @@ def around(
         return f"def road({declared(arguments)}):\n{lines.replace('{call}', call)}"
 
     names |= {"inner": inner, "blame_the_call": blame_the_call}
-    made = LazyFunction("fast", lambda: f"{inner.__name__}, {label}", text, arguments).function(
+    made = LazyFunction("short", lambda: f"{inner.__name__}, {label}", text, arguments).function(
         names
     )
     made.__name__, made.__qualname__ = inner.__name__, inner.__qualname__

@@ -27,7 +27,7 @@ from gradscope.runtime.core.autograd.engine.backward import Identity
 from gradscope.runtime.core.autograd.engine.engine import GraphRoot
 from gradscope.runtime.core.autograd.engine.evaluate import is_needed, keep, wide_buffer
 from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
-from gradscope.runtime.core.calls.road.backward_text import hands_on
+from gradscope.runtime.core.calls.road_text.backward_text import hands_on
 from gradscope.runtime.core.graph.input_buffer import (
     ADDED,
     ADDED_IN_PLACE,

@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from gradscope.runtime.core.calls.long_way import NUMBERS32, NUMBERS64
+from gradscope.runtime.core.calls.road_text.scope import NUMBERS32, NUMBERS64
 from gradscope.runtime.core.devices.devices import device
 from gradscope.runtime.core.dtypes.dtypes import dtype
 from gradscope.runtime.core.dtypes.memory_formats import memory_format

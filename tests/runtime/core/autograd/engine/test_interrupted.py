@@ -235,7 +235,7 @@ def test_an_operation_whose_first_call_was_interrupted_can_be_called_again() -> 
     """Its code is written at the first call."""
     torch = runtime()
     scope = REGISTRY["mul"].road.__globals__
-    written, times = scope["unbuilt_fast"], []
+    written, times = scope["unbuilt_short"], []
 
     def add_names(scope: dict[str, Any]) -> None:
         times.append(1)
@@ -243,7 +243,7 @@ def test_an_operation_whose_first_call_was_interrupted_can_be_called_again() -> 
             raise OnPurpose
         written.add_names(scope)
 
-    mul = LazyFunction("fast", written.label, written.text, written.arguments, add_names).function(
+    mul = LazyFunction("short", written.label, written.text, written.arguments, add_names).function(
         dict(scope)
     )
 

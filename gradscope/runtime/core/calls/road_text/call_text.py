@@ -3,29 +3,31 @@
 Everything that can be known from the declaration (how many tensors, which of them get gradients,
 what is kept for backward) is settled here once, so that a call does only what is left to do.
 
-# Note [Two roads]
-From one text come two functions. `fast` takes tensors of one ordinary float type and nothing else;
-whatever it does not recognise it hands to `long_way.call`, which promotes, wraps numbers and asks
-the modes, and then comes back on `full`. Both look once, as they begin, whether somebody is to be
-told of the call: whoever that is will be told, though another watcher may have come by then.
+# Note [Roads of an operation]
+From one text come up to three functions. The `short` road takes tensors of one ordinary float type
+and nothing else; the one for a `number` takes a Python number as its second operand. What they do
+not know they hand to `long_way.call`, which promotes, wraps numbers and asks the modes, and then
+calls the `full` road. Each looks once, as it begins, whether a watcher wants to know of the call:
+that one is told, though another watcher may have come by then. Their lines are seen in tracebacks,
+in pdb and with `linecache.getlines("<gradscope: mm>")`, once the operation was called.
 """
 
 from __future__ import annotations
 
-from gradscope.runtime.core.calls.road.node import (
+from gradscope.runtime.core.calls.road_text.node_text import (
     any_edge,
-    edges,
+    edge_lines,
     keep_slot,
     node_lines,
     topological,
 )
-from gradscope.runtime.core.calls.road.telling import begins, tell, whom
+from gradscope.runtime.core.calls.road_text.telling_text import begins, tell_call, watcher_method
 from gradscope.runtime.core.rows.parameters import FunctionParameter, declared, passed
 from gradscope.runtime.core.rows.plan import Parameter, RoadPlan
 
 __all__ = [
-    "fast",
     "full",
+    "short",
     "takes_number",
 ]
 
@@ -43,8 +45,8 @@ def takes_number(plan: RoadPlan) -> bool:
     return ordinary and names == ["self", "other"]
 
 
-def fast(plan: RoadPlan, *, number: bool = False, out: bool = False) -> str:
-    """The text of the short road (see Note [Two roads]).
+def short(plan: RoadPlan, *, number: bool = False, out: bool = False) -> str:
+    """The text of the short road (see Note [Roads of an operation]).
 
     With `number`, `other` is a Python number, which takes the dtype of the tensor. With `out`, the
     function takes one more argument: a tensor to put the result into.
@@ -62,7 +64,7 @@ def fast(plan: RoadPlan, *, number: bool = False, out: bool = False) -> str:
             "    if kind is float or kind is int:",
             f"        return by_number({passed(plan.arguments)})",
         ]
-    lines += [f"    {line}" for line in begins(plan, "number" if number else "fast")]
+    lines += [f"    {line}" for line in begins(plan, "number" if number else "short")]
     lines += ["    try:"]
     lines += [
         f"        a_{p.name} = {_unwrap(p)}"
@@ -73,15 +75,15 @@ def fast(plan: RoadPlan, *, number: bool = False, out: bool = False) -> str:
         lines += ["        pass"]
     lines += ["    except (AttributeError, TypeError):", f"        {leave}"]
     lines += [f"    {line}" if line else "" for line in _guards(plan, leave, number=number)]
-    lines += _body(plan, saving="number" if number else "fast")
+    lines += _body(plan, road="number" if number else "short")
     return "\n".join(lines) + "\n"
 
 
 def full(plan: RoadPlan) -> str:
     """The text of the road below the dispatcher: arrays are given, everything is allowed."""
     lines = [f"def road({declared(arguments_in_full(plan))}):", "    state = local.state"]
-    lines += [f"    tell = {whom(plan, 'full')} if begin else None"]
-    lines += _body(plan, saving="full")
+    lines += [f"    tell = {watcher_method(plan, 'full')} if begin else None"]
+    lines += _body(plan, road="full")
     return "\n".join(lines) + "\n"
 
 
@@ -152,17 +154,17 @@ def _guards(plan: RoadPlan, leave: str, *, number: bool) -> list[str]:
     return lines
 
 
-def _body(plan: RoadPlan, *, saving: str) -> list[str]:
+def _body(plan: RoadPlan, *, road: str) -> list[str]:
     if plan.kind == "inplace":
-        return _inplace_body(plan, saving=saving)
+        return _inplace_body(plan, road=road)
     lines = [*_computed(plan), *_wrapping(plan)]
     if plan.differentiable:
         lines += ["    if state.grad_enabled:"]
-        lines += [f"        {line}" for line in edges(plan, saving)]
+        lines += [f"        {line}" for line in edge_lines(plan, road)]
         lines += [f"        if {any_edge(plan)}:"]
-        lines += [f"            {line}" for line in node_lines(plan, saving)]
+        lines += [f"            {line}" for line in node_lines(plan, road)]
     lines += _attach(plan)
-    lines += ["    if tell is not None:", f"        {tell(plan, saving)}", "    return made"]
+    lines += ["    if tell is not None:", f"        {tell_call(plan, road)}", "    return made"]
     return lines
 
 
@@ -224,9 +226,9 @@ def _attach(plan: RoadPlan) -> list[str]:
     return [f"    {function}(made, {source}, op, ({options}), node, state)"]
 
 
-def _inplace_body(plan: RoadPlan, *, saving: str) -> list[str]:
+def _inplace_body(plan: RoadPlan, *, road: str) -> list[str]:
     """Write into `self`, then give it its new history."""
-    inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
+    inputs = [p.name for p in plan.tensors if not (road == "number" and p.name == "other")]
     memory = "" if plan.memory is None else ", op.plan"
     lines = [
         "    target = self",
@@ -236,14 +238,14 @@ def _inplace_body(plan: RoadPlan, *, saving: str) -> list[str]:
     ]
     if plan.differentiable:
         lines += ["    if state.grad_enabled:"]
-        lines += [f"        {line}" for line in edges(plan, saving)]
+        lines += [f"        {line}" for line in edge_lines(plan, road)]
         lines += [f"        if {any_edge(plan)}:"]
-        lines += [f"            {line}" for line in _inplace_node(plan, saving)]
-    if plan.direct and saving != "full":
+        lines += [f"            {line}" for line in _inplace_node(plan, road)]
+    if plan.direct and road != "full":
         lines += [*_computed(plan, into="target._array"), "    count_write(target, op)"]
     else:
         lines += [*_computed(plan), "    write(target, result, op)"]
-    if saving == "full":
+    if road == "full":
         lines += ["    if state.anomaly:", "        remember_writer(target._versions)"]
     lines += [
         "    if node is not None:",
@@ -278,10 +280,10 @@ def _clone_wanted(plan: RoadPlan) -> str:
     return f"e_{plan.differentiable[slot.wanted_by[0]]}"
 
 
-def _inplace_node(plan: RoadPlan, saving: str) -> list[str]:
+def _inplace_node(plan: RoadPlan, road: str) -> list[str]:
     many: set[str] = set()
     parts = [f"e_{n} or NOWHERE" for n in plan.differentiable]
-    way = "number" if saving == "number" else "full"
+    way = "number" if road == "number" else "full"
     kept = ["None" if slot.kind == "output" else keep_slot(plan, slot, way) for slot in plan.slots]
     return [
         "node = new(Node)",

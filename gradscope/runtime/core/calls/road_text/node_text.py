@@ -5,13 +5,13 @@ from __future__ import annotations
 from gradscope.runtime.core.rows.plan import RoadPlan, Slot
 
 
-def edges(plan: RoadPlan, saving: str) -> list[str]:
+def edge_lines(plan: RoadPlan, road: str) -> list[str]:
     """Where the gradients of the differentiable inputs go: an edge, or something false."""
     lines: list[str] = []
     for p in plan.tensors:
         if p.name not in plan.differentiable:
             continue
-        if saving == "number" and p.name == "other":
+        if road == "number" and p.name == "other":
             lines += ["e_other = None"]
             continue
         if p.many:
@@ -30,7 +30,7 @@ def any_edge(plan: RoadPlan) -> str:
     return " or ".join(tests) or "False"
 
 
-def node_lines(plan: RoadPlan, saving: str) -> list[str]:
+def node_lines(plan: RoadPlan, road: str) -> list[str]:
     many = {p.name for p in plan.tensors if p.many}
     parts = [
         f"*[e or NOWHERE for e in e_{n}]" if n in many else f"e_{n} or NOWHERE"
@@ -41,8 +41,8 @@ def node_lines(plan: RoadPlan, saving: str) -> list[str]:
         f"node.next_functions = functions = ({', '.join(parts)},)",
         "node.sequence_nr = next(state.sequence)",
         *topological(plan, many),
-        *_kept_result(plan, saving),
-        f"node._saved = {saved_tuple(plan, saving)}",
+        *_kept_result(plan, road),
+        f"node._saved = {saved_tuple(plan, road)}",
         "node._extra = None",
         "node.record_nr = 0",
     ]
@@ -58,9 +58,9 @@ def node_lines(plan: RoadPlan, saving: str) -> list[str]:
         lines += ["made._edge = (node, 0)"] if plan.kind != "view" else []
     else:
         lines += [f"connect(node, made, {plan.nondifferentiable_outputs})"]
-    if saving == "full" or plan.outputs != 1:
+    if road == "full" or plan.outputs != 1:
         lines += ["finish(node, state)"]
-    elif not plan.float_only and saving != "number":
+    elif not plan.float_only and road != "number":
         lines += ["if dtype is not FLOAT32 and dtype is not FLOAT64:", "    finish(node, state)"]
     return lines
 
@@ -88,9 +88,9 @@ def _topological(names: tuple[str, ...]) -> list[str]:
     return [*lines, "node.topological_nr = top + 1"]
 
 
-def _kept_result(plan: RoadPlan, saving: str) -> list[str]:
+def _kept_result(plan: RoadPlan, road: str) -> list[str]:
     """What `save_output` does with a result that is new, where no hook is to pack it."""
-    if not _keeps_new_result(plan, saving):
+    if not _keeps_new_result(plan, road):
         return []
     return [
         "made._versions = versions = new(VersionCounter)",
@@ -102,20 +102,20 @@ def _kept_result(plan: RoadPlan, saving: str) -> list[str]:
     ]
 
 
-def _keeps_new_result(plan: RoadPlan, saving: str) -> bool:
+def _keeps_new_result(plan: RoadPlan, road: str) -> bool:
     kept = any(slot.kind == "output" for slot in plan.slots)
-    return kept and saving != "full" and plan.outputs == 1 and plan.kind == "plain"
+    return kept and road != "full" and plan.outputs == 1 and plan.kind == "plain"
 
 
-def saved_tuple(plan: RoadPlan, saving: str) -> str:
-    return "(" + "".join(f"{keep_slot(plan, slot, saving)}, " for slot in plan.slots) + ")"
+def saved_tuple(plan: RoadPlan, road: str) -> str:
+    return "(" + "".join(f"{keep_slot(plan, slot, road)}, " for slot in plan.slots) + ")"
 
 
-def keep_slot(plan: RoadPlan, slot: Slot, saving: str) -> str:
+def keep_slot(plan: RoadPlan, slot: Slot, road: str) -> str:
     if slot.kind in {"option", "constant"}:
         return slot.source
     if slot.kind == "held":
-        return f"[{_held(saving)} for t in {slot.source}]"
+        return f"[{_held(road)} for t in {slot.source}]"
     if slot.kind == "dtype":
         return f"{slot.source}._array.dtype"
     if slot.kind == "size":
@@ -130,13 +130,13 @@ def keep_slot(plan: RoadPlan, slot: Slot, saving: str) -> str:
         return f"(a_{p.name}.shape{absent})"
     if slot.kind == "strides":
         return f"(a_{slot.source}.strides if e_{slot.source} else ())"
-    if slot.kind == "output" and _keeps_new_result(plan, saving):
+    if slot.kind == "output" and _keeps_new_result(plan, road):
         value = "kept"
     elif slot.kind == "output":
         made = "made" if plan.outputs == 1 else f"made[{slot.nr}]"
         value = f"save_output({made}, node, {slot.nr}, state)"
     else:
-        value = _keep_input(plan, slot.source, saving)
+        value = _keep_input(plan, slot.source, road)
     # As PyTorch: an output is kept always, an input unless the one gradient that reads it is
     # unwanted.
     if slot.kind == "output" or len(slot.wanted_by) != 1 or len(plan.differentiable) == 1:
@@ -144,19 +144,19 @@ def keep_slot(plan: RoadPlan, slot: Slot, saving: str) -> str:
     return f"({value} if e_{plan.differentiable[slot.wanted_by[0]]} else None)"
 
 
-def _held(saving: str) -> str:
-    if saving == "full":
+def _held(road: str) -> str:
+    if road == "full":
         return "save_input(t, state)"
     return "t if t is None or t._versions is None else save_input(t, state)"
 
 
-def _keep_input(plan: RoadPlan, name: str, saving: str) -> str:
+def _keep_input(plan: RoadPlan, name: str, road: str) -> str:
     """The tensor itself while nobody has written to it, else a SavedVariable with its version."""
     p = next(p for p in plan.parameters if p.name == name)
     if p.many:
         return f"[save_input(t, state) for t in {name}]"
-    if saving == "number" and name == "other":
+    if road == "number" and name == "other":
         return "a_other"
-    if saving == "full" or p.optional:
+    if road == "full" or p.optional:
         return f"save_input({name}, state)"
     return f"({name} if {name}._versions is None else save_input({name}, state))"
