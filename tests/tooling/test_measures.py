@@ -22,11 +22,8 @@ LARGEST_CIRCLE = 8
 MOST_FILES_OF_A_NAME = 3
 
 LARGE_CLASSES = {
-    "analysis/nonfinite/lineage.py::Lineage": (22, 13),
-    "analysis/program/calls.py::Calls": (6, 28),
     "debug/screen/app.py::Debugger": (13, 38),
     "record/from_runtime/cold/catalog.py::Catalog": (26, 22),
-    "record/from_runtime/values/value_probe.py::ValueLook": (16, 28),
     "runtime/core/autograd/engine/graph_task.py::GraphTask": (28, 2),
     "runtime/core/state/thread.py::ThreadState": (39, 8),
     "runtime/fast/capture/plan/plan.py::ReplayPlan": (25, 16),

@@ -48,6 +48,31 @@ Slot = tuple[int, int, int]  # graph task, node, index
 FRESH = (Accumulation.STOLEN, Accumulation.CLONED)
 
 
+class AliasWrites:
+    """What was written in place to storages, so that all tensors that share them hold it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._storage_of = dict(_pairs(trace, Tensor, "id", "storage"))
+        self._written_by = dict(_pairs(trace, Version, "op", "storage"))
+        self._tensor_bytes = dict(_pairs(trace, Tensor, "id", "bytes"))
+        self._storage_bytes = dict(_pairs(trace, Storage, "id", "bytes"))
+        self._bad: dict[int, Finiteness] = {}  # by storage
+
+    def given(self, tensor: int) -> Finiteness | None:
+        """What the storage of a tensor was given that is not finite."""
+        return self._bad.get(self._storage_of.get(tensor, NONE))
+
+    def keep(self, row: Value, state: Finiteness) -> None:
+        """Remember what a call wrote in place; a good write to all of a storage mends it."""
+        storage = self._written_by.get(row.op)
+        if storage is None:
+            return
+        if state != FINE:
+            self._bad[storage] = _both(self._bad.get(storage, FINE), state)
+        elif self._tensor_bytes.get(row.tensor) == self._storage_bytes.get(storage):
+            self._bad.pop(storage, None)
+
+
 class Lineage:
     """Walks the values in the order of time and knows, at each, what its operands held."""
 
@@ -69,11 +94,7 @@ class Lineage:
         self._leaf_of_grad: dict[int, int] = {}  # and the other way round
         self._leaf_of_node = _leaf_of_node(trace)
         self._inner = inner_ops(trace)
-        self._storage_of = dict(_pairs(trace, Tensor, "id", "storage"))
-        self._written_by = dict(_pairs(trace, Version, "op", "storage"))
-        self._tensor_bytes = dict(_pairs(trace, Tensor, "id", "bytes"))
-        self._storage_bytes = dict(_pairs(trace, Storage, "id", "bytes"))
-        self._bad_writes: dict[int, Finiteness] = {}  # by storage: what aliases were given
+        self._writes = AliasWrites(trace)
 
     def operands(self, row: Value, place: Place) -> list[Finiteness | None]:
         """What this value was computed from; None for an operand without statistics."""
@@ -122,8 +143,8 @@ class Lineage:
                 self._grad_tensors[leaf] = row.tensor
             case Place.HOOK:
                 self._keep_hook(row, slot, state)
-        if place is Place.OP_OUTPUT and row.op in self._written_by:
-            self._keep_write(self._written_by[row.op], row.tensor, state)
+        if place is Place.OP_OUTPUT:
+            self._writes.keep(row, state)
         if row.tensor != NONE and place is not Place.GRAD:
             self._tensors[row.tensor] = state
             if row.tensor in self._leaf_of_grad:
@@ -132,18 +153,10 @@ class Lineage:
     def _tensor(self, id: int) -> Finiteness | None:
         """What a tensor held when last seen, or was given since by a write to an alias of it."""
         seen = self._tensors.get(id)
-        given = self._bad_writes.get(self._storage_of.get(id, NONE))
+        given = self._writes.given(id)
         if seen is None or given is None:
             return seen
         return _both(seen, given)
-
-    def _keep_write(self, storage: int, tensor: int, state: Finiteness) -> None:
-        """A good write mends a storage if it is to all of it."""
-        if state != FINE:
-            before = self._bad_writes.get(storage, FINE)
-            self._bad_writes[storage] = _both(before, state)
-        elif self._tensor_bytes.get(tensor) == self._storage_bytes.get(storage):
-            self._bad_writes.pop(storage, None)
 
     def _keep_grad(self, leaf: int, state: Finiteness) -> None:
         self._grads[leaf] = state

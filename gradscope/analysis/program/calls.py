@@ -26,8 +26,8 @@ MOST_OF_A_LINE = 3
 """How many calls of one line are worth looking at: a loop repeats itself."""
 
 
-class Calls:
-    """The calls of the program's forward pass, by their positions in the table of calls."""
+class CallRows:
+    """What one call is and was given, by its position in the table of calls."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -37,8 +37,6 @@ class Calls:
         self._texts = texts
         self.is_forward = (self.ops["phase"] != Phase.OPTIMIZER) & (self.ops["task"] == NONE)
         self.is_forward &= self.ops.ragged("outputs").lengths > 0  # else little is known of it
-
-    # -- one call ---------------------------------------------------------------------------------
 
     def name(self, at: int) -> str:
         """Without its overload: `mul` for `mul.Tensor`."""
@@ -72,6 +70,49 @@ class Calls:
             return ""
         name = self.trace.once(module_names).get(module.id, "")
         return f" of `{name}` ({module.type})" if name else f" of a {module.type}"
+
+    def shape(self, tensor: int) -> tuple[int, ...]:
+        """Of a tensor that is not in the trace: (-1,)."""
+        if not self.tensors.has(tensor):
+            return (-1,)
+        return tuple(self.tensors.ragged("shape")[self.tensors.index(tensor)].tolist())
+
+    def needs_grad(self, tensor: int) -> bool:
+        tensors = self.tensors
+        return tensors.has(tensor) and bool(tensors["requires_grad"][tensors.index(tensor)])
+
+    def dtype(self, tensor: int) -> str:
+        if not self.tensors.has(tensor):
+            return ""
+        return self.trace.text(int(self.tensors["dtype"][self.tensors.index(tensor)]))
+
+    def given(self, at: int) -> Given:
+        """What a call was given besides tensors, as far as its node was read."""
+        node, nodes = int(self.ops["node"][at]), self._nodes
+        if node == NONE or not nodes.has(node):
+            return {}
+        return arguments_of(self.trace.text(int(nodes["arguments"][nodes.index(node)])))
+
+    def results(self, at: int) -> Given:
+        """Count, mean and rms of its results, as far as its node was read."""
+        node, nodes = int(self.ops["node"][at]), self._nodes
+        if node == NONE or not nodes.has(node):
+            return {}
+        return arguments_of(self.trace.text(int(nodes["results"][nodes.index(node)])))
+
+    def dims(self, at: int) -> tuple[int, ...] | None:
+        """Over which dims of its first operand it goes, from 0 on; None: that is not known."""
+        found = self.given(at).get("dim")
+        many = len(self.shape(self.inputs(at)[0])) if self.inputs(at) else 0
+        listed = found if isinstance(found, list) else [found]
+        dims = [each for each in listed if isinstance(each, int)]
+        if not dims or len(dims) != len(listed) or not all(-many <= each < many for each in dims):
+            return None
+        return tuple(sorted(each % many for each in dims))
+
+
+class Calls(CallRows):
+    """The calls of the program's forward pass: those of a name, of a line, and what leads where."""
 
     @property
     def names(self) -> set[str]:
@@ -164,44 +205,3 @@ class Calls:
                         seen.add(user)
                         (pending if self.name(user) in through else found).append(user)
         return sorted(found)
-
-    def shape(self, tensor: int) -> tuple[int, ...]:
-        """Of a tensor that is not in the trace: (-1,)."""
-        if not self.tensors.has(tensor):
-            return (-1,)
-        return tuple(self.tensors.ragged("shape")[self.tensors.index(tensor)].tolist())
-
-    def needs_grad(self, tensor: int) -> bool:
-        tensors = self.tensors
-        return tensors.has(tensor) and bool(tensors["requires_grad"][tensors.index(tensor)])
-
-    def dtype(self, tensor: int) -> str:
-        if not self.tensors.has(tensor):
-            return ""
-        return self.trace.text(int(self.tensors["dtype"][self.tensors.index(tensor)]))
-
-    # -- what besides tensors ---------------------------------------------------------------------
-
-    def given(self, at: int) -> Given:
-        """What a call was given besides tensors, as far as its node was read."""
-        node, nodes = int(self.ops["node"][at]), self._nodes
-        if node == NONE or not nodes.has(node):
-            return {}
-        return arguments_of(self.trace.text(int(nodes["arguments"][nodes.index(node)])))
-
-    def results(self, at: int) -> Given:
-        """Count, mean and rms of its results, as far as its node was read."""
-        node, nodes = int(self.ops["node"][at]), self._nodes
-        if node == NONE or not nodes.has(node):
-            return {}
-        return arguments_of(self.trace.text(int(nodes["results"][nodes.index(node)])))
-
-    def dims(self, at: int) -> tuple[int, ...] | None:
-        """Over which dims of its first operand it goes, from 0 on; None: that is not known."""
-        found = self.given(at).get("dim")
-        many = len(self.shape(self.inputs(at)[0])) if self.inputs(at) else 0
-        listed = found if isinstance(found, list) else [found]
-        dims = [each for each in listed if isinstance(each, int)]
-        if not dims or len(dims) != len(listed) or not all(-many <= each < many for each in dims):
-            return None
-        return tuple(sorted(each % many for each in dims))
