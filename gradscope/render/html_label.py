@@ -11,15 +11,8 @@ from rich.cells import cell_len
 from gradscope.render.looks import LegendEntry, legend, mark_colour
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, lane_colour, on
-from gradscope.scene.graph.picture import (
-    BackwardEntry,
-    Box,
-    BoxLine,
-    BoxMark,
-    GraphScene,
-    Group,
-    Tone,
-)
+from gradscope.scene.graph.picture import BackwardEntry, Box, BoxLine, GraphScene, Group, Tone
+from gradscope.scene.kinds import BoxMark
 from gradscope.trace.schema import NONE
 
 TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">'

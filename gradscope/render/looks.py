@@ -16,7 +16,8 @@ from gradscope.render.theme import (
     lane_colour,
 )
 from gradscope.scene.choices import ColorBy, GraphOf
-from gradscope.scene.graph.picture import Box, BoxMark, Form, GraphScene
+from gradscope.scene.graph.picture import Box, GraphScene
+from gradscope.scene.kinds import BoxMark, Form
 
 MOST_LINES = 3
 """How many backwards an arrow has a line of its own colour for."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from gradscope.scene.graph.picture import BoxMark, Form
-from gradscope.scene.kinds import NodeKind
+from gradscope.scene.kinds import BoxMark, Form, NodeKind
 
 Colour = str
 """As in "#1f2328"."""

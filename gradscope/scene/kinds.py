@@ -1,4 +1,4 @@
-"""Which family of operations a node belongs to: the one place where names are sorted."""
+"""What pictures tell apart: families of nodes (sorted here by name), forms of boxes, and marks."""
 
 from __future__ import annotations
 
@@ -21,6 +21,36 @@ class NodeKind(StrEnum):
     LOSS = "loss"
     CUSTOM = "custom function"
     OTHER = "other"
+
+
+class Form(StrEnum):
+    """What a box stands for; formats give each its outline."""
+
+    FUNCTION = "function"
+    OPERATION = "operation"  # a forward call
+    LEAF = "leaf"
+    DATA = "data"  # what a forward call was given, and no leaf
+    SAVED = "saved value"
+    FOLDED = "folded"
+    KERNEL = "fused kernel"  # calls of a plan that are one compiled loop
+    MADE = "made"  # only of ties: a call made the node, or it is the same saved value
+    ORDER = "order"  # only of arrows: one call came after another, and no more is known
+
+
+class BoxMark(StrEnum):
+    """What is remarkable about a box; formats give each a glyph beside its colour."""
+
+    ROOT = "backward starts here"
+    FOCUS = "in focus"
+    NAN_BORN = "NaN born here"
+    INF_BORN = "Inf born here"
+    NON_FINITE = "not finite"
+    FAILED = "raised"
+    NOT_RUN = "not run"
+    CAPTURED = "gradient handed out (inputs=)"
+    INSIDE = "ran inside another node"
+    HOOKED = "has hooks"
+    WRITES = "writes in place"
 
 
 MEMBERS: dict[NodeKind, str] = {

@@ -27,7 +27,8 @@ from gradscope.render.theme import DARK, LIGHT
 from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Form, GraphScene
+from gradscope.scene.graph.picture import GraphScene
+from gradscope.scene.kinds import Form
 from gradscope.trace.load_save import save
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named, names

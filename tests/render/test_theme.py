@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gradscope.render.theme import GLYPHS, THEMES, Colour, Theme, contrast, heat_colour, on
-from gradscope.scene.graph.picture import BoxMark, Form
-from gradscope.scene.kinds import NodeKind
+from gradscope.scene.kinds import BoxMark, Form, NodeKind
 
 EVERY_THEME = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 

@@ -12,7 +12,8 @@ from gradscope.render.html_label import box_label, caption, escaped, group_label
 from gradscope.render.looks import MOST_LINES, look_of
 from gradscope.render.text import visible
 from gradscope.render.theme import Theme, backward_colour
-from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Group
+from gradscope.scene.graph.picture import Arrow, Box, GraphScene, Group
+from gradscope.scene.kinds import Form
 
 FONT = "Helvetica,Arial,sans-serif"
 

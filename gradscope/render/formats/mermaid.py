@@ -10,7 +10,8 @@ from gradscope.render.formats import Drawn, Format
 from gradscope.render.looks import BoxStyle, look_of
 from gradscope.render.text import visible
 from gradscope.render.theme import GLYPHS, Theme
-from gradscope.scene.graph.picture import Box, Form, GraphScene, Group
+from gradscope.scene.graph.picture import Box, GraphScene, Group
+from gradscope.scene.kinds import Form
 
 PLAIN = re.compile(r"[^A-Za-z0-9 _.,:()\[\]=+*/…·×µ-]")
 LONGEST = 120

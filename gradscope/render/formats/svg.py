@@ -16,16 +16,8 @@ from gradscope.render.looks import (
 )
 from gradscope.render.text import visible
 from gradscope.render.theme import GLYPHS, Colour, Theme, backward_colour, lane_colour, on
-from gradscope.scene.graph.picture import (
-    Arrow,
-    BackwardEntry,
-    Box,
-    BoxLine,
-    BoxMark,
-    Form,
-    GraphScene,
-    Tone,
-)
+from gradscope.scene.graph.picture import Arrow, BackwardEntry, Box, BoxLine, GraphScene, Tone
+from gradscope.scene.kinds import BoxMark, Form
 from gradscope.scene.layout.labels import MARGIN, LabelRow
 from gradscope.scene.layout.measure import Style, fitting, width_of
 from gradscope.scene.layout.nested import Course, Rect, Stub

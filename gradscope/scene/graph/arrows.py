@@ -12,8 +12,9 @@ from gradscope.analysis.graph.took_part import NodesInBackwards
 from gradscope.analysis.lookups import Ids
 from gradscope.scene.graph.blocks.outline import NodeBlock
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Arrow, Form
+from gradscope.scene.graph.picture import Arrow
 from gradscope.scene.graph.placing import Placing
+from gradscope.scene.kinds import Form
 from gradscope.scene.readable import plural, shape
 from gradscope.trace.schema import NONE
 

@@ -13,8 +13,8 @@ from gradscope.scene.graph.heat import Heat
 from gradscope.scene.graph.lanes import Lanes
 from gradscope.scene.graph.marks import Marks
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Box, BoxLine, BoxMark, Form, Tone
-from gradscope.scene.kinds import NodeKind, kind_of
+from gradscope.scene.graph.picture import Box, BoxLine, Tone
+from gradscope.scene.kinds import BoxMark, Form, NodeKind, kind_of
 from gradscope.scene.readable import byte_count, duration, ordinal, plural, shape, shorten
 from gradscope.trace.schema import NONE
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gradscope.scene.graph.picture import Box, BoxLine, Form, Group, Tone
+from gradscope.scene.graph.picture import Box, BoxLine, Group, Tone
+from gradscope.scene.kinds import Form
 
 Source = tuple[BoxLine, ...]
 """The place of a source line, and its text."""

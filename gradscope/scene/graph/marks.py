@@ -10,7 +10,8 @@ import numpy as np
 
 from gradscope.analysis.graph.took_part import NodesInBackwards
 from gradscope.analysis.nonfinite.births import Birth, births, nonfinite_nodes
-from gradscope.scene.graph.picture import BoxLine, BoxMark, Tone
+from gradscope.scene.graph.picture import BoxLine, Tone
+from gradscope.scene.kinds import BoxMark
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, GraphTask, HookBegin, NodeBegin, NodeEnd, Op, Place
 from gradscope.trace.trace import Trace

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gradscope.scene.graph.picture import Box, BoxLine, BoxMark, Group, Tone
+from gradscope.scene.graph.picture import Box, BoxLine, Group, Tone
+from gradscope.scene.kinds import BoxMark
 from gradscope.scene.layout.measure import Style, ending, fitting, width_of
 from gradscope.trace.text import visible
 

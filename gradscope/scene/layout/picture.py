@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from gradscope.scene.graph.picture import Form, GraphScene
+from gradscope.scene.graph.picture import GraphScene
+from gradscope.scene.kinds import Form
 from gradscope.scene.layout.labels import MARGIN, LabelRow, box_rows, frame_rows, size_of
 from gradscope.scene.layout.measure import Style, width_of
 from gradscope.scene.layout.nested import Link, Placed, Sized, nested

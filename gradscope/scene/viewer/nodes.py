@@ -18,8 +18,7 @@ from gradscope.analysis.lookups import Ids, ranks
 from gradscope.analysis.program.modules import module_names
 from gradscope.scene.graph.lanes import Lanes, lanes_of_nodes
 from gradscope.scene.graph.marks import marks_of
-from gradscope.scene.graph.picture import BoxMark
-from gradscope.scene.kinds import NodeKind, kind_of
+from gradscope.scene.kinds import BoxMark, NodeKind, kind_of
 from gradscope.scene.readable import shape
 from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.arrays import distinct

@@ -17,7 +17,7 @@ from gradscope.scene.answers.captured import NONE_CAPTURED, captures
 from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Form
+from gradscope.scene.kinds import Form
 from gradscope.trace.schema import NONE, Lack, Op, Phase, PlanCall, Replay
 from gradscope.trace.trace import Trace
 from tests.runtime.fast.capture.test_fusing import SHAPE, chain

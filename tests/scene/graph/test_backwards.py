@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Arrow, BackwardEntry, BoxLine, BoxMark, Form
+from gradscope.scene.graph.picture import Arrow, BackwardEntry, BoxLine
+from gradscope.scene.kinds import BoxMark, Form
 from gradscope.trace.schema import (
     NONE,
     Capture,

@@ -9,18 +9,8 @@ from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.scene.choices import ColorBy, GroupBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import (
-    Arrow,
-    Box,
-    BoxLine,
-    BoxMark,
-    Form,
-    GraphScene,
-    Group,
-    Scale,
-    Tone,
-)
-from gradscope.scene.kinds import NodeKind
+from gradscope.scene.graph.picture import Arrow, Box, BoxLine, GraphScene, Group, Scale, Tone
+from gradscope.scene.kinds import BoxMark, Form, NodeKind
 from gradscope.trace.schema import (
     Edge,
     Frame,

@@ -5,7 +5,8 @@ import pytest
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Box, BoxLine, Form, Scale
+from gradscope.scene.graph.picture import Box, BoxLine, Scale
+from gradscope.scene.kinds import Form
 from gradscope.trace.schema import (
     Edge,
     GraphTask,

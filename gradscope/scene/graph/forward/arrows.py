@@ -10,8 +10,9 @@ from gradscope.analysis.graph.forward.facts import CallFacts
 from gradscope.analysis.graph.forward.flows import Flow
 from gradscope.analysis.graph.forward.forward_columns import ForwardColumns
 from gradscope.scene.graph.arrows import between_folded
-from gradscope.scene.graph.picture import Arrow, Form
+from gradscope.scene.graph.picture import Arrow
 from gradscope.scene.graph.placing import Placing
+from gradscope.scene.kinds import Form
 from gradscope.scene.readable import plural, shape
 from gradscope.trace.schema import NONE
 

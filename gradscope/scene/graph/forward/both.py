@@ -12,7 +12,8 @@ from gradscope.analysis.identity.names import find_nodes
 from gradscope.errors import UnknownNameError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Arrow, Box, BoxLine, Form, GraphScene, Group, occurring
+from gradscope.scene.graph.picture import Arrow, Box, BoxLine, GraphScene, Group, occurring
+from gradscope.scene.kinds import Form
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 

@@ -13,9 +13,9 @@ from gradscope.scene.graph.blocks.outline import NodeBlock
 from gradscope.scene.graph.blocks.titles import Titles
 from gradscope.scene.graph.boxes import BoxMaker, meta_line, source_lines
 from gradscope.scene.graph.forward.arrows import kept_as
-from gradscope.scene.graph.picture import Box, BoxLine, Form, Tone
+from gradscope.scene.graph.picture import Box, BoxLine, Tone
 from gradscope.scene.graph.placing import Placing, Use
-from gradscope.scene.kinds import NodeKind, kind_of, kind_of_call
+from gradscope.scene.kinds import Form, NodeKind, kind_of, kind_of_call
 from gradscope.scene.readable import byte_count, duration, plural, shape
 from gradscope.trace.schema import NONE, Why
 

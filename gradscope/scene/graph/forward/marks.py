@@ -10,7 +10,8 @@ from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.forward.select import SelectedCalls
 from gradscope.analysis.nonfinite.births import births
 from gradscope.scene.graph.marks import BORN, PLACES, Marks
-from gradscope.scene.graph.picture import BoxLine, BoxMark, Tone
+from gradscope.scene.graph.picture import BoxLine, Tone
+from gradscope.scene.kinds import BoxMark
 from gradscope.trace.schema import NONE, Place
 
 

@@ -21,14 +21,13 @@ from gradscope.scene.graph.picture import (
     Arrow,
     Box,
     BoxLine,
-    Form,
     GraphScene,
     Group,
     Scale,
     Tone,
     occurring,
 )
-from gradscope.scene.kinds import NodeKind, kind_of, kind_of_call
+from gradscope.scene.kinds import Form, NodeKind, kind_of, kind_of_call
 from gradscope.scene.readable import byte_count, count, duration, plural, shape
 from gradscope.trace.schema import NONE, Lack, Phase
 from gradscope.trace.trace import Trace

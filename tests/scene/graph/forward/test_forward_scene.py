@@ -14,7 +14,8 @@ from gradscope.errors import EmptyTraceError, UnknownNameError, UsageError
 from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Arrow, Box, BoxLine, BoxMark, Form, GraphScene, Tone
+from gradscope.scene.graph.picture import Arrow, Box, BoxLine, GraphScene, Tone
+from gradscope.scene.kinds import BoxMark, Form
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import (
     Edge,
