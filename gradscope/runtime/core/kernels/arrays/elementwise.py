@@ -92,11 +92,6 @@ def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     return np.where(scaled > threshold, x, y)
 
 
-@elementwise
-def log_sigmoid(x: Array) -> Array:
-    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
-
-
 _SQRT_HALF: Final = math.sqrt(0.5)
 _SQRT_TWO_OVER_PI: Final = math.sqrt(2.0 / math.pi)
 _CUBIC: Final = 0.044715  # of the usual approximation of the normal distribution by a tanh

@@ -26,7 +26,6 @@ ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], str, dict[str, Any]]] = {
         "softplus",
         {"beta": 3.0, "threshold": 10.0},
     ),
-    "log_sigmoid": (plain.log_sigmoid, "logsigmoid", {}),
     "gelu": (plain.gelu, "gelu", {}),
     "gelu by tanh": (lambda x: plain.gelu(x, "tanh"), "gelu", {"approximate": "tanh"}),
 }
