@@ -70,7 +70,7 @@ class OptimizerActs:
         self._tensors = tensors
         self._steps = 0
         self._said: dict[int, LastStep] = {}  # by the act that made the optimizer
-        self._held: dict[int, tuple[int, set[int]]] = {}  # likewise: the sum of id()s, and these
+        self._held: dict[int, set[int]] = {}  # likewise: the id()s of what it holds
         self._moved = ParameterMoves(acts, each=acts.session.level in ("values", "full"))
         self.is_due = self._moved.is_due
         self._not_finite = not_finite
@@ -156,9 +156,8 @@ class OptimizerActs:
     def _hold(self, number: int, optimizer: Any) -> list[Any]:
         """What it holds now is known; those of them that were not."""
         leaves = leaves_of(optimizer)
-        ids = set(map(id, leaves))
-        _, before = self._held.get(number, (0, set()))
-        self._held[number] = sum(map(id, leaves)), ids
+        before = self._held.get(number, ())
+        self._held[number] = set(map(id, leaves))
         return [leaf for leaf in leaves if id(leaf) not in before]
 
     def stepping(self, optimizer: Any) -> None:
@@ -173,16 +172,12 @@ class OptimizerActs:
         self._tensors.forget()
         acts, of = self._acts, self._of(optimizer)
         settings: list[Any] = []
-        none: list[Any] = []
-        many = ids = 0
         for group in optimizer.param_groups:
             settings += group.get("lr"), group.get("weight_decay")
-            for leaf in group.get("params", ()):
-                many += 1
-                ids += id(leaf)
-                if gradient_of(leaf) is None:
-                    none.append(leaf)
-        if self._held[of][0] != ids:  # the list of a group is another, or has others
+        leaves = leaves_of(optimizer)
+        none = [leaf for leaf in leaves if gradient_of(leaf) is None]
+        many = len(leaves)
+        if self._held[of] != set(map(id, leaves)):  # the list of a group is another, or has others
             new = self._hold(of, optimizer)
             acts.note(ParamGroupAct(instead=True), frame, new, of=of)
         # A setting that is the same object as at the last step is the same number.

@@ -285,3 +285,25 @@ for step in range(4):
     assert inspect(trace).findings == ()
     (exchanged,) = trace.once(Acts).of(ParamGroupAct)
     assert (exchanged.step, len(exchanged.tensors), exchanged.facts.instead) == (2, 2, True)
+
+
+def test_an_exchange_is_seen_whatever_the_addresses_are(tmp_path: Path) -> None:
+    """Two parameters took the places of two others whose addresses had the same sum."""
+    program = """
+from itertools import combinations
+several = [torch.nn.Parameter(torch.ones(1)) for _ in range(64)]
+sums = {}
+for one, two in combinations(several, 2):
+    before = sums.setdefault(id(one) + id(two), (one, two))
+    if not {id(each) for each in before} & {id(one), id(two)}:
+        break
+optimizer = torch.optim.SGD(before, lr=0.1)
+for held in (before, (one, two)):
+    optimizer.param_groups[0]["params"][:] = held
+    sum(held).backward()
+    optimizer.step()
+"""
+    trace = recorded(program.lstrip(), tmp_path)
+
+    (exchanged,) = trace.once(Acts).of(ParamGroupAct)
+    assert (len(exchanged.tensors), exchanged.facts.instead) == (2, True)
