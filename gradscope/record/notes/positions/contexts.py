@@ -40,6 +40,7 @@ class Contexts:
         self.moved: Callable[[WatchedThread], None] | None = None
         """Called when a thread's position has changed."""
         self.threads = ThreadPlaces(writer, engine.local, rank=rank)
+        self._places = self.threads.known
         named = self._name_steps = engine.contexts_name_steps
         self.steps = Steps(writer, start, self.threads, contexts_name_them=named)
         self.spans = Spans(writer, start, self.threads, self.steps)
@@ -106,20 +107,35 @@ class Contexts:
         if self.moved is not None:
             self.moved(state)
 
+    # These two are called for every module, so what `changed` does stands in them.
+
     def enter_module(self, module: int) -> None:
         """The calling thread has entered a module."""
-        state = self._local.state
-        place = self.threads.of(state)
+        state, steps = self._local.state, self.steps
+        place = self._places.get(state) or self.threads.of(state)
         place.modules.append(module)
-        self.changed(state, place)
+        here = place.step == steps.in_contexts and not steps.is_over
+        if here and state.task is None and not place.optimizers:
+            state.context = place.forwards.get(module, 0)
+        else:
+            state.context = 0
+        if self.moved is not None:
+            self.moved(state)
 
     def leave_module(self) -> None:
         """The calling thread has left the module that it entered last."""
-        state = self._local.state
-        place = self.threads.of(state)
-        if place.modules:
-            place.modules.pop()
-        self.changed(state, place)
+        state, steps = self._local.state, self.steps
+        place = self._places.get(state) or self.threads.of(state)
+        modules = place.modules
+        if modules:
+            modules.pop()
+        here = place.step == steps.in_contexts and not steps.is_over
+        if here and state.task is None and not place.optimizers:
+            state.context = place.forwards.get(modules[-1] if modules else NONE, 0)
+        else:
+            state.context = 0
+        if self.moved is not None:
+            self.moved(state)
 
     def enter_optimizer(self, name: str) -> None:
         """An optimizer's step begins in the calling thread."""
