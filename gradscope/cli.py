@@ -37,7 +37,8 @@ def _said_already(*_: object) -> None:
 def _run(arguments: list[str] | None) -> int:
     try:
         code = get_command(app)(arguments, standalone_mode=False)  # Typer's way replaces excepthook
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # `dap` closes it, so that the editor sees the end
+            sys.stdout.flush()
     except GradscopeError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:

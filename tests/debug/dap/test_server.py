@@ -365,3 +365,10 @@ def test_no_text_of_a_trace_hides_in_an_editor(talk: Talk, tmp_path: Path) -> No
     source = stack["stackFrames"][0]["source"]
     assert (source["name"], source["path"]) == (seen, name)
     assert [text for text in texts(told) if UNSEEN.search(text)] == []
+
+
+def test_a_client_that_says_nothing_and_goes_ends_it_well() -> None:
+    command = [sys.executable, "-m", "gradscope", "dap"]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)  # noqa: PLW1510
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
