@@ -67,7 +67,10 @@ class Unchecked:
     def reason(self) -> str:
         """Why it cannot tell, and what to do."""
         if self.lacks == (Source.TABLE,):
-            return "the text of the program is not in this trace: record without --no-source"
+            return (
+                "the text of the program is not in this trace: it is written as a run ends, and "
+                "not with --no-source or by an older gradscope"
+            )
         if self.lacks:
             return f"this recording could not see {', '.join(self.lacks)}"
         return f"record with --level {self.needs}"

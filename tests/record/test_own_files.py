@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from gradscope.analysis.report import inspect
 from gradscope.record.notes.sites import LINES
 from gradscope.record.recorder import record
+from gradscope.trace.load_save import load
 from gradscope.trace.schema import Frame, Source
 from gradscope.trace.trace import Trace
 
@@ -61,4 +64,15 @@ def test_what_was_left_out_is_said_and_what_reads_it_is_not_checked(script: Path
     assert trace.meta["left_out"] == ["source"]
     assert "GS707" not in report.checked
     [no_effect] = [each for each in report.unchecked if each.rule == "GS707"]
-    assert no_effect.reason.endswith("record without --no-source")
+    assert no_effect.reason.endswith("with --no-source or by an older gradscope")
+
+
+def test_without_the_end_of_the_run_what_reads_files_is_not_checked(script: Path) -> None:
+    """The text is written last, and a program that leaves at once has no end."""
+    script.write_text(SCRIPT + "import os\nos._exit(0)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "gradscope", "trace", "-q", "--on", "gradscope", script.name]
+    subprocess.run(command, cwd=script.parent, check=True, timeout=120)
+    report = inspect(load(script.with_name("trace.json")))
+
+    assert "GS707" not in report.checked
+    assert "GS707" in {each.rule for each in report.unchecked}

@@ -47,6 +47,7 @@ class Done(Generic[F_co]):
     """One act: a row of `act` with the columns of its kind. An id is NONE where there is none."""
 
     id: int
+    kind: str
     t: int  # when, in nanoseconds
     of: int  # the act that built the optimizer it was done to, or by; or as the kind says
     tensors: tuple[int, ...]  # leaves it was done to, or as the kind says
@@ -90,8 +91,8 @@ class Acts:
             if row.kind in ACTS:  # a later version may have more
                 facts = said[row.kind].get(row.id) or ACTS[row.kind]()
                 found.append(Done(
-                    row.id, row.t, row.of, row.tensors, row.module, row.inside, facts, row.stack,
-                    row.step, row.task, row.thread,
+                    row.id, row.kind, row.t, row.of, row.tensors, row.module, row.inside, facts,
+                    row.stack, row.step, row.task, row.thread,
                 ))  # fmt: skip
         return tuple(found)
 

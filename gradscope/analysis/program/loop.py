@@ -284,4 +284,4 @@ def left_over(moments: list[LoopMoment]) -> list[LoopMoment]:
 def _nobody(id: int, leaves: list[int]) -> Done[OptimizerAct]:
     """In place of the act that made an optimizer."""
     none = OptimizerAct()
-    return Done(id, 0, NONE, tuple(leaves), NONE, NONE, none, NONE, NONE, NONE, NONE)
+    return Done(id, none.KIND, 0, NONE, tuple(leaves), NONE, NONE, none, NONE, NONE, NONE, NONE)

@@ -23,6 +23,7 @@ from gradscope.trace.schema import (
     Phase,
     Place,
     Saved,
+    Source,
     Stack,
     Storage,
     Tensor,
@@ -36,6 +37,7 @@ from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward
 
 VALUES = {"level": "values"}
+SOURCE = Source(id=0, file="ex.py", text="pass")
 
 
 def messages(trace: Trace) -> list[str]:
@@ -523,11 +525,14 @@ def test_a_level_too_low_is_said_and_never_sold_as_clean() -> None:
 
     assert report.findings == ()
     too_high = [rule for rule in all_rules() if rule.needs in ("values", "full")]
-    assert set(report.checked) == {rule.id for rule in all_rules()} - {each.id for each in too_high}
+    by_text = [rule for rule in all_rules() if "source" in rule.reads]
+    away = {each.id for each in (*too_high, *by_text)}
+    assert set(report.checked) == {rule.id for rule in all_rules()} - away
     command = "gradscope trace --level values ex.py"
-    assert report.unchecked == tuple(
+    assert tuple(each for each in report.unchecked if not each.lacks) == tuple(
         Unchecked(r.id, r.slug, r.needs, (), command) for r in too_high
     )
+    assert {each.rule for each in report.unchecked if each.lacks} == {r.id for r in by_text}
     assert report.unchecked[0] == Unchecked("GS201", "non-finite-birth", "values", (), command)
     assert {each.rule for each in report.partly} == {r.id for r in all_rules() if r.fully}
 
@@ -592,7 +597,8 @@ def test_an_order_that_is_not_foretold_is_told_with_both_nodes() -> None:
 
 
 def test_a_rule_that_reads_what_nobody_could_see_is_not_checked() -> None:
-    trace = trace_of(Meta("level", '"engine"'), Meta("absent", '["version", "saved_released"]'))
+    absent = Meta("absent", '["version", "saved_released"]')
+    trace = trace_of(Meta("level", '"engine"'), absent, SOURCE)
 
     lacks = {each.rule: each.lacks for each in inspect(trace).unchecked}
 
@@ -611,9 +617,12 @@ def test_a_call_of_which_no_tensor_was_recorded_is_passed_over(name: str) -> Non
 
 def test_rules_about_loops_say_which_steps_they_would_need() -> None:
     later = trace_of(
-        Meta("level", '"values"'), Meta("unwanted", '{"steps": 3}'), GraphTask(id=0, step=2)
+        Meta("level", '"values"'),
+        Meta("unwanted", '{"steps": 3}'),
+        GraphTask(id=0, step=2),
+        SOURCE,
     )
-    holes = trace_of(Meta("level", '"values"'), Meta("dropped", '{"accumulate": 3}'))
+    holes = trace_of(Meta("level", '"values"'), Meta("dropped", '{"accumulate": 3}'), SOURCE)
 
     assert {each.rule: each.lacks for each in inspect(later).unchecked} == {
         "GS503": ("the first steps",),
