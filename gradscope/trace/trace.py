@@ -16,9 +16,9 @@ from gradscope.trace.schema import (
     MINOR,
     SINCE,
     VERSION,
+    WRITTEN_LAST,
     Frame,
     Meta,
-    Source,
     Stack,
     String,
 )  # fmt: skip
@@ -87,8 +87,7 @@ class Trace:
         """Whether this part of the format was looked at, as its version and its `meta` say."""
         meta = self.meta
         away = name in meta.get("absent", ()) or name in meta.get("left_out", ())
-        if name == Source.TABLE and not len(self.table(Source)):
-            return False  # it is written at the end, which a killed program has not
+        away = away or (name in WRITTEN_LAST and not self.tables[name])
         return not away and self.version >= SINCE.get(name, (1, 0))
 
     # Tables ----------------------------------------------------------------------------------

@@ -56,3 +56,6 @@ SINCE = {
     "source": (1, 13),
 }
 """What nobody looked at in traces of earlier versions, where empty would mean: none."""
+
+WRITTEN_LAST = frozenset({"source"})
+"""Tables that are written as a recording ends: empty in a trace of a program that was killed."""
