@@ -1,8 +1,8 @@
 """What a recording asks of an engine, and of who watches it: all it knows of either.
 
 A `WatchableEngine` can be watched; it makes a `RecordingSource`, which takes the notes of one
-recording. A source makes rows of what it is told and hands them to the session's writer, with what
-the session offers to all of them: numbers, source lines (`sites`), where each thread is
+recording. A source makes rows of what the engine reports and hands them to the session's writer,
+with what the session offers to all of them: numbers, source lines (`sites`), where each thread is
 (`contexts`).
 """
 

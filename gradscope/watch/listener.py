@@ -1,4 +1,4 @@
-"""What a watcher of PyTorch tells, and whom. See Note [A fault of ours]."""
+"""What a watcher of PyTorch reports, and the listener that takes it. See Note [A fault of ours]."""
 
 from __future__ import annotations
 

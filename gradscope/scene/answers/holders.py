@@ -59,7 +59,7 @@ def _saved_title(told: Holders) -> str:
 
 
 def _title(told: Holders, names: NodeNames) -> str:
-    whom = names.title(told.id) if told.kind is Subject.NODE else told.title
+    title = names.title(told.id) if told.kind is Subject.NODE else told.title
     if told.kind is Subject.NAME:
         held = "; ".join(map(_name, told.names))
         return f"{held}."
@@ -68,8 +68,8 @@ def _title(told: Holders, names: NodeNames) -> str:
     if not told.recorded:
         parts.append("what nodes saved was not recorded")
     if not parts:
-        return f"{whom}{place}: nothing that was recorded holds it."
-    return f"{whom}{place}: {'; '.join(parts)}."
+        return f"{title}{place}: nothing that was recorded holds it."
+    return f"{title}{place}: {'; '.join(parts)}."
 
 
 def _owners(told: Holders) -> Iterator[str]:

@@ -46,7 +46,7 @@ class Faults:
         uncompiled(Faults.guarded)
 
     def handing_on(self, function: Callable[..., object], *given: Any) -> None:
-        """The same of what hands notes to the writer; that it cannot write is no fault of ours."""
+        """Call what hands notes to the writer; that it cannot write is no fault of ours."""
         try:
             function(*given)
         except GradscopeError:

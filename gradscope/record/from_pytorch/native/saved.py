@@ -149,7 +149,7 @@ class NativeSaved:
         return number[which]
 
     def _names_of(self, keys: Ints) -> list[Any]:
-        """The same as `PyTorchTensors.key` makes of tensors at hand."""
+        """The keys that `PyTorchTensors.key` would make of these tensors."""
         forms = self._forms
         shapes, strides = (each.take(keys[:, 2]).tuples() for each in (forms.shape, forms.strides))
         texts = forms.text[keys[:, 2]].tolist()

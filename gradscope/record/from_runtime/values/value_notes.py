@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COUNTS, SIZES = Statistics._fields[:5], Statistics._fields[5:-1]
 
 WHOLE = 256
-"""Tensors of at most so many elements are kept whole, where values are wanted."""
+"""Maximum number of elements of a tensor that is kept whole, where values are wanted."""
 
 SHOWN = {
     Place.OP_OUTPUT: "in the result of a call",

@@ -7,8 +7,8 @@ what is kept for backward) is settled here once, so that a call does only what i
 From one text come up to three functions. The `short` road takes tensors of one ordinary float type
 and nothing else; the one for a `number` takes a Python number as its second operand. What they do
 not know they hand to `long_way.call`, which promotes, wraps numbers and asks the modes, and then
-calls the `full` road. Each looks once, as it begins, whether a watcher wants to know of the call:
-that one is told, though another watcher may have come by then. Their lines are seen in tracebacks,
+calls the `full` road. Each looks once, as it begins, whether there is a watcher, and reports the
+call to that one, though another may have come by then. Their lines are seen in tracebacks,
 in pdb and with `linecache.getlines("<gradscope: mm>")`, once the operation was called.
 """
 
