@@ -43,7 +43,7 @@ test-engine: setup-dev ## run all tests of the engine
 	$(PYTEST) --engine only $(ARGS)
 
 answers: ## ask PyTorch again what the tests keep of it; review the diff
-	@sh tools/venv.sh dev torch samples
+	@sh tools/venv.sh dev torch
 	$(BIN)/python -m pytest -q --engine all -m "answers and torch" --update-answers $(ARGS)
 
 browser: ## try the page in Chromium (apt-get install chromium)

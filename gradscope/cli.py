@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from gradscope.commands.app import COMMAND_LINE_ERROR, app
+from gradscope.commands.options import other_package
 from gradscope.commands.options.output import safe
 from gradscope.errors import ExitCode, GradscopeError, fault_text
 from gradscope.render.terminal import streams
@@ -21,6 +22,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if arguments is None:  # the process is ours, and ends before it has garbage worth collecting
         gc.disable()
     streams.open_closed()
+    if clash := other_package.warning():
+        sys.stderr.write(f"gradscope: warning: {safe(clash)}\n")
     code = _run(arguments)
     if not gc.isenabled():
         gc.freeze()  # nor is it, on the way out

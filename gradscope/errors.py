@@ -31,6 +31,11 @@ class ExitCode(IntEnum):
     PIPE_CLOSED = 141, "whoever read the output went away, as in `gradscope info t.json | head -1`"
 
 
+def how_to_install(package: str) -> str:
+    """The command that installs an optional package of others, however gradscope was installed."""
+    return f"pip install {package}"
+
+
 def fault_text(error: BaseException) -> str:
     """The error and the line that raised it, as in "TypeError: … (updates.py:74)"."""
     last = error.__traceback__

@@ -6,12 +6,13 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
+from gradscope.errors import how_to_install
 from gradscope.render.terminal.cells import can_show
 
 if TYPE_CHECKING:
     from gradscope.debug.walk import Walk
 
-HOW_TO_GET = "for all of it on one screen: pip install 'gradscope[screen]'; --plain does without"
+HOW_TO_GET = f"to use the whole screen: {how_to_install('textual')} (--plain: without this line)"
 NO_SCREEN = ("", "dumb", "unknown")
 """Values of TERM where text cannot be put anywhere but on the next line."""
 

@@ -134,6 +134,19 @@ def _verdict(report: Report, rows: int) -> str:
     return f"{', '.join(parts) or 'nothing'}{new} found by {rules}{notes}{hidden}"
 
 
+def rules_lines(rules: Sequence[Rule], width: int, charset: Charset) -> Iterator[Text]:
+    """A list of rules: id, slug and what each looks for."""
+    names = [f"{each.id} {each.slug}" for each in rules]
+    room = max(map(len, names)) + 2
+    for name, each in zip(names, rules, strict=True):
+        first, *more = wrapped(charset, each.explained.what, width - room)
+        yield line((f"{name:<{room}}", BOLD), first)
+        for part in more:
+            yield line(" " * room, part)
+    yield line("")
+    yield line((f"gradscope inspect --explain {rules[0].slug} shows one with an example", SOFT))
+
+
 def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:
     """What `--explain` says about a rule, and docs/rules.md."""
     told = rule.explained
