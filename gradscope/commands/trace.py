@@ -67,7 +67,16 @@ KeepsSource = Annotated[
     bool,
     typer.Option(
         "--source/--no-source",
-        help="Keep the text of the program's own files in the trace, for rules that read it.",
+        help="Keep the text of the program's own files and lines in the trace. Rules that read it "
+        "need it. Secrets in it are masked.",
+        rich_help_panel=PRIVATE,
+    ),
+]
+KeepsArguments = Annotated[
+    bool,
+    typer.Option(
+        "--arguments/--no-arguments",
+        help="Keep the script's arguments in the trace. Secrets in them are masked.",
         rich_help_panel=PRIVATE,
     ),
 ]
@@ -192,6 +201,7 @@ def trace(
     native: Native = True,
     check_functions: ChecksFunctions = True,
     source: KeepsSource = True,
+    keeps_arguments: KeepsArguments = True,
     stop_on: StopOn = None,
     breaks: Break = None,
     break_in: BreakIn = None,
@@ -225,6 +235,7 @@ def trace(
         native=native,
         check_functions=check_functions,
         source=source,
+        keeps_arguments=keeps_arguments,
         debugger=live,
         ends=not gc.isenabled(),  # the process is ours
     )

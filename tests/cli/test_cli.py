@@ -14,8 +14,8 @@ import pytest
 import gradscope
 import gradscope.runtime as torch
 from gradscope import commands
+from gradscope.cli import app
 from gradscope.commands import info
-from gradscope.commands.app import app
 from gradscope.render import from_svg
 from gradscope.trace.load_save import save
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, Push, Stack
@@ -438,7 +438,7 @@ def test_a_wrong_id_is_answered_with_what_there_is(
     assert message in ran.err
 
 
-NO_COMMANDS = {"__init__", "app", "arguments", "output", "questions", "stop_on"}
+NO_COMMANDS = {"__init__", "arguments", "output", "questions", "stop_on"}
 
 
 def test_every_command_has_a_file_of_its_own(run: Line) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from gradscope.commands.app import app
+from gradscope.cli import app
 from tests.cli.conftest import Line
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]

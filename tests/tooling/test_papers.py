@@ -173,3 +173,15 @@ def test_the_docs_list_every_exit_code_that_there_is() -> None:
 
     assert [int(code) for code in listed] == [code.value for code in ExitCode]
     assert spelled == []
+
+
+def test_each_change_is_a_file_of_one_line_of_a_known_type() -> None:
+    kinds = re.findall(r'^directory = "(\w+)"', text_of("pyproject.toml"), re.MULTILINE)
+    files = sorted((HOUSE / "changes").glob("*.md"))
+
+    for file in files:
+        _, kind, ending = file.name.split(".")
+        assert (kind in kinds, ending) == (True, "md"), file.name
+        text = file.read_text(encoding="utf-8")
+        assert text.count("\n") == 1, file.name
+        assert text.endswith(".\n"), file.name

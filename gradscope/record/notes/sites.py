@@ -77,6 +77,8 @@ class Sites:
         self._ours: set[int] = set()  # addresses in gradscope's own code
         self._told: Callable[[int, int], None] = _nobody
         self._codes: list[CodeType] = []  # kept alive: their ids are keys
+        self.keeps_text = True
+        """Whether the text of lines goes into the trace."""
         self._lock = RLock()
         self._frames: dict[tuple[str, int, str], int] = {}
         self._stacks: dict[tuple[int, int], int] = {}
@@ -213,7 +215,7 @@ class Sites:
             found = self._frames.get(key)
             if found is None:
                 found = len(self._frames)
-                text = linecache.getline(file, line, scope).strip()
+                text = linecache.getline(file, line, scope).strip() if self.keeps_text else ""
                 name, path = map(self._writer.intern, (function, shown(file, self._folder)))
                 row = (found, path, line, name, self._writer.intern(text))
                 self._new_frames.append(row)
