@@ -277,7 +277,9 @@ def _nobody(address: int, line: int) -> None:
 
 
 def shown(file: str, folder: str) -> str:
-    """A path as the user knows it: relative to where the program began, where that is shorter."""
+    """A path as the user knows it: relative to where the program began, or the cell `In[3]`."""
+    if (cell := _cell(file)) is not None:
+        return cell
     if not folder or not Path(file).is_absolute():
         return file
     try:
@@ -285,6 +287,15 @@ def shown(file: str, folder: str) -> str:
     except ValueError:  # another drive
         return file
     return relative if len(relative) < len(file) and not relative.startswith("..") else file
+
+
+def _cell(file: str) -> str | None:
+    """The cell of a notebook that a file name of IPython stands for; None for any other file."""
+    if "ipykernel_" not in file and not file.startswith("<ipython-input-"):
+        return None
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    return None if number is None else f"In[{number}]"
 
 
 def working_directory() -> str:
