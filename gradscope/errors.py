@@ -49,7 +49,7 @@ def fault_text(error: BaseException) -> str:
 class GradscopeError(Exception):
     """A failure gradscope explains: what happened, where, and what to do.
 
-    `slug` is the anchor of its page in docs/errors; `exit_code` is what the command line returns.
+    `slug` is its anchor in docs/reference/errors.md; `exit_code` is what the command line returns.
     """
 
     slug: ClassVar[str] = "gradscope"

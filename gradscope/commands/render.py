@@ -30,7 +30,7 @@ class ThemeName(StrEnum):
 PART, LOOKS = "Part of the graph", "Look of the picture"
 LARGE = 20_000_000
 """Bytes of a picture above which a person is asked."""
-BYTES_OF_A_BOX = 1_100
+BYTES_OF_A_BOX = 500, 1_100
 """Of an SVG with its edges, as measured on graphs of 10,000 to 100,000 nodes."""
 
 Output = Annotated[
@@ -196,10 +196,11 @@ def _ask_about_size(trace: "Trace", options: "GraphOptions", target: "Target") -
     from gradscope.scene.readable import byte_count
 
     boxes = _most_boxes(trace, options)
-    size = boxes * BYTES_OF_A_BOX
-    if size <= LARGE or target.format.takes != "picture":
+    least, most = (boxes * each for each in BYTES_OF_A_BOX)
+    if most <= LARGE or target.format.takes != "picture":
         return
-    large = f"the picture would have about {boxes:,} boxes and {byte_count(size)}"
+    size = f"{byte_count(least)} to {byte_count(most)}"
+    large = f"the picture would have up to {boxes:,} boxes, {size}"
     smaller = "--step, --task or --around choose a part of it"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"{large}: add --yes to write it; {smaller}")
@@ -214,7 +215,7 @@ def _most_boxes(trace: "Trace", options: "GraphOptions") -> int:
     from gradscope.trace.schema import Node, Op
 
     limit = None if options.everything else options.limit or 0
-    if limit is not None and limit * BYTES_OF_A_BOX <= LARGE:
+    if limit is not None and limit * BYTES_OF_A_BOX[1] <= LARGE:
         return limit
     every = len(trace.table(Op)) if options.graph not in {None, GraphOf.BACKWARD} else 0
     if options.graph is not GraphOf.FORWARD and len(trace.table(Node)):

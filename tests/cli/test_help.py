@@ -110,5 +110,5 @@ def test_a_very_large_picture_is_written_only_when_confirmed(
     confirmed = run("render", "--all", "--yes", "mean.json")
 
     assert asked.code == 2
-    assert "the picture would have about 5 boxes and 5.37 KiB: add --yes" in asked.err
+    assert "the picture would have up to 5 boxes, 2.44 KiB to 5.37 KiB: add --yes" in asked.err
     assert (part.code, confirmed.code) == (0, 0)

@@ -148,7 +148,7 @@ def rules_lines(rules: Sequence[Rule], width: int, charset: Charset) -> Iterator
 
 
 def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:
-    """What `--explain` says about a rule, and docs/rules.md."""
+    """What `--explain` says about a rule, and docs/rules."""
     told = rule.explained
     yield line((f"{rule.id} {rule.slug}", BOLD))
     yield line((charset.fit(rule_facts(rule), width).rstrip(), SOFT))

@@ -451,14 +451,14 @@ def test_an_exception_that_explains_itself_lends_its_words_to_the_finding() -> N
     said = "hook 'f' has changed the size of value\nThe hook f is at a.py:1.\nDo. See "
     trace = a_program(
         GraphTask(0, roots=(0,), stack=9),
-        Error(task=0, node=0, type="RuntimeError", message=f"{said}docs/engine-errors.md#x"),
+        Error(task=0, node=0, type="RuntimeError", message=f"{said}docs/engine/errors.md#x"),
     )
 
     (found,) = inspect(trace).findings
 
     assert found.message.endswith("raised RuntimeError: hook 'f' has changed the size of value")
     assert found.why == "The hook f is at a.py:1."
-    assert found.fix == "Do. See docs/engine-errors.md#x"
+    assert found.fix == "Do. See docs/engine/errors.md#x"
 
 
 # The recording -------------------------------------------------------------------------------

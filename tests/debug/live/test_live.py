@@ -360,7 +360,7 @@ def test_what_cannot_be_stopped_at_is_said_before_the_script_runs(tmp_path: Path
 @pytest.mark.torch
 def test_the_session_in_the_docs_is_what_a_program_gives(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    page = (HOUSE / "docs/debugger.md").read_text()
+    page = (HOUSE / "docs/guide/debugger.md").read_text()
     shown = re.search(r"\$ gradscope trace -q --break nan samples/\S+\n\n(.*?)```", page, re.DOTALL)
     assert shown is not None
     asked = re.findall(r"^\(gradscope\) (.*)$", shown[1], re.MULTILINE)
