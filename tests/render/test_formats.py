@@ -166,7 +166,9 @@ def test_a_files_name_says_its_format() -> None:
 
 
 def test_the_page_about_formats_has_each_of_them() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text(
+        encoding="utf-8"
+    )
 
     assert [name for name in format_names() if f"`{name}`" not in page] == []
 

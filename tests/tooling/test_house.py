@@ -1,4 +1,4 @@
-"""What keeps the house as CONTRIBUTING.md draws it, measured on its own sources."""
+"""What keeps the house as docs/developing/architecture.md draws it, measured on its own sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes docs/engine/operations.md: how many of PyTorch's own samples of each operation give the same here.
+"""Writes docs/engine/operations.md: how many of PyTorch's samples give the same here.
 
 python tools/docs/ops.py            # all tiers; needs PyTorch, and some minutes
 python tools/docs/ops.py add sum    # these rows anew, the others as they are
@@ -27,8 +27,8 @@ so are the graph behind it (names of nodes and edges), the gradient, and the gra
 gradient.
 
 The tiers say how often ordinary programs use an operation; the first matters most. *Generated* by
-`python tools/docs/ops.py`; the tests try a few samples of the first two tiers again, and `make search`
-all of them. To look at one operation, with its writes in place, `out=` and refusals besides:
+`python tools/docs/ops.py`; the tests try a few samples of the first two tiers again, and
+`make search` all of them. To look at one operation, with its writes in place, `out=` and refusals besides:
 `python -m tests.runtime.core.ops.op_db.opinfo add`.
 """
 WHY = {

@@ -1,4 +1,6 @@
-"""Take the pictures of the page that the README shows: `python tools/docs/page.py`, where Chromium is.
+"""Take the pictures of the page that README and docs show: `python tools/docs/page.py`.
+
+It needs Chromium.
 
 A page of ResNet-18, of the gallery's trace, in the middle of its backward; and four moments of a
 backward through a small network. They are made by hand, when the page has changed, and not

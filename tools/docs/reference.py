@@ -15,8 +15,8 @@ from pathlib import Path
 
 from commands import command_pages
 from engine_errors import engine_errors_page
-from report_format import report_page
 from paths import DOCS
+from report_format import report_page
 from rules import rule_pages
 
 from gradscope import errors
@@ -106,14 +106,16 @@ ERRORS_PAGE = """\
 
 # Errors
 
-gradscope says what is and what to do, and ends with one of these exit codes:
+An error says what happened, where, and what to do.
+
+## Exit codes
 
 {exit_codes}
 
-`gradscope trace` ends with what the script ended with, as `python` would: 1 for an exception that
-nobody caught, N for `sys.exit(N)`. A script that Ctrl-C or SIGTERM ends dies of the signal: a shell
-shows 130 or 143. What the recording lost for itself (a full disk) is said, and changes no exit
-code.
+`gradscope trace` has the exit code of its script, as `python` would: 1 for an exception that was
+not caught, N for `sys.exit(N)`. A script that Ctrl-C or SIGTERM ends is ended by that signal: a
+shell shows 130 or 143. If the recording itself fails (on a full disk, say), a message says so, and
+the exit code stays that of the script.
 
 {errors}"""
 

@@ -1,4 +1,4 @@
-"""The engine's forty rules, as docs/engine/index.md numbers them, have tests, and are seen in traces."""
+"""The forty rules of the engine (docs/engine/index.md) have tests, and are seen in traces."""
 
 from __future__ import annotations
 

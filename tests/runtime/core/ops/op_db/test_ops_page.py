@@ -1,4 +1,4 @@
-"""PyTorch's own samples of every operation of the first two tiers give what docs/engine/operations.md says.
+"""PyTorch's own samples of every operation of the first two tiers give what its page says.
 
 Of each operation a few samples are tried, in half of the dtypes; a search tries all of them.
 """
@@ -45,7 +45,9 @@ def generator() -> Any:
 @cache
 def lines() -> dict[str, Any]:
     """The rows of the page by name."""
-    found: dict[str, Any] = generator().known_lines((HOUSE / "docs" / "engine" / "operations.md").read_text())
+    found: dict[str, Any] = generator().known_lines(
+        (HOUSE / "docs" / "engine" / "operations.md").read_text()
+    )
     return found
 
 
