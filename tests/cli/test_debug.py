@@ -20,10 +20,9 @@ def gradscope(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("page", ["docs/guide/debugger.md", "README.md"])
-def test_the_session_in_the_docs_is_what_it_gives(page: str) -> None:
+def test_the_session_in_the_docs_is_what_it_gives() -> None:
     found = re.search(r"\$ gradscope debug (\S+)((?: -x \"[^\"]+\")+)\n(.*?)```",
-                      (HERE / page).read_text(), re.DOTALL)  # fmt: skip
+                      (HERE / "docs/guide/debugger.md").read_text(), re.DOTALL)  # fmt: skip
     assert found is not None
     trace, asked, shown = found.groups()
     words = [word for each in re.findall(r'-x "([^"]+)"', asked) for word in ("-x", each)]

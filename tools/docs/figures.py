@@ -126,7 +126,7 @@ def picture(folder: Path, name: str) -> str:
     if folder == PROGRAMS:
         recorded(name, folder)
         command("render", "-o", str(folder / f"{name}.svg"), str(folder / f"{name}.json"))
-    return f"![the graph of {name}.py](engine/{name}.svg)\n"
+    return f"![the graph of {name}.py]({name}.svg)\n"
 
 
 def timeline(folder: Path, name: str) -> str:

@@ -122,7 +122,7 @@ def alike(text: str) -> str:
     lines = (
         SIZE.sub("#", line) if line.startswith("wrote ") else line for line in text.splitlines()
     )
-    return "\n".join(" ".join(VARIES.sub("#", line).split()) for line in lines).strip()
+    return " ".join(VARIES.sub("#", "\n".join(lines)).split())
 
 
 def main(arguments: list[str]) -> int:

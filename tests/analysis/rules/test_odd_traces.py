@@ -68,7 +68,7 @@ def test_every_format_says_that_a_rule_could_not_run(tmp_path: Path) -> None:
     sarif = json.loads(report_sarif(report, About()))["runs"][0]
 
     assert LINE in [each.plain.rstrip() for each in report_lines(report, 200, PLAIN, 0)]
-    assert LINE in recorded_at_end(path, path).lines
+    assert LINE in recorded_at_end(path, path).summary
     assert json.loads(report_json(report, ()))["faults"] == [asdict(each) for each in report.faults]
     assert sarif["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] == LINE
     assert any(each.endswith(f"::{LINE}") for each in annotation_lines(report, About()))
