@@ -16,7 +16,7 @@ INDEX = """\
 
 # Commands
 
-| command | |
+| command | does |
 | --- | --- |
 {rows}
 

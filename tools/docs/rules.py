@@ -68,7 +68,7 @@ def _contents(rules: tuple[Rule, ...]) -> Iterator[str]:
             if rule.id.startswith(f"GS{digit}")
         ]
         if rows:
-            head = "| rule | | level | it finds |\n| --- | --- | --- | --- |"
+            head = "| rule | kind | level | it finds |\n| --- | --- | --- | --- |"
             yield "\n".join([f"## {title}", "", head, *rows])
 
 
