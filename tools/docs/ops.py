@@ -28,7 +28,7 @@ gradient.
 
 The tiers say how often ordinary programs use an operation; the first matters most. *Generated* by
 `python tools/docs/ops.py`; the tests try a few samples of the first two tiers again, and
-`make search` all of them. To look at one operation, with its writes in place, `out=` and refusals besides:
+`make search` all of them. To look at one operation, also in place, with `out=` and refused calls:
 `python -m tests.runtime.core.ops.op_db.opinfo add`.
 """
 WHY = {
