@@ -261,7 +261,7 @@ def test_what_a_picture_leaves_out_is_said(run: Line) -> None:
 
     assert ran.code == 0
     assert ran.err == (
-        "gradscope: step 0 of 3 steps; another with --step N, every one with --all\n"
+        "gradscope: step 0 of 3; use --step N for another one, --all for all of them\n"
         "gradscope: 6 nodes folded into 2 boxes; open one with --expand NAME, more with --limit N, "
         "every one with --all\n"
     )
@@ -490,7 +490,7 @@ def test_inspect_explains_a_rule_without_a_trace(run: Line) -> None:
 def test_check_finds_nothing_in_a_true_trace(run: Line) -> None:
     ran = run("check", "mean.json")
 
-    assert (ran.code, ran.out) == (0, "every rule of the trace holds\n")
+    assert (ran.code, ran.out) == (0, "the trace follows all rules of the trace format\n")
 
 
 def test_check_names_what_cannot_be(run: Line) -> None:

@@ -1,4 +1,4 @@
-"""What `gradscope trace` says at the end: what is in the trace and what is not, what to type."""
+"""The last lines of `gradscope trace`: what the trace contains and lacks, what to do next."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 
 LOOKED_THROUGH, EXPLAINED = 16 << 20, 64 << 20
-"""Larger traces are not looked through for this, of scripts that an exception ended these;
-`gradscope inspect` does."""
+"""Sizes above which a trace is not inspected here; the second for scripts that raised."""
 
 WIDTH = 100
 RAISED = "GS301"
 _ERRORS = ("event", "finding")
-"""Of rows of these tables: findings about exceptions rest on them."""
+"""Tables that findings about exceptions refer to."""
 
 IN_WORDS = {
     "value": "values (--level values)",
@@ -38,10 +37,10 @@ IN_WORDS = {
     "saved_unpacked": "reads of saved tensors",
     "wait": "waits of the engine's threads",
 }
-"""Of what no part of a trace was seen, what a reader may look for in vain."""
+"""Names of what a trace may lack and readers may expect."""
 
 AT_MOST = {"graph": 1.7, "engine": 2.6, "values": 3.4}
-"""How many times as long a step took on PyTorch: of a tiny model; that of a large one took less.
+"""How many times as long a step took on PyTorch, for a tiny model; larger models take less.
 
 `python -m bench watching` measures it.
 """
@@ -49,21 +48,21 @@ AT_MOST = {"graph": 1.7, "engine": 2.6, "values": 3.4}
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is said of a trace that was just written."""
+    """What is printed about a trace that was just written."""
 
     lines: tuple[str, ...]
-    following: str  # what to type next
+    following: str  # what to do next
     explanation: tuple[str, ...] = ()  # of the exception that ended the program
 
 
 def recorded(path: Path, shown: Path, charset: Charset = UNICODE) -> Recorded:
-    """About the trace just written here; `shown` is what the user calls it."""
+    """The lines about the trace just written; `shown` is its path as the user gave it."""
     name = shlex.quote(str(shown))
     following = f"next: gradscope inspect {name}, gradscope render {name}, gradscope debug {name}"
     try:
         size = path.stat().st_size
         if size > LOOKED_THROUGH and (size > EXPLAINED or not _raised(path)):
-            told = f"{shown}: {byte_count(size)}, too large to be looked through here"
+            told = f"{shown}: {byte_count(size)}, too large to be checked here"
             said = _said_of(load(path, [Meta]))
             return Recorded((told, *said), f"next: gradscope inspect {name}")
         trace = load(path)
@@ -88,7 +87,7 @@ def _raised(path: Path) -> bool:
 
 
 def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str]:
-    """What is known of the exception that ended the program, unless its message names the line."""
+    """Findings about the exception that ended the program, unless its message names the line."""
     raised = [row.message for row in trace.rows(Finding) if row.kind == EXCEPTION]
     if not raised:
         return
@@ -112,45 +111,45 @@ def _held(trace: Trace, report: Report) -> str:
     shown = ", ".join(name + f" ×{times}" * (times > 1) for name, times in kinds.items())
     said = plural(len(found), "finding") + f" ({shown})" * bool(kinds)
     if not found:
-        said = f"nothing found by {plural(len(report.checked), 'rule')}"
+        said = f"{plural(len(report.checked), 'rule')} checked, no problems found"
     said += f", {plural(len(notes), 'note')}" * bool(notes)
     return f"{nodes}, {events}; {said}{_not_looked_at(trace, report)}"
 
 
 def _not_looked_at(trace: Trace, report: Report) -> str:
-    """What other levels would look at, so that nothing found is not taken for nothing there."""
+    """What was not checked because it needs a higher level."""
     above = Counter(each.needs for each in report.unchecked if not each.lacks)
     if not above or not len(trace.table(Node)):
         return ""
     parts = []
     if above.get("engine"):
         rules = plural(above["engine"], "rule")
-        parts.append(f"what the program did was not looked at: --level engine ({rules})")
+        parts.append(f"not checked: what the program did, use --level engine ({rules})")
     if above.get("values"):
         parts.append(
-            f"{NUMBERS}, was not looked at: --level values ({plural(above['values'], 'rule')})"
+            f"not checked: {NUMBERS}, use --level values ({plural(above['values'], 'rule')})"
         )
     return f"; {'; '.join(parts)}" if parts else ""
 
 
 def _said_of(trace: Trace) -> Iterator[str]:
-    """What it cost, and what is not in it."""
+    """What the recording cost, and what it lacks."""
     cost = _cost(trace)
     if cost:
         yield cost
     absent = trace.meta.get("absent", ())
     lacks = [words for name, words in IN_WORDS.items() if name in absent]
     if "value" in absent and trace.meta.get("level") in {"values", "full"}:
-        lacks[0] = "values"  # another level would help nobody
+        lacks[0] = "values"  # another level would not help
     if lacks:
-        yield f"not recorded: {', '.join(lacks)}; gradscope info names all that is absent"
+        yield f"not recorded: {', '.join(lacks)}; gradscope info lists everything that is missing"
     yield from notes_of(trace)
 
 
 def _cost(trace: Trace) -> str:
-    """What gradscope itself took at least, and how much more notes in the steps may have taken.
+    """The least time that gradscope took, and how much more recording each step may have cost.
 
-    These are not measured, as looks at the clock would cost as much as they do.
+    That is not measured, since reading the clock would cost as much.
     """
     spent = trace.meta.get("own_time", {})
     whole = spent.get("recorded", 0)
@@ -161,5 +160,5 @@ def _cost(trace: Trace) -> str:
     took = f"gradscope itself took at least {duration(sum(parts.values()))} of {duration(whole)}"
     times = AT_MOST.get(str(trace.meta.get("level")))
     of_torch = times is not None and trace.meta.get("producer") == "pytorch"
-    many = f" here: in benchmarks a step took 1 to {times} times as long" if of_torch else ""
-    return f"{took} ({shown}); the notes of each step come on top, not measured{many}"
+    many = f"; in benchmarks a step took 1 to {times} times as long" if of_torch else ""
+    return f"{took} ({shown}), plus the cost of recording each step, not measured here{many}"

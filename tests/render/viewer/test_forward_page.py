@@ -195,7 +195,7 @@ def test_where_operands_are_not_recorded_arrows_are_the_order_of_calls_and_say_s
     page.evaluate("gradscope.graphs.forward.selectNode(1)")
 
     text = details(page)
-    assert "Which tensor goes where is not recorded began after exp and before sin" in text
+    assert "Not recorded: which tensor goes where began after exp and before sin" in text
     assert "given" not in text.split("Source")[0]
     edges = shown(page, "app.picture.edges.map(({tail, head}) => `${tail} ${head}`)")
     assert edges == ["n0 n1", "n1 n2"]

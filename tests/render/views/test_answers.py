@@ -29,7 +29,7 @@ def test_what_does_not_fit_on_one_screen_is_counted_with_how_to_see_it() -> None
     assert len(shown) <= SCREEN
     assert shown[0] == "It is so."
     assert any(re.match(r"  and 4\d more; --rows N or --all for more", line) for line in shown)
-    assert any(line.startswith("besides, with --all: part") for line in shown)
+    assert any(line.startswith("more with --all: part") for line in shown)
     assert shown[-1:] == ["not recorded at level engine: norms; use --level values"]
 
 

@@ -18,12 +18,12 @@ from tests.shared.by_hand import trace_of
 OWN_TIME = {"graphs": 20_000_000, "starting": 30_000_000, "recorded": 500_000_000}
 HELD = "t t.json: 1 node, 0 events; 3 findings (GS301 exception ×2, GS101 incomplete-trace), 1 note"
 COST = (
-    "gradscope itself took at least 50.0 ms of 500 ms (graphs 20.0 ms, starting 30.0 ms); "
-    "the notes of each step come on top, not measured"
+    "gradscope itself took at least 50.0 ms of 500 ms (graphs 20.0 ms, starting 30.0 ms), "
+    "plus the cost of recording each step, not measured here"
 )
 LACKS = (
     "not recorded: values (--level values), in-place writes; "
-    "gradscope info names all that is absent"
+    "gradscope info lists everything that is missing"
 )
 NEXT = "next: gradscope inspect 't t.json', gradscope render 't t.json', gradscope debug 't t.json'"
 
@@ -64,8 +64,8 @@ def test_what_could_not_be_seen_is_no_finding_here_and_in_the_report(tmp_path: P
     said = [str(each) for each in report_lines(report, 100, UNICODE, 0)]
 
     rules = len(report.checked)
-    assert held.endswith(f"1 node, 0 events; nothing found by {rules} rules, 2 notes")
-    assert f"nothing found by {rules} rules, 2 notes" in said
+    assert held.endswith(f"1 node, 0 events; {rules} rules checked, no problems found, 2 notes")
+    assert f"{rules} rules checked, no problems found, 2 notes" in said
     assert any("Could not be seen: a vmap (2 times)" in each for each in said)
 
 
@@ -73,7 +73,9 @@ def test_a_trace_that_says_nothing_of_its_cost_is_not_given_one(tmp_path: Path) 
     for own_time in ({}, {"recorded": 5}, {"graphs": 1}):
         said = lines(tmp_path, own_time=own_time)
         held, following = said
-        assert re.fullmatch(r"t t\.json: 0 nodes, 0 events; nothing found by \d+ rules", held)
+        assert re.fullmatch(
+            r"t t\.json: 0 nodes, 0 events; \d+ rules checked, no problems found", held
+        )
         assert following == NEXT
 
 
@@ -85,7 +87,7 @@ def test_what_is_not_measured_is_a_range_of_the_level_on_pytorch(
 ) -> None:
     _, cost, *_ = lines(tmp_path, own_time=OWN_TIME, producer="pytorch", level=level)
 
-    assert cost == f"{COST} here: in benchmarks a step took 1 to {times} times as long"
+    assert cost == f"{COST}; in benchmarks a step took 1 to {times} times as long"
     assert "%" not in cost
 
 
@@ -96,6 +98,6 @@ def test_a_large_trace_is_not_looked_through_and_its_end_is_said_all_the_same(
 
     first, cost, following = lines(tmp_path, Node(0, "ExpBackward0"), own_time=OWN_TIME)
 
-    assert first.endswith(", too large to be looked through here")
+    assert first.endswith(", too large to be checked here")
     assert cost.startswith("gradscope itself took at least 50.0 ms of 500 ms")
     assert following == "next: gradscope inspect 't t.json'"

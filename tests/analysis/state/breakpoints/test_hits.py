@@ -70,7 +70,7 @@ def test_calls_lines_hooks_and_gradients(said: Said, trace: Trace) -> None:
     assert len(said("op sqrt")) == len(said("op sq*")) == 2
     assert len(said("hook doubled")) == len(said("replaced doubled")) == 2
     assert [each.partition(":")[0] for each in said("grad 0.*")] == [
-        f"a gradient arrives in the .grad of 0.{name}" for name in ("bias", "weight") * 2
+        f"a gradient arrives in .grad of 0.{name}" for name in ("bias", "weight") * 2
     ]
     line = next(
         MomentWords(trace).line(at(trace, moment).happened) for moment in hits(trace, "op sqrt")
