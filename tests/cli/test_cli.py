@@ -169,7 +169,7 @@ def test_a_fault_of_our_own_is_one_line_with_its_place(
     ran = run("info", "mean.json")
 
     assert ran.code == 70
-    assert "a fault in gradscope: TypeError: oops (test_cli.py:" in ran.err
+    assert "internal error of gradscope: TypeError: oops (test_cli.py:" in ran.err
     assert ran.err.count("\n") == 1
 
 
