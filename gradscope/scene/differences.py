@@ -111,7 +111,7 @@ def _singular(what: str) -> str:
     """`node that only the first has` of `nodes that only the first has`."""
     noun, _, rest = what.partition(" ")
     verb, _, more = rest.partition(" ")
-    one = {"are": "is", "have": "has"}.get(verb, f"{verb}s")
+    one = {"are": "is", "have": "has", "that": "that"}.get(verb, f"{verb}s")
     return f"{noun.removesuffix('s')} {one} {more}".rstrip()
 
 

@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said_and_the_next_is_answered(trace: Trace) -> None:
         "error: there is no moment 99,999",
         "error: cannot read the condition 'x'",
         "error: there is no moment -5",
-        "error: goto which finding?",
+        "error: goto needs # and the start",
         "error: a line is written FILE:NUMBER, as in test_lines.py:",
         "error: 'nonsense' is no command",
     ):

@@ -145,7 +145,9 @@ def test_what_is_not_there_is_answered_with_what_is() -> None:
         chosen_op(trace, "z")
     with pytest.raises(UnknownNameError, match=r"^this trace has no op '0': it holds no ops$"):
         chosen_op(trace_of(Node(0, "A")), "0")
-    with pytest.raises(UnknownNameError, match="no node has the id 99: this trace's nodes are"):
+    with pytest.raises(
+        UnknownNameError, match="no node has the id 99: the nodes of this trace are"
+    ):
         chosen_node(trace, "99")
 
 

@@ -272,7 +272,7 @@ def test_the_options_that_choose_choose_calls() -> None:
     assert of(backward=0) == [0, 1, 2]
     with pytest.raises(UnknownNameError, match=r"no call, tensor, module .*: did you mean mean"):
         of(around="meen")
-    with pytest.raises(UsageError, match=r"--critical .* --graph backward only"):
+    with pytest.raises(UsageError, match=r"--critical .* only with --graph backward"):
         of(critical=True)
     with pytest.raises(UsageError, match="with --graph forward use kind or time"):
         graph_scene(trace, GraphOptions(graph=GraphOf.FORWARD, color_by=ColorBy.GRAD))
