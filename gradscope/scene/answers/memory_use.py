@@ -89,7 +89,7 @@ def _facts(trace: Trace, use: MemoryUse) -> Iterator[tuple[str, str]]:
         many = sum(each.storages for each in use.never)
         what = f"{byte_count(use.never_bytes)} in {plural(many, 'storage')}"
         seen = trace.sees("node.died")
-        end = "still alive at the end" if seen else "not known to be freed"
+        end = "still alive at the end" if seen else "not recorded as freed"
         yield "never released", f"{what}: released by no backward, {end}"
     else:
         yield "never released", "nothing: each value was released by a backward, or freed"

@@ -28,6 +28,9 @@ from gradscope.trace.schema import NONE, Node, Op, Push, Storage, Tensor
 from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
+LABELS = {"born": "allocated", "died": "freed"}
+"""Names of columns that are shown differently."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
@@ -182,4 +185,6 @@ def _events(trace: Trace, cells: Cells, table: str, id: int) -> Iterator[str]:
 
 def _line(cells: Cells, row: Row, known: str) -> str:
     facts = dict(cells.words(row, leave_out=(known,)))
-    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in facts.items())
+    return ", ".join(
+        f"{LABELS.get(name, name.replace('_', ' '))} {text}" for name, text in facts.items()
+    )

@@ -126,7 +126,7 @@ def test_a_tensor_tells_its_memory_who_shares_it_and_each_write() -> None:
     found = sections(scene)
 
     assert scene.title == "y [3] float32 (tensor 1)"
-    assert found["storage 1"] == ("bytes 12 bytes, born at 0 ns",)
+    assert found["storage 1"] == ("bytes 12 bytes, allocated at 0 ns",)
     assert found["tensors that share its storage"] == ("scalar float32 (tensor 2)",)
     assert found["in-place writes to it"] == ("by add_",)
     assert found["calls that returned it"] == ("exp at a.py:3: y = x.exp()",)
