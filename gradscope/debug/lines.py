@@ -57,9 +57,7 @@ def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:
         out.show([line((out.charset.text(f"error: {error}"), ALARM))])
         return
     found = COMMANDS.get(name)
-    whole = whole or bool(
-        found and found.name == "list" and rest.strip()
-    )  # the number was requested
+    whole = whole or bool(found and found.name == "list" and rest.strip())  # a number was given
     screen = ScreenSize(lines, f"{ALL} {text}", f"by {ALL} {text}")
     rows = 0 if whole else None
     out.show(answer_lines(said, out.width, out.charset, rows=rows, screen=screen))

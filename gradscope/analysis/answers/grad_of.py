@@ -110,9 +110,7 @@ class GradStory:
     backwards: int
     brought: int  # number of backwards that sent it something
     rounds: tuple[Round, ...]
-    could_send: tuple[
-        Happening, ...
-    ] = ()  # nodes with an edge to it, if the engine was not recorded
+    could_send: tuple[Happening, ...] = ()  # nodes with an edge, if the engine was not recorded
 
 
 def grad_story(trace: Trace, tensor: int) -> GradStory:

@@ -77,9 +77,7 @@ class Hook:
     replaced: int = 0
     unfinished: int = 0  # calls that did not return
     ns: int = 0
-    norms: list[float] = field(
-        default_factory=list
-    )  # of the value afterwards, where it was recorded
+    norms: list[float] = field(default_factory=list)  # of the value afterwards, if recorded
     nodes: list[int] = field(default_factory=list)  # on which it was called
     first: int = 0  # when it was registered, or first called
 

@@ -33,9 +33,7 @@ class SelectedCalls:
     places: Ids
     focus: tuple[int, ...]
     aside: Ids  # places of calls whose results count as data
-    left_out: tuple[
-        int, int, int
-    ]  # number left out of the selected step or backward, by reason (aside.py)
+    left_out: tuple[int, int, int]  # number left out of the step or backward, by reason
     unconnected: int  # number left out whose inputs were not recorded
 
 
