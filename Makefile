@@ -4,7 +4,7 @@
 #   VENV=.venv-3.12         where it is (a path without spaces, inside the checkout)
 #   WORKERS=4               how many processes run the tests
 #   TIMES=500               how many times as long `make search` looks as `make test` does
-#   ARGS='tests/trace -x'   what else pytest, the benchmarks or the demo are told
+#   ARGS='tests/trace -x'   more arguments for pytest, the benchmarks or the demo
 
 VENV ?= .venv
 # One more than there are cores: tests wait for processes, and sleep.
@@ -22,7 +22,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-engine answers browser programs search check format-check lint types imports format bench docs wheel fresh clean
+.PHONY: help setup setup-dev demo test test-engine answers browser programs search check format-check lint types imports format bench docs site wheel fresh clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -43,7 +43,7 @@ test-engine: setup-dev ## run all tests of the engine
 	$(PYTEST) --engine only $(ARGS)
 
 answers: ## ask PyTorch again what the tests keep of it; review the diff
-	@sh tools/venv.sh dev torch samples
+	@sh tools/venv.sh dev torch
 	$(BIN)/python -m pytest -q --engine all -m "answers and torch" --update-answers $(ARGS)
 
 browser: ## try the page in Chromium (apt-get install chromium)
@@ -84,10 +84,16 @@ format: setup-dev ## format the code, mend what lint can mend
 bench: setup-dev ## measure; bench/README.md says what against what
 	$(BIN)/python -m bench $(ARGS)
 
-docs: setup-dev ## rewrite the generated pages and the gallery
-	$(BIN)/python docs/reference.py
-	$(BIN)/python docs/gallery.py
-	$(BIN)/python docs/figures.py
+docs: setup-dev ## rewrite generated pages, the gallery, and the outputs that pages show
+	$(BIN)/python tools/docs/reference.py
+	$(BIN)/python tools/docs/gallery.py
+	$(BIN)/python tools/docs/figures.py
+	$(BIN)/python tools/docs/sessions.py
+
+site: ## build the documentation as a site, in .venv/site
+	@sh tools/venv.sh docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(VENV)/site
+	@echo "open $(VENV)/site/index.html"
 
 wheel: setup-dev ## build the wheel, install it alone, run it from elsewhere
 	@sh tools/wheel.sh

@@ -1,4 +1,4 @@
-"""Everything that can go wrong in gradscope itself, one class each, with a slug for the docs."""
+"""The errors of gradscope itself, one class each, with a slug for the docs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 
 class ExitCode(IntEnum):
-    """What a command of gradscope ends with; `gradscope trace`, with what its script did."""
+    """How a command of gradscope ends; `gradscope trace` ends with the code of its script."""
 
     meaning: str
 
@@ -21,14 +21,19 @@ class ExitCode(IntEnum):
         made.meaning = meaning
         return made
 
-    NOTHING_FOUND = 0, "nothing to report"
-    FOUND = 1, "something was found: a rule that is broken, a finding asked for, a difference"
-    MISUSED = 2, "it was asked for something that is not there, or cannot be done"
+    NOTHING_FOUND = 0, "no problems"
+    FOUND = 1, "something was found: a problem, a difference between traces, an inconsistent trace"
+    MISUSED = 2, "the command line asks for something that does not exist or cannot be done"
     UNREADABLE = 3, "the trace cannot be read"
-    STOPPED = 4, "`gradscope trace --stop-on` ended the script, since that was found"
-    BROKEN = 70, "a fault of gradscope's own, which is said with its place; please report it"
+    STOPPED = 4, "`gradscope trace --stop-on` ended the script"
+    BROKEN = 70, "a fault in gradscope; the message names its place. Please report it"
     INTERRUPTED = 130, "interrupted by Ctrl-C"
-    PIPE_CLOSED = 141, "whoever read the output went away, as in `gradscope info t.json | head -1`"
+    PIPE_CLOSED = 141, "the reader of the output has gone, as in `gradscope info t.json | head -1`"
+
+
+def how_to_install(package: str) -> str:
+    """The command that installs an optional package of others, however gradscope was installed."""
+    return f"pip install {package}"
 
 
 def fault_text(error: BaseException) -> str:
@@ -42,9 +47,9 @@ def fault_text(error: BaseException) -> str:
 
 
 class GradscopeError(Exception):
-    """A failure gradscope explains: what happened, where, and what to do.
+    """An error that gradscope explains: what happened, where, and what to do.
 
-    `slug` is the anchor of its page in docs/errors; `exit_code` is what the command line returns.
+    `slug` is its anchor in docs/reference/errors.md; `exit_code` is what the command line returns.
     """
 
     slug: ClassVar[str] = "gradscope"
@@ -52,39 +57,39 @@ class GradscopeError(Exception):
 
 
 class UsageError(GradscopeError):
-    """The command or call was asked for something that does not exist."""
+    """The command line or the call asks for something that does not exist."""
 
     slug = "usage"
 
 
 class NotRunnableError(UsageError):
-    """A script or module that `python` does not run either; it ends with 1, too."""
+    """A script or module that `python` cannot run either. The exit code is 1, as there."""
 
     slug = "not-runnable"
     exit_code = ExitCode.FOUND
 
 
 class UnreadableTraceError(GradscopeError):
-    """A file that is no trace, or is damaged beyond its first whole line."""
+    """A file is not a trace, or is damaged from its first line on."""
 
     slug = "unreadable-trace"
     exit_code = ExitCode.UNREADABLE
 
 
 class FutureTraceError(UnreadableTraceError):
-    """A trace written by a newer gradscope than this one can read."""
+    """A trace was written by a newer gradscope, and this one cannot read it."""
 
     slug = "future-trace"
 
 
 class UnknownNameError(GradscopeError):
-    """Something looked up by a name or id that is not there."""
+    """A name or id is not in the trace."""
 
     slug = "unknown-name"
 
 
 class MissingProgramError(GradscopeError):
-    """A program or an optional package that this output needs is not installed."""
+    """This output needs a program or an optional package that is not installed."""
 
     slug = "missing-program"
 
@@ -96,13 +101,13 @@ class RenderingError(GradscopeError):
 
 
 class RecordingError(GradscopeError):
-    """Recording could not start or had to stop."""
+    """A recording could not start, or had to stop."""
 
     slug = "recording"
 
 
 class NoMemoryError(RecordingError):
-    """A limit on memory leaves too little to record; the program runs without a recording."""
+    """A limit on memory leaves too little for a recording. The program runs without one."""
 
     slug = "no-memory"
 
@@ -114,7 +119,7 @@ class HasTable(Protocol):
 
 
 class LateBlockError(RecordingError):
-    """Rows came for a trace that is closed, which would lack them and say nothing of it."""
+    """Rows arrived for a trace that is already closed."""
 
     slug = "late-block"
 
@@ -125,7 +130,7 @@ class LateBlockError(RecordingError):
 
 
 class EmptyTraceError(GradscopeError):
-    """A readable trace that holds nothing of what was asked for."""
+    """The trace can be read, but holds nothing of what was asked for."""
 
     slug = "empty-trace"
 

@@ -40,7 +40,7 @@ CORE = (
     "tests/runtime/core/autograd",
     "tests/runtime/core/graph",
     "tests/runtime/core/tensors",
-    "tests/runtime/rules",  # of docs/engine.md
+    "tests/runtime/rules",  # of docs/engine/index.md
 )
 """The engine's core: what every other test of a program stands on."""
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make demo`: one small program through every room. Pass another script to see that one.
+# `make demo`: record one small program and look at it. ARGS=path/to/script.py chooses another.
 set -eu
 cd "$(dirname "$0")/.."
 bin=${VENV:-.venv}/bin
@@ -17,13 +17,15 @@ show trace --on gradscope -o "$trace" "$script"
 show inspect "$trace"
 show timeline "$trace"
 show render "$trace"
+show view --no-open "$trace"
 
 cat <<END
 
-That was $script, recorded and looked at. Where to look:
-  $script    the program: an ordinary script that imports torch
-  $trace    what its backward did, event by event
-  demo/$name.svg    the graph; open it in a browser
+Recorded $script, an ordinary script that imports torch:
+  $trace    every event of its backward
+  demo/$name.svg     the graph as a picture
+  demo/$name.html    the interactive page: open it in a browser
 
-Try your own:  $bin/gradscope trace -o mine.json your_script.py
+Your own script:  $bin/gradscope trace your_script.py
+                  $bin/gradscope view trace.json
 END

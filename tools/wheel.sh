@@ -8,7 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 "$python" -m pip wheel -qq --no-deps --wheel-dir "$scratch" .
 "$python" -m venv --without-pip "$scratch/venv"
-"$python" -m pip --python "$scratch/venv/bin/python" install -qq --no-compile "$scratch"/gradscope-*.whl
+"$python" -m pip --python "$scratch/venv/bin/python" install -qq --no-compile "$scratch"/gradscope_trace-*.whl
 cd "$scratch"
 venv/bin/gradscope --help
 cat >script.py <<'END'

@@ -1,4 +1,4 @@
-"""The pytest plugin: the mark and the fixture `gradscope`. See docs/ci.md.
+"""The pytest plugin: the mark and the fixture `gradscope`. See docs/guide/ci.md.
 
 pytest imports this at each start, so that nothing else is imported here before a test asks for it.
 """

@@ -8,7 +8,7 @@ from gradscope.errors import ExitCode
 
 
 def check(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
-    """Hold a trace to what must be true of every trace."""
+    """Check that a trace is consistent."""
     from gradscope.render.views.tables import violation_lines
     from gradscope.trace.spec import check as violations_of
 

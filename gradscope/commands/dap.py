@@ -9,14 +9,13 @@ def dap(
     port: Annotated[
         str | None,
         typer.Option(
-            help="Listen on this port of this machine (0: any that is free), or at a socket of "
-            "this path, instead of the standard input; the line it prints says which, and the "
-            "token to launch with.",
+            help="Listen on this port (0: any free one) or socket instead of standard input. "
+            "The line that is printed names it, and the token to launch with.",
             metavar="PORT|PATH",
         ),
     ] = None,
 ) -> None:
-    """Serve the debugger to an editor: threads, stacks, variables, steps back, breakpoints."""
+    """Serve the debugger to an editor (Debug Adapter Protocol)."""
     from gradscope.debug.dap.listen import over_pipe, over_port
 
     if port is None:

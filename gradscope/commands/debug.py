@@ -1,4 +1,4 @@
-"""`gradscope debug`: walk through a trace, forwards and backwards in time."""
+"""`gradscope debug`: step through a trace, forwards and backwards in time."""
 
 import gc
 import shutil
@@ -20,8 +20,8 @@ def debug(
     at: Annotated[
         str,
         typer.Option(
-            help="Where to begin: a moment's number, e57 for event 57, end, a line (train.py:41), "
-            "a finding (#b4ce), or what to stop at first (nan).",
+            help="Where to start: the number of a moment, e57 (event 57), end, a line "
+            "(train.py:41), a finding (#b4ce), or a breakpoint (nan).",
             metavar="WHERE",
         ),
     ] = "start",
@@ -29,8 +29,7 @@ def debug(
         list[str] | None,
         typer.Option(
             "-x",
-            help="Do this, as if it were typed. May be given several times; then "
-            "the debugger ends.",
+            help="Run this command, then exit. Can be given several times.",
             metavar="COMMAND",
         ),
     ] = None,
@@ -38,10 +37,10 @@ def debug(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Step through a trace, forwards and backwards; `help` lists the commands, ? the keys.
+    """Step through a trace, forwards and backwards in time.
 
-    On a terminal it fills the screen, where gradscope[screen] is installed. With --plain,
-    --width, -x or a pipe, commands and answers are lines of text.
+    `help` lists the commands, ? the keys. On a terminal it fills the screen if Textual is
+    installed. With --plain, --width, -x or a pipe, commands and answers are lines of text.
     """
     from gradscope.debug.lines import converse, show, typed
     from gradscope.debug.screen import opening
@@ -50,7 +49,7 @@ def debug(
     walk = Walk(load(trace, rank))
     say(walk.trace.notes[: walk.trace.truncated])
     walk.moment = walk.place(at)
-    gc.freeze()  # a trace of a million moments is not looked through again and again
+    gc.freeze()  # keeps the garbage collector from going through a million moments each time
     by_hand = not execute and sys.stdin.isatty()
     if by_hand and not plain and width is None and opening.is_screen(sys.stdin, sys.stdout):
         if opening.installed():

@@ -11,16 +11,19 @@ from gradscope.errors import ExitCode
 
 
 def diff(
-    one: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace file.")],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Another.")],
+    one: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace file.")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Trace file to compare with.")],
     rtol: Annotated[
-        float, typer.Option(help="How far apart values may be, of the largest.", min=0.0)
+        float,
+        typer.Option(help="Relative tolerance of values.", min=0.0, metavar="X"),
     ] = 1e-4,
-    atol: Annotated[float, typer.Option(help="How far apart values may be.", min=0.0)] = 1e-6,
+    atol: Annotated[
+        float, typer.Option(help="Absolute tolerance of values.", min=0.0, metavar="X")
+    ] = 1e-6,
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Say where two traces differ: graphs, what nodes keep, orders, values."""
+    """Show where two traces first differ, and how much."""
     from gradscope.analysis.likeness import Tolerance, compare
     from gradscope.render.views.differences import differences_lines
     from gradscope.scene.differences import differences_scene, told_apart

@@ -1,11 +1,11 @@
-"""`gradscope info`: what a trace file is and what it holds."""
+"""`gradscope info`: what a trace file holds."""
 
 from gradscope.commands.options.arguments import Plain, TracePath, Width
 from gradscope.commands.options.output import load, terminal
 
 
 def info(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
-    """Say what a trace file is and what it holds."""
+    """Show what a trace file holds, and what it does not."""
     from gradscope.render.terminal.cells import line
     from gradscope.render.views.tables import facts_lines, table_lines
     from gradscope.scene.table_scenes import info_facts, info_tables

@@ -1,4 +1,4 @@
-"""`gradscope inspect`: what is wrong in a trace, where the time went, and all about one thing."""
+"""`gradscope inspect`: problems in a trace, where the time went, and questions about one thing."""
 
 import os
 from dataclasses import dataclass
@@ -35,38 +35,88 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 
+FINDINGS, OUTPUT = "Findings", "Output"
 TEXT, JSON, SARIF, GITHUB = FORMATS = ("text", "json", "sarif", "github")
-NEVER = "never"
+NEVER, EVERY = "never", "all"
 ReportFormat = Annotated[
     str,
-    typer.Option("-f", "--format", help="text, json, sarif; github: annotations of a workflow."),
+    typer.Option(
+        "-f",
+        "--format",
+        help="text, json, sarif, or github (annotations of a workflow).",
+        metavar="FORMAT",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 FailOn = Annotated[
     list[str] | None,
     typer.Option(
-        help="What makes the exit code 1: error, warning (and worse; the default), note, never, "
-        "or a rule. May be given several times.",
+        help="Exit with 1 on: error, warning (the default; includes errors), note, never, or a "
+        "rule. Can be given several times.",
         metavar="WHAT",
+        rich_help_panel=FINDINGS,
     ),
 ]
 Known = Annotated[
     Path | None,
-    typer.Option(help="A file of findings that are known: only others count.", metavar="FILE"),
+    typer.Option(
+        help="File of known findings, which are not reported again.",
+        metavar="FILE",
+        rich_help_panel=FINDINGS,
+    ),
 ]
 Rows = Annotated[
-    int | None, typer.Option(help="So many lines of each table, or section.", min=1, metavar="N")
+    int | None,
+    typer.Option(
+        help="Show the tables of times, or an answer, with up to N lines each.",
+        min=1,
+        metavar="N",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 ROWS = 8
 WriteKnown = Annotated[
-    bool, typer.Option("--write-known", help="Write all that is found to the file of --known.")
+    bool,
+    typer.Option(
+        "--write-known",
+        help="Write all findings to the file of --known.",
+        rich_help_panel=FINDINGS,
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Same as --format json.", rich_help_panel=OUTPUT)
+]
+OnlyRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Check only this rule (GS401 or graph-cut). Can be given several times.",
+        metavar="RULE",
+        rich_help_panel=FINDINGS,
+    ),
+]
+NotRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Do not check this rule. Can be given several times.",
+        metavar="RULE",
+        rich_help_panel=FINDINGS,
+    ),
+]
+Explain = Annotated[
+    str | None,
+    typer.Option(
+        help="Explain a rule, or list the rules about a word (--explain nan), or all.",
+        metavar="RULE",
+        rich_help_panel=FINDINGS,
+    ),
 ]
 
 
 def inspect(
-    trace: Annotated[Path | None, typer.Argument(metavar="TRACE", help="A trace file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    rule: Annotated[list[str] | None, typer.Option(help="Only this rule.", metavar="RULE")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Not this rule.", metavar="RULE")] = None,
+    trace: Annotated[Path | None, typer.Argument(metavar="TRACE", help="Trace file.")] = None,
+    json: AsJson = False,
+    rule: OnlyRules = None,
+    ignore: NotRules = None,
     format: ReportFormat = TEXT,
     fail_on: FailOn = None,
     known: Known = None,
@@ -82,16 +132,14 @@ def inspect(
     memory: MemoryUse = False,
     captured: WhatCaptured = False,
     roofline: Limits = False,
-    explain: Annotated[
-        str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
-    ] = None,
+    explain: Explain = None,
     rank: Rank = None,
     rows: Rows = None,
     everything: Everything = False,
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Say what is wrong in a trace, and where the time went."""
+    """Report problems in a trace, and where the time went."""
     from gradscope.analysis.findings import Severity
 
     out = terminal(plain=plain, width=width)
@@ -108,7 +156,7 @@ def inspect(
         "captured": captured, "roofline": roofline,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
-        raise UsageError(f"--format {shape} is of findings; of one thing there is --json")
+        raise UsageError(f"--format {shape} is for findings; an answer has --json")
     loaded = load(trace, rank)
     if asked is not None:
         with working():
@@ -135,7 +183,7 @@ class _Chosen:
 
     def __post_init__(self) -> None:
         if self.write_known and self.known is None:
-            raise UsageError("--write-known needs to know where: --known findings.json")
+            raise UsageError("--write-known needs a file: add --known findings.json")
 
     def report(self, trace: "Trace") -> "Report":
         from gradscope.analysis.report import inspect as look_over
@@ -213,10 +261,10 @@ def _what_fails(names: list[str]) -> "list[Severity | Rule]":
 
 
 def _fails(report: "Report", whats: "list[Severity | Rule]") -> bool:
-    """Whether something was found that counts. A rule that was named and could not look is told."""
+    """Whether a finding makes the exit code 1. Raises UsageError for an unchecked rule."""
     from gradscope.analysis.findings import Severity
 
-    unchecked = {each.rule: f"it could not look: {each.reason}" for each in report.unchecked}
+    unchecked = {each.rule: f"the rule was not checked: {each.reason}" for each in report.unchecked}
     unchecked |= {each.rule: each.words for each in report.faults}
     failed = False
     for what in whats:
@@ -231,7 +279,15 @@ def _fails(report: "Report", whats: "list[Severity | Rule]") -> bool:
 
 def _explain(name: str, out: "Terminal") -> None:
     from gradscope.analysis.rules import all_rules
-    from gradscope.analysis.rules.registry import require
-    from gradscope.render.views.report import rule_lines
+    from gradscope.analysis.rules.registry import require, rules_near
+    from gradscope.render.views.report import rule_lines, rules_lines
 
-    out.show(rule_lines(require(all_rules(), name), out.width, out.charset))
+    rules = all_rules()
+    try:
+        shown = rule_lines(require(rules, name), out.width, out.charset)
+    except UnknownNameError:
+        near = rules if name == EVERY else rules_near(rules, name)
+        if not near:
+            raise
+        shown = rules_lines(near, out.width, out.charset)
+    out.show(shown)

@@ -11,21 +11,25 @@ from gradscope.errors import UsageError
 
 
 def merge(
-    traces: Annotated[
-        list[Path], typer.Argument(metavar="TRACE...", help="The traces of the ranks.")
-    ],
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces of the ranks.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The trace to write, over an older one.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Trace file to write. An older trace is replaced.",
+            metavar="FILE",
+        ),
     ] = Path("trace.json"),
 ) -> None:
-    """Put the traces of several ranks into one, on one clock."""
+    """Merge the traces of several ranks into one, on one clock."""
     from gradscope.analysis.ranks.merge import merged
     from gradscope.trace.load_save import is_trace, save
 
     if any(output.exists() and output.samefile(trace) for trace in traces if trace.exists()):
-        raise UsageError(f"{output} is one of the traces itself; name the whole otherwise, with -o")
+        raise UsageError(f"{output} is one of the traces to merge; choose another name with -o")
     if output.is_file() and not is_trace(output):
-        raise UsageError(f"{output} is there already and is no trace; name the whole otherwise")
+        raise UsageError(f"{output} exists and is not a trace; choose another name with -o")
     whole = merged([load(trace) for trace in traces])
     save(whole, output)
     ranks = ", ".join(str(each["rank"]) for each in whole.meta["ranks"])

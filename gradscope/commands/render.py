@@ -1,19 +1,23 @@
 """`gradscope render`: draw the graph of a trace."""
 
+import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
-from gradscope.commands.options.output import (
-    load,
-    write,
-)
+from gradscope.commands.options.output import load, say, write
+from gradscope.errors import UsageError
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GraphOf, GroupBy
+
+if TYPE_CHECKING:
+    from gradscope.render.pictures import Target
+    from gradscope.scene.graph.options import GraphOptions
+    from gradscope.trace.trace import Trace
 
 
 class ThemeName(StrEnum):
@@ -23,70 +27,144 @@ class ThemeName(StrEnum):
     DARK = "dark"
 
 
+PART, LOOKS = "Part of the graph", "Look of the picture"
+LARGE = 20_000_000
+"""Bytes of a picture above which a person is asked."""
+BYTES_OF_A_BOX = 500, 1_100
+"""Of an SVG with its edges, as measured on graphs of 10,000 to 100,000 nodes."""
+
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="The file to write; - for the output.")
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        help="File to write; its ending chooses the format. - is standard output.",
+        metavar="FILE",
+    ),
 ]
 Graph = Annotated[
     GraphOf | None,
     typer.Option(
-        help="What the program computed, its backward, or both; without it the backward, and of a "
-        "program without gradients the forward graph. plan: what captured steps do instead.",
-        metavar="forward|backward|both|plan",
+        help="Graph to draw: backward (the default), forward, both, or plan (captured steps). "
+        "Without gradients the default is forward.",
+        metavar="GRAPH",
     ),
 ]
 Around = Annotated[
     str | None,
     typer.Option(
-        help="Only what is near a node: its id, its name (MulBackward0#2), a leaf, a module, "
-        "a source line (train.py:41), or a finding (#b4ce).",
+        help="Draw what is near a node (its id or name, as MulBackward0#2), a parameter, a "
+        "module, a source line (train.py:41) or a finding (#b4ce).",
         metavar="NODE",
+        rich_help_panel=PART,
     ),
 ]
 PathTo = Annotated[
     str | None,
-    typer.Option(help="Only what a gradient passes on its way to this leaf.", metavar="PARAM"),
+    typer.Option(
+        help="Draw only what a gradient passes on its way to this parameter.",
+        metavar="PARAM",
+        rich_help_panel=PART,
+    ),
 ]
 Expand = Annotated[
     list[str] | None,
-    typer.Option(help="Open this module, or all around this line or node.", metavar="NAME"),
+    typer.Option(
+        help="Open this module, or what is around this line or node.",
+        metavar="NAME",
+        rich_help_panel=LOOKS,
+    ),
 ]
 Fold = Annotated[
     list[str] | None,
-    typer.Option(help="Keep this module, or the loop on this line, folded.", metavar="NAME"),
+    typer.Option(
+        help="Keep this module, or the loop on this line, folded.",
+        metavar="NAME",
+        rich_help_panel=LOOKS,
+    ),
 ]
+OutputFormat = Annotated[
+    str | None, typer.Option("-f", "--format", help=format_help(), metavar="FORMAT")
+]
+Hops = Annotated[
+    int,
+    typer.Option(
+        help="With --around: how many edges away from the node.",
+        min=0,
+        metavar="N",
+        rich_help_panel=PART,
+    ),
+]
+Critical = Annotated[
+    bool,
+    typer.Option(
+        "--critical", help="Draw only the chain of nodes that took longest.", rich_help_panel=PART
+    ),
+]
+Color = Annotated[
+    ColorBy,
+    typer.Option(
+        help="Meaning of the colors: kind, time or grad.", metavar="BY", rich_help_panel=LOOKS
+    ),
+]
+Group = Annotated[
+    GroupBy,
+    typer.Option(help="Draw frames around modules, or none.", metavar="BY", rich_help_panel=LOOKS),
+]
+WithSaved = Annotated[
+    bool, typer.Option("--saved", help="Show saved tensors.", rich_help_panel=LOOKS)
+]
+WithShapes = Annotated[
+    bool, typer.Option("--tensors", help="Show the shape on every edge.", rich_help_panel=LOOKS)
+]
+OneLeaf = Annotated[
+    bool,
+    typer.Option(
+        "--merge-leaves",
+        help="Draw one box for a leaf, not one for each use.",
+        rich_help_panel=LOOKS,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        help="Draw up to N boxes, even if their text becomes too small to read.",
+        min=1,
+        metavar="N",
+        rich_help_panel=LOOKS,
+    ),
+]
+Theme = Annotated[
+    ThemeName, typer.Option(help="light or dark.", metavar="THEME", rich_help_panel=LOOKS)
+]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Write a large picture without asking.")]
 
 
 def render(
     trace: TracePath,
     output: Output = None,
-    format: Annotated[str | None, typer.Option("-f", "--format", help=format_help())] = None,
+    format: OutputFormat = None,
     around: Around = None,
-    hops: Annotated[int, typer.Option(help="How near, with --around.", min=0)] = 2,
+    hops: Hops = 2,
     step: Step = None,
     task: Task = None,
     rank: Rank = None,
     path_to: PathTo = None,
-    critical: Annotated[
-        bool, typer.Option("--critical", help="Only the chain of nodes that took longest.")
-    ] = False,
-    color: Annotated[ColorBy, typer.Option(help="What the colours tell.")] = ColorBy.KIND,
-    group: Annotated[GroupBy, typer.Option(help="What is framed together.")] = GroupBy.MODULE,
+    critical: Critical = False,
+    color: Color = ColorBy.KIND,
+    group: Group = GroupBy.MODULE,
     expand: Expand = None,
     fold: Fold = None,
-    saved: Annotated[bool, typer.Option("--saved", help="Show what nodes keep.")] = False,
-    tensors: Annotated[bool, typer.Option("--tensors", help="Show all shapes.")] = False,
-    merge_leaves: Annotated[
-        bool, typer.Option("--merge-leaves", help="One box for a leaf, not one for each use.")
-    ] = False,
+    saved: WithSaved = False,
+    tensors: WithShapes = False,
+    merge_leaves: OneLeaf = False,
     graph: Graph = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(help="Open no more than this many boxes, legible or not.", min=1),
-    ] = None,
+    limit: Limit = None,
     everything: Everything = False,
-    theme: Annotated[ThemeName, typer.Option(help="The background.")] = ThemeName.LIGHT,
+    theme: Theme = ThemeName.LIGHT,
+    yes: Yes = False,
 ) -> None:
-    """Draw the backward graph of a trace, its forward graph, or both."""
+    """Draw the graph of a trace as a picture."""
     from gradscope.analysis.answers.meant import with_finding
     from gradscope.analysis.graph.selection import Selection
     from gradscope.render.pictures import target_of
@@ -108,4 +186,38 @@ def render(
     target, loaded = target_of(trace, output, format), load(trace, rank)
     selection = with_finding(loaded, options.selection, calls=graph is GraphOf.FORWARD)
     options = replace(options, selection=selection)
+    if not yes:
+        _ask_about_size(loaded, options, target)
     write(loaded, options, target, "dark" if theme is ThemeName.DARK else "")
+
+
+def _ask_about_size(trace: "Trace", options: "GraphOptions", target: "Target") -> None:
+    """Ask before a picture is drawn that would be larger than most programs open."""
+    from gradscope.scene.readable import byte_count
+
+    boxes = _most_boxes(trace, options)
+    least, most = (boxes * each for each in BYTES_OF_A_BOX)
+    if most <= LARGE or target.format.takes != "picture":
+        return
+    size = f"{byte_count(least)} to {byte_count(most)}"
+    large = f"the picture would have up to {boxes:,} boxes, {size}"
+    smaller = "--step, --task or --around choose a part of it"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{large}: add --yes to write it; {smaller}")
+    say((f"{large}; {smaller}",))
+    if not typer.confirm("Write it?", err=True):
+        raise typer.Abort
+
+
+def _most_boxes(trace: "Trace", options: "GraphOptions") -> int:
+    """How many boxes the picture can have at most, without laying it out."""
+    from gradscope.analysis.graph.selection import select
+    from gradscope.trace.schema import Node, Op
+
+    limit = None if options.everything else options.limit or 0
+    if limit is not None and limit * BYTES_OF_A_BOX[1] <= LARGE:
+        return limit
+    every = len(trace.table(Op)) if options.graph not in {None, GraphOf.BACKWARD} else 0
+    if options.graph is not GraphOf.FORWARD and len(trace.table(Node)):
+        every += len(select(trace, options.selection).nodes)
+    return every if limit is None else min(limit, every)

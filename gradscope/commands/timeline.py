@@ -1,4 +1,4 @@
-"""`gradscope timeline`: backward over time, and the events of the engine."""
+"""`gradscope timeline`: steps and backwards over time, and the events of the engine."""
 
 from typing import Annotated
 
@@ -22,18 +22,22 @@ def timeline(
     step: Step = None,
     task: Task = None,
     rank: Rank = None,
-    events: Annotated[bool, typer.Option("--events", help="List the engine's events.")] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="List the events of the engine.")
+    ] = False,
     rows: Annotated[
-        int, typer.Option(help="At most so many nodes or events of each backward.", min=1)
+        int,
+        typer.Option(help="Show up to N nodes or events of each backward.", min=1, metavar="N"),
     ] = 40,
     sort: Annotated[
-        SortBy, typer.Option(help="Nodes in the order in which they ran, or the slowest first.")
+        SortBy,
+        typer.Option(help="Order of the nodes: order (as they ran) or time.", metavar="BY"),
     ] = SortBy.ORDER,
     everything: Everything = False,
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Show steps, and each backward over time: threads, queues, nodes, hooks."""
+    """Show steps and backwards over time."""
     from gradscope.render.views.timeline import event_lines, timeline_lines
     from gradscope.scene.timeline.events import event_list
     from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene

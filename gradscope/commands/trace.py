@@ -20,80 +20,171 @@ if TYPE_CHECKING:
     from gradscope.debug.live.stopping import Live
     from gradscope.record.run_script import Outcome, TraceOptions
 
+WIDTH_OF_A_LOG = 200
+WHAT, WHEN, PRIVATE = "What to record", "Stop and debug", "Privacy"
+
 Output = Annotated[
-    Path, typer.Option("-o", "--output", help="The trace to write, over an older one.")
+    Path,
+    typer.Option(
+        "-o", "--output", help="Trace file to write. An older trace is replaced.", metavar="FILE"
+    ),
+]
+Level = Annotated[
+    str,
+    typer.Option(
+        help="How much to record: graph, engine (also events and times), values (also NaN, Inf and "
+        "norms) or full (also every call's arguments).",
+        metavar="LEVEL",
+        rich_help_panel=WHAT,
+    ),
 ]
 On = Annotated[
-    str, typer.Option(help="What to record: torch, gradscope; auto: PyTorch if installed.")
+    str,
+    typer.Option(
+        help="Engine behind `import torch`: torch, gradscope, or auto (PyTorch if installed).",
+        metavar="ENGINE",
+        rich_help_panel=WHAT,
+    ),
 ]
 Native = Annotated[
-    bool, typer.Option("--native/--no-native", help="PyTorch: watch it by machine code, too.")
+    bool,
+    typer.Option(
+        "--native/--no-native",
+        help="Watch PyTorch with machine code, which is faster, where it is known to fit.",
+        rich_help_panel=WHAT,
+    ),
 ]
 ChecksFunctions = Annotated[
     bool,
     typer.Option(
         "--check-functions/--no-check-functions",
-        help="From level engine on: when the script has ended, run forwards of custom Functions "
-        "again, and compare their derivatives with what backward returned.",
+        help="When the script has ended, run custom Functions again and compare their backward "
+        "with derivatives computed from their forward (from level engine on).",
+        rich_help_panel=WHAT,
     ),
 ]
 KeepsSource = Annotated[
     bool,
     typer.Option(
         "--source/--no-source",
-        help="Keep the text of the program's own files in the trace, for rules that read it.",
+        help="Keep the text of the program's own files and lines in the trace. Rules that read it "
+        "need it. Secrets in it are masked.",
+        rich_help_panel=PRIVATE,
+    ),
+]
+KeepsArguments = Annotated[
+    bool,
+    typer.Option(
+        "--arguments/--no-arguments",
+        help="Keep the script's arguments in the trace. Secrets in them are masked.",
+        rich_help_panel=PRIVATE,
     ),
 ]
 StopOn = Annotated[
     list[str] | None,
     typer.Option(
-        help="End the script where this is found: nan, inf, rule:SLUG. nan and inf are looked for "
-        "at level values.",
+        help="End the script when this is found: nan, inf or rule:SLUG. nan and inf record at "
+        "level values.",
         metavar="WHAT",
+        rich_help_panel=WHEN,
     ),
 ]
 Break = Annotated[
     list[str] | None,
     typer.Option(
         "--break",
-        help="Stop the script where this is, and open the debugger there: nan, node Mul*, "
-        "train.py:41, 'grad *.bias', … (gradscope debug: help break).",
-        metavar="WHAT",
+        help="Stop the script there and open the debugger: nan, 'node Mul*', train.py:41, "
+        "'grad *.bias', … (in the debugger: help break).",
+        metavar="WHERE",
+        rich_help_panel=WHEN,
     ),
 ]
 BreakIn = Annotated[
     str | None,
     typer.Option(
-        help="Stop at the first operation, or at the first node: forward or backward.",
-        metavar="WHERE",
+        help="Stop at the first operation (forward) or at the first node (backward).",
+        metavar="forward|backward",
+        rich_help_panel=WHEN,
     ),
 ]
 Execute = Annotated[
     list[str] | None,
-    typer.Option("-x", help="Where it stops, do this, as if it were typed.", metavar="COMMAND"),
+    typer.Option(
+        "-x",
+        help="Run this debugger command where the script stops. Can be given several times.",
+        metavar="COMMAND",
+        rich_help_panel=WHEN,
+    ),
 ]
 PostMortem = Annotated[
-    bool, typer.Option("--pm", help="If the script dies, open the debugger where it did.")
+    bool,
+    typer.Option(
+        "--pm",
+        help="Open the debugger after an exception that ends the script (post mortem).",
+        rich_help_panel=WHEN,
+    ),
 ]
-
 
 Script = Annotated[
-    list[str], typer.Argument(metavar="SCRIPT [ARGS]...", help="The script, and its arguments.")
+    list[str], typer.Argument(metavar="SCRIPT [ARGS...]", help="The script and its arguments.")
 ]
-IsModule = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is the name of a module.")]
-Ranks = Annotated[str | None, typer.Option(help="Under torchrun, only these ranks.", metavar="R,…")]
+IsModule = Annotated[
+    bool, typer.Option("-m", "--module", help="Run SCRIPT as a module, like python -m.")
+]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        help="Record only these steps, as in 3:7, 3: or 5.", metavar="A:B", rich_help_panel=WHAT
+    ),
+]
+Ranks = Annotated[
+    str | None,
+    typer.Option(
+        help="Under torchrun, record only these ranks, as in 0,3.",
+        metavar="R,…",
+        rich_help_panel=WHAT,
+    ),
+]
 MostEvents = Annotated[
-    int | None, typer.Option(help="Leave out steps after so many events.", min=1)
+    int | None,
+    typer.Option(
+        help="Leave out further steps after this many events.",
+        min=1,
+        metavar="N",
+        rich_help_panel=WHAT,
+    ),
+]
+MostBytes = Annotated[
+    int | None,
+    typer.Option(
+        help="Leave out further steps when the trace has this many bytes.",
+        min=1,
+        metavar="N",
+        rich_help_panel=WHAT,
+    ),
 ]
 Dap = Annotated[
     str | None,
     typer.Option(
-        help="Wait for an editor at this port (0: any) or socket, which stops the script.",
+        help="Wait for an editor's debugger at this port (0: any free one) or socket.",
         metavar="PORT|PATH",
+        rich_help_panel=WHEN,
     ),
 ]
 OnScreen = Annotated[
-    bool, typer.Option("--screen", help="Where it stops, fill the terminal (gradscope[screen]).")
+    bool,
+    typer.Option(
+        "--screen",
+        help="Use the whole terminal where the script stops (needs Textual).",
+        rich_help_panel=WHEN,
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Print nothing but the script's own output.")
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("-v", "--verbose", help="Also print what recording cost and what is not in it."),
 ]
 
 
@@ -101,15 +192,16 @@ def trace(
     script: Script,
     output: Output = Path("trace.json"),
     module: IsModule = False,
-    level: Annotated[str, typer.Option(help="graph, engine, values or full.")] = "engine",
+    level: Level = "engine",
     on: On = "auto",
-    steps: Annotated[str | None, typer.Option(help="Only these steps.", metavar="A:B")] = None,
+    steps: Steps = None,
     ranks: Ranks = None,
     max_events: MostEvents = None,
-    max_bytes: Annotated[int | None, typer.Option(help="The largest trace.", min=1)] = None,
+    max_bytes: MostBytes = None,
     native: Native = True,
     check_functions: ChecksFunctions = True,
     source: KeepsSource = True,
+    keeps_arguments: KeepsArguments = True,
     stop_on: StopOn = None,
     breaks: Break = None,
     break_in: BreakIn = None,
@@ -117,7 +209,8 @@ def trace(
     post_mortem: PostMortem = False,
     dap: Dap = None,
     screen: OnScreen = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run a script and record its trace."""
     from gradscope.record.run_script import TraceOptions
@@ -142,6 +235,7 @@ def trace(
         native=native,
         check_functions=check_functions,
         source=source,
+        keeps_arguments=keeps_arguments,
         debugger=live,
         ends=not gc.isenabled(),  # the process is ours
     )
@@ -150,12 +244,9 @@ def trace(
         live.over()
     if waited is not None and outcome.stopped:
         _stopped(waited, outcome.code)
-    if outcome.trouble:
-        _say(outcome.trouble)
-    if outcome.trace is not None and not quiet:
-        _say_of(outcome.trace, output.with_name(outcome.trace.name), outcome.elsewhere)
+    _sum_up(outcome, output, quiet=quiet, verbose=verbose)
     if options.ends:
-        gc.enable()  # what the script has left is not to be frozen
+        gc.enable()  # do not freeze what the script has left
     raise typer.Exit(ExitCode.INTERRUPTED if outcome.interrupted else outcome.code)
 
 
@@ -167,7 +258,7 @@ def _outcome(options: "TraceOptions", say: "Callable[[str], None]") -> "Outcome"
     try:
         return run_script(options, say=say)
     except NoMemoryError as error:
-        _say(f"{error}; the script runs unrecorded")
+        _say(f"{error}; the script runs without recording")
         sys.stdout.flush()
         command = alone(options.script, options.arguments, module=options.module)
         os.execv(command[0], command)  # noqa: S606
@@ -184,17 +275,17 @@ def _live(
     screen: bool,  # noqa: FBT001
     waited: "Waited | None",
 ) -> "tuple[Live | None, str]":
-    """The debugger, if it is to stop somewhere; and the level that this needs, which is said."""
+    """The debugger, if the script may stop; and the level that this needs, which is reported."""
     asks = breaks or inside or pm or where is not None
     if execute and not asks:
-        raise UsageError("-x says what to do where the script stops: add --break, or --pm")
+        raise UsageError("-x runs where the script stops: add --break, --break-in or --pm")
     if not asks and waited is None:
         return None, level
     from gradscope.debug.live.made import debugger, level_for
 
     needed = level_for(breaks, level)
     if needed != level:
-        say(f"--break {' or '.join(breaks)} looks at numbers: level {needed} is recorded")
+        say(f"recording at level {needed}, which --break {' or '.join(breaks)} needs")
     ends = None if waited is None else waited.ends()
     return debugger(breaks, inside, execute, where, screen=screen, mourns=pm, ends=ends), needed
 
@@ -202,7 +293,7 @@ def _live(
 def _waited(
     names: list[str] | None, level: str, say: "Callable[[str], None]"
 ) -> "tuple[Waited | None, str]":
-    """What --stop-on waits for; the level that this needs, which is said, where it is another."""
+    """What --stop-on waits for; and the level that this needs, which is reported."""
     if not names:
         return None, level
     from gradscope.commands.options.stop_on import Waited
@@ -210,28 +301,42 @@ def _waited(
     waited = Waited(names)
     needed = waited.level(level)
     if needed != level:
-        say(f"--stop-on {waited.words} looks at level {needed}, which is recorded")
+        say(f"recording at level {needed}, which --stop-on {waited.words} needs")
     return waited, needed
 
 
 def _stopped(waited: "Waited", code: int) -> None:
-    """What the script was ended for, and that it was."""
-    went_on = "" if code == ExitCode.STOPPED else f"; the script went on, and ended with {code}"
-    _say(f"found by --stop-on {waited.words}{went_on}")
+    """Report what --stop-on found."""
+    went_on = "" if code == ExitCode.STOPPED else f"; the script went on and ended with {code}"
+    _say(f"--stop-on {waited.words} found{went_on}:")
     _write(f"{line}\n" for line in waited.lines())
 
 
-def _say_of(trace: Path, shown: Path, elsewhere: str) -> None:
-    """Why the script died, below its traceback; what is in the trace, and what to type."""
+def _sum_up(outcome: "Outcome", output: Path, *, quiet: bool, verbose: bool) -> None:
+    """Why the script crashed, below its traceback; what is in the trace, and what to type."""
+    if outcome.trouble:
+        _say(outcome.trouble)
+    if outcome.trace is None or quiet:
+        return
     from gradscope.render.terminal.cells import PLAIN, UNICODE, can_show
     from gradscope.render.views.recorded import recorded
 
     with suppress(OSError, ValueError):
         sys.stdout.flush()
-    said = recorded(trace, shown, UNICODE if can_show(sys.stderr.encoding) else PLAIN)
+    charset = UNICODE if can_show(sys.stderr.encoding) else PLAIN
+    shown = output.with_name(outcome.trace.name)
+    said = recorded(outcome.trace, shown, charset, _columns())
     _write(f"{line}\n" for line in said.explanation)
-    for line in (*said.lines, *filter(None, [elsewhere]), said.following):
+    details = said.details if verbose else ()
+    for line in filter(None, (*said.summary, outcome.elsewhere, *details, said.following)):
         _say(line)
+
+
+def _columns() -> int:
+    """The width of the terminal; in a file or a pipe, room for a whole finding."""
+    with suppress(OSError, ValueError, AttributeError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    return WIDTH_OF_A_LOG
 
 
 def _say(text: str) -> None:
@@ -239,10 +344,10 @@ def _say(text: str) -> None:
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Say it where there is somewhere to: a script may have closed the standard error."""
+    """Write to standard error, if the script has not closed it."""
     with suppress(OSError, ValueError):
         sys.stderr.writelines(lines)
 
 
 def _unsaid(text: str) -> None:
-    """Only the script speaks."""
+    """Print nothing: --quiet."""

@@ -1,4 +1,4 @@
-"""`gradscope view`: a page to walk through a backward in, written and opened."""
+"""`gradscope view`: an interactive page about a trace, written and opened."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +10,25 @@ from gradscope.commands.options.output import load, say, write
 from gradscope.errors import UsageError
 from gradscope.scene.choices import GraphOf
 
+PAGE = "html"
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", help="Page to write.  [default: beside the trace]", metavar="FILE"
+    ),
+]
+Around = Annotated[
+    str | None,
+    typer.Option(
+        help="Open at this node, parameter, module, source line or finding.", metavar="NODE"
+    ),
+]
+Graph = Annotated[
+    GraphOf | None,
+    typer.Option(help="Open with this graph; the page has both.", metavar="forward|backward"),
+]
+
 
 def view(
     trace: TracePath,
@@ -17,50 +36,44 @@ def view(
         Path | None,
         typer.Argument(
             metavar="LATER",
-            help="A later trace of the program: the page shows it, and what is new, gone and "
-            "slower in it.",
+            help="Later trace of the same program: the page shows it, and what changed.",
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="The page to write.  [default: beside the trace]"),
-    ] = None,
-    around: Annotated[
-        str | None,
-        typer.Option(
-            help="Begin at this node, leaf, module, source line or finding.", metavar="NODE"
-        ),
-    ] = None,
+    output: Output = None,
+    around: Around = None,
     step: Step = None,
     task: Task = None,
     rank: Rank = None,
-    graph: Annotated[
-        GraphOf | None,
-        typer.Option(
-            help="Which graph to begin with; the page has both.", metavar="forward|backward"
-        ),
-    ] = None,
+    graph: Graph = None,
     browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
 ) -> None:
-    """Write a page to walk through the backward in, and open it: one file, which works offline.
+    """Write an interactive page about a trace, and open it.
 
-    Of two traces of a program, the page shows the later one, and where it differs from the other.
+    The page is one HTML file and works offline. With two traces of a program it shows the later one
+    and what changed.
     """
     import webbrowser
 
     from gradscope.analysis.answers.meant import with_finding
     from gradscope.analysis.graph.selection import Selection
+    from gradscope.render.formats import format_of_file
     from gradscope.render.pictures import target_of
     from gradscope.scene.differences import told_apart
     from gradscope.scene.graph.options import GraphOptions
     from gradscope.scene.viewer.scene import Earlier
 
-    target = target_of(other or trace, output, "html")
+    named = "" if output is None else format_of_file(output.name)
+    if named not in {"", PAGE}:
+        raise UsageError(
+            f"view writes a page ({PAGE}), and {output} names a file of format {named}: "
+            f"use gradscope render -o {output} {trace}"
+        )
+    target = target_of(other or trace, output, PAGE)
     if target.path is None and browser:
-        raise UsageError("a page on the standard output cannot be opened: add --no-open")
+        raise UsageError("a page written to standard output cannot be opened: add --no-open")
     shown, earlier = load(trace, rank), None
     if other is not None:
         earlier = Earlier(shown, told_apart((trace, other)))
@@ -68,4 +81,4 @@ def view(
     selection = with_finding(shown, Selection(step, task, around), calls=graph is GraphOf.FORWARD)
     write(shown, GraphOptions(selection, graph=graph), target, earlier=earlier)
     if browser and target.path is not None and not webbrowser.open(target.path.absolute().as_uri()):
-        say((f"found no browser; open {target.path} in one",))
+        say((f"no browser was found; open {target.path} in one",))

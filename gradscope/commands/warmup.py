@@ -7,7 +7,7 @@ from gradscope.commands.options.output import safe
 
 
 def warmup(plain: Plain = False) -> None:
-    """Compile all kernels now, rather than when a program first needs them."""
+    """Compile the kernels of gradscope's own engine now."""
     from gradscope.render.terminal.waiting import waiting
     from gradscope.runtime.fast.compiling.warmup import warm_up
 

@@ -87,6 +87,7 @@ def _record(asked: str) -> None:
         source=os.environ.get("GRADSCOPE_SOURCE") != "0",
         script=sys.argv[0],
         arguments=tuple(sys.argv[1:]),
+        keeps_arguments=os.environ.get("GRADSCOPE_ARGUMENTS") != "0",
     )
     engine = named(TORCH)
     engine.facts(options.level)  # it refuses a level that it does not have

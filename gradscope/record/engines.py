@@ -16,32 +16,32 @@ NAMES = (AUTO, TORCH, GRADSCOPE)
 
 
 def named(name: str) -> WatchableEngine:
-    """The engine of this name, which a script's `import torch` gives."""
+    """The engine of this name, which `import torch` in a script means."""
     if name not in NAMES:
-        raise UsageError(f"there is no engine '{name}'; there are {', '.join(NAMES)}")
+        raise UsageError(f"there is no engine '{name}'; choose {', '.join(NAMES)}")
     if name == TORCH and installed.folder() is None:
         raise UsageError(
-            "--on torch records real PyTorch, which is not installed here; with --on gradscope, "
-            "`import torch` in the script is gradscope's own engine, which needs no PyTorch"
+            "--on torch needs PyTorch, which is not installed here; --on gradscope runs the script "
+            "on gradscope's own engine, which needs no PyTorch"
         )
     return _runtime() if name == GRADSCOPE or installed.folder() is None else _pytorch()
 
 
 def choice(name: str) -> str:
-    """What `auto` chose, and how to choose otherwise; "" where the engine was named."""
+    """The engine that `auto` chose, in words; "" if the engine was named."""
     if name != AUTO:
         return ""
     if installed.folder() is None:
         return (
-            "recording gradscope's own engine, since PyTorch is not installed here; where it is, "
-            "--on torch records that"
+            "PyTorch is not installed here: the script runs on gradscope's own engine, and that "
+            "is recorded"
         )
     found = f"PyTorch {installed.version()}".rstrip()
-    return f"recording {found}; --on gradscope runs the script on gradscope's own engine instead"
+    return f"recording {found} (--on gradscope: gradscope's own engine instead)"
 
 
 def imported(name: str) -> WatchableEngine:
-    """The engine of this name, for a program that runs already.
+    """The engine of this name, for a program that is already running.
 
     `auto` is PyTorch where the program has imported it, unless it has imported the runtime, too.
     """

@@ -37,6 +37,8 @@ from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
 from gradscope.trace import schema
+from gradscope.trace.privacy.secrets import masked_arguments
+from gradscope.trace.schema.run_facts import ARGUMENTS
 from gradscope.trace.text import all_clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
@@ -60,7 +62,7 @@ class Options:
     leaves out. Not `native`: nothing of the engine's own memory is read (of PyTorch's). From level
     `engine` on the backwards of custom Functions are compared with what their forwards say, which
     run once more on copies when the recording ends; not `check_functions`: they are not. Not
-    `source`: the text of the program's files stays out of the trace.
+    `source`, not `keeps_arguments`: the program's text, or its arguments, stay out of the trace.
     """
 
     level: str = "engine"
@@ -72,6 +74,7 @@ class Options:
     source: bool = True
     script: str = ""
     arguments: tuple[str, ...] = ()
+    keeps_arguments: bool = True
     extra: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -145,6 +148,7 @@ class Recording:
         )
         self.session.acts.checks_functions &= self.options.check_functions
         self.session.acts.keeps_source &= self.options.source
+        self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
         self.session.contexts.steps.on_begin = self._on_step
         self.session.contexts.steps.may_be_left_out = self._left_out.may_be_some
@@ -322,11 +326,13 @@ class Recording:
             self._left_out.backward_ended(session)
 
     def _meta(self, start: int) -> None:
-        rank = this_process()
+        rank, options = this_process(), self.options
+        kept = options.arguments if options.keeps_arguments else ()
+        left_out = [ARGUMENTS] * (not options.keeps_arguments)
         facts = {
             "level": self.options.level,
             "script": self.options.script,
-            "arguments": list(self.options.arguments),
+            "arguments": masked_arguments(kept),
             "cwd": working_directory(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -335,7 +341,7 @@ class Recording:
             "python": sys.version.split()[0],
             "written_every": WRITTEN_EVERY,
             **self.engine.facts(self.options.level),
-            "left_out": [] if self.options.source else [schema.Source.TABLE],
+            "left_out": left_out + [schema.Source.TABLE] * (not options.source),
             **self.options.extra,
         }
         for key, value in facts.items():

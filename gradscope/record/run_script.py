@@ -94,6 +94,7 @@ class TraceOptions:
     native: bool = True
     check_functions: bool = True
     source: bool = True
+    keeps_arguments: bool = True
     debugger: ScriptDebugger | None = None
     ends: bool = False  # the process ends with the script
 
@@ -196,6 +197,7 @@ def _settings(options: TraceOptions) -> Options:
         source=options.source,
         script=options.script,
         arguments=options.arguments,
+        keeps_arguments=options.keeps_arguments,
     )
 
 

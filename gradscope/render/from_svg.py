@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from gradscope.errors import MissingProgramError, RenderingError
+from gradscope.errors import MissingProgramError, RenderingError, how_to_install
 from gradscope.render import graphviz_program
 from gradscope.render.formats import Drawn, format_called
 from gradscope.render.theme import Theme
@@ -35,8 +35,8 @@ def draw(scene: GraphScene, theme: Theme, output: str) -> Drawn:
     if shutil.which("dot") is not None:
         return graphviz_program.draw(scene, theme, output)
     raise MissingProgramError(
-        f"{output.upper()} needs the package typst, which is not installed (pip install "
-        f"'gradscope[pictures]'), or Graphviz ({graphviz_program.INSTALL}); -f svg needs neither"
+        f"{output.upper()} needs the package typst ({how_to_install('typst')}) or Graphviz "
+        f"({graphviz_program.INSTALL}); -f svg needs neither"
     )
 
 

@@ -12,7 +12,7 @@ import orjson
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.arrays import distinct
-from gradscope.trace.older_acts import typed_acts
+from gradscope.trace.file.older_acts import typed_acts
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
 from gradscope.trace.schema.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.shorthand import SHORT, expanded

@@ -2,10 +2,11 @@
 
 import sys
 from collections import OrderedDict
+from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
@@ -33,8 +34,9 @@ class Block(nn.Module):
 
 
 torch.manual_seed(0)
-images, labels = map(torch.tensor, load_digits(return_X_y=True))
-images = images.to(torch.get_default_dtype()).view(-1, 1, 8, 8) / 16
+digits = np.load(Path(__file__).with_name("digits.npz"))
+labels = torch.tensor(digits["labels"]).long()
+images = torch.tensor(digits["images"], dtype=torch.get_default_dtype()).view(-1, 1, 8, 8) / 16
 images = images.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
 train, test = random_split(TensorDataset(images, labels), [1500, 297])
 stem = {"conv1": nn.Conv2d(1, 64, 3, 1, 1, bias=False), "bn1": nn.BatchNorm2d(64)}

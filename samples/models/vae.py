@@ -1,10 +1,11 @@
 """A variational autoencoder of digit images: a sum of two losses through a random middle."""
 
 import sys
+from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -32,7 +33,8 @@ def loss_of(image, x, mean, log_variance):
 
 
 torch.manual_seed(0)
-images = torch.tensor(load_digits().data, dtype=torch.get_default_dtype()) / 16
+digits = np.load(Path(__file__).with_name("digits.npz"))
+images = torch.tensor(digits["images"], dtype=torch.get_default_dtype()) / 16
 loader = DataLoader(TensorDataset(images), batch_size=64, shuffle=True)
 model = VAE()
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)

@@ -160,7 +160,7 @@ def test_what_goes_wrong_with_the_recording_is_said_once_and_the_training_goes_o
     second = capsys.readouterr().err
 
     assert first.startswith("gradscope: not recording: ")
-    assert "is there already and is no trace" in first
+    assert "exists and is not a trace" in first
     assert "another recording is under way" in second
     assert (first.count("\n"), second.count("\n")) == (1, 1)
 

@@ -13,47 +13,16 @@ import pytest
 
 import gradscope
 import gradscope.runtime as torch
-from gradscope import cli, commands
+from gradscope import commands
+from gradscope.cli import app
 from gradscope.commands import info
-from gradscope.commands.app import app
 from gradscope.render import from_svg
 from gradscope.trace.load_save import save
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, Push, Stack
+from tests.cli.conftest import Line
 from tests.render.hostile import NAMES, named
 from tests.shared.by_hand import trace_of
-from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
-
-
-class Ran:
-    """What a command left behind."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-class Line:
-    """A command line, run in this process, in an empty directory."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str | Path) -> Ran:
-        with pytest.raises(SystemExit) as left:
-            cli.main([str(each) for each in arguments])
-        captured = self._capsys.readouterr()
-        return Ran(int(left.value.code or 0), captured.out, captured.err)
-
-
-@pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Line:
-    monkeypatch.chdir(tmp_path)
-    save(mean_of_squares(), "mean.json")
-    save(nan_in_backward(), "nan.json")
-    save(two_layers(steps=3), "train.json")
-    return Line(capsys)
-
+from tests.shared.example_traces import nan_in_backward, two_layers
 
 # The whole -----------------------------------------------------------------------------------
 
@@ -101,8 +70,11 @@ def test_without_arguments_help_is_shown(run: Line, arguments: list[str]) -> Non
             ["timeline", "mean.json", "--task", "5"],
             "this trace has no backward 5: its backwards are 0 to 0",
         ),
-        (["inspect", "mean.json", "--rule", "x"], "there is no rule 'x'; the rules are GS101"),
-        (["inspect", "--explain", "x"], "there is no rule 'x'"),
+        (["inspect", "mean.json", "--rule", "x"], "there is no rule 'x'; near it: "),
+        (
+            ["inspect", "--explain", "qqq"],
+            "there is no rule 'qqq'; `gradscope inspect --explain all`",
+        ),
         (["inspect"], "inspect needs a trace"),
         (["render", "mean.json", "--color", "grad"], "record it with --level values"),
         (["render", "mean.json", "-o", "mean.json"], "mean.json is the trace itself"),
@@ -237,7 +209,7 @@ def test_a_png_that_nothing_here_can_draw_is_an_error_that_leaves_an_svg(
     ran = run("render", "mean.json", "-o", "mean.png")
 
     assert (ran.code, ran.out) == (2, "")
-    assert "typst, which is not installed" in ran.err
+    assert "needs the package typst (pip install typst)" in ran.err
     assert ran.err.endswith("; wrote mean.svg instead\n")
     assert Path("mean.svg").exists()
 
@@ -386,10 +358,10 @@ def test_inspect_speaks_json(run: Line) -> None:
     ("arguments", "message"),
     [
         (["--json", "-f", "sarif"], "--json and --format sarif are two formats; choose one"),
-        (["-f", "sarif", "--node", "0"], "--format sarif is of findings"),
+        (["-f", "sarif", "--node", "0"], "--format sarif is for findings"),
         (["-f", "gif"], "there is no format 'gif'; choose text, json, sarif, github"),
-        (["--write-known"], "--write-known needs to know where: --known findings.json"),
-        (["--fail-on", "GS201"], "GS201: it could not look: record with --level values"),
+        (["--write-known"], "--write-known needs a file: add --known findings.json"),
+        (["--fail-on", "GS201"], "GS201: the rule was not checked: record with --level values"),
     ],
 )
 def test_inspect_says_what_it_cannot_do(run: Line, arguments: list[str], message: str) -> None:
@@ -451,7 +423,10 @@ def test_inspect_shows_all_there_is_about_one_thing(run: Line) -> None:
         (["--node", "77"], "no node has the id 77: the nodes of this trace are 0 to 4"),
         (["--tensor", "77"], "this trace has no tensor '77': its tensors are 0 to 4"),
         (["--op", "77"], "this trace has no op '77': its ops are 0 to 3"),
-        (["--op", "1", "--node", "1"], "one thing at a time: --node, --tensor, --op, --why-none"),
+        (
+            ["--op", "1", "--node", "1"],
+            "one question at a time; choose one of --node, --tensor, --op, --why-none",
+        ),
     ],
 )
 def test_a_wrong_id_is_answered_with_what_there_is(
@@ -463,7 +438,7 @@ def test_a_wrong_id_is_answered_with_what_there_is(
     assert message in ran.err
 
 
-NO_COMMANDS = {"__init__", "app", "arguments", "output", "questions", "stop_on"}
+NO_COMMANDS = {"__init__", "arguments", "output", "questions", "stop_on"}
 
 
 def test_every_command_has_a_file_of_its_own(run: Line) -> None:

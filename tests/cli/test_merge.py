@@ -66,7 +66,10 @@ def test_a_whole_is_not_written_over_what_it_is_made_of_or_what_is_no_trace(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "notes.txt").write_text("mine")
-    for output, why in (("trace.rank1.json", "one of the traces"), ("notes.txt", "is no trace")):
+    for output, why in (
+        ("trace.rank1.json", "one of the traces to merge"),
+        ("notes.txt", "is not a trace"),
+    ):
         code, _, err = said(capsys, "merge", "trace.rank0.json", "trace.rank1.json", "-o", output)
         assert (code, why in err) == (2, True)
     assert (folder / "notes.txt").read_text() == "mine"

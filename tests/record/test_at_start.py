@@ -125,3 +125,14 @@ def test_ranks_are_recorded_and_who_launches_them_is_not(house: House, python: s
 
     assert ran.code == 0
     assert [path.name for path in house.folder.glob("*.json")] == ["all.rank1.json"]
+
+
+@pytest.mark.torch
+def test_arguments_and_text_of_the_program_can_be_left_out(house: House, python: str) -> None:
+    house.write(TRAIN)
+    environment = {"GRADSCOPE": "1", "GRADSCOPE_SOURCE": "0", "GRADSCOPE_ARGUMENTS": "0"}
+
+    house.run(python, "script.py", "--data", "x.csv", env=environment)
+
+    assert house.recorded().meta["left_out"] == ["arguments", "source"]
+    assert house.recorded().meta["arguments"] == []

@@ -12,8 +12,8 @@ from gradscope.record.from_pytorch import installed
 from tests.record.running import House, Ran
 
 OWN = (
-    "gradscope: recording gradscope's own engine, since PyTorch is not installed here; where it "
-    "is, --on torch records that"
+    "gradscope: PyTorch is not installed here: the script runs on gradscope's own engine, and that "
+    "is recorded"
 )
 
 
@@ -45,7 +45,7 @@ def test_without_pytorch_auto_is_gradscopes_own_engine() -> None:
 @pytest.mark.usefixtures("with_pytorch")
 def test_auto_is_the_pytorch_that_would_be_found_and_it_is_not_imported() -> None:
     assert [producer(name) for name in engines.NAMES] == ["pytorch", "pytorch", "gradscope.runtime"]
-    assert engines.choice("auto").startswith("recording PyTorch 2.0; --on gradscope ")
+    assert engines.choice("auto").startswith("recording PyTorch 2.0 (--on gradscope: ")
     assert [engines.choice(name) for name in ("torch", "gradscope")] == ["", ""]
 
 
@@ -68,6 +68,6 @@ def test_the_engine_that_auto_chose_is_said_first_and_the_script_comes_after(hou
     first, second, third, *_, last = ran.err.splitlines()
     assert (ran.code, ran.out, second) == (0, "out\n", "err")
     assert first == OWN or first.startswith("gradscope: recording PyTorch ")
-    assert third.startswith("gradscope: trace.json: 0 nodes")
+    assert third.startswith("gradscope: trace.json: no autograd nodes")
     assert last.startswith("gradscope: next: gradscope inspect trace.json")
     assert quiet == Ran(0, "out\n", "err\n")

@@ -300,17 +300,23 @@ def test_the_last_line_says_where_the_trace_is_and_what_to_type(house: House) ->
 
     ran = house.gradscope("trace", "-o", "my trace.json", "script.py")
 
-    held, cost, following = ran.err.splitlines()
+    held, verdict, following = ran.err.splitlines()
     assert (ran.code, ran.out) == (0, "out\n")
-    assert held.startswith("gradscope: my trace.json: 0 nodes, 0 events; ")
+    assert held == "gradscope: my trace.json: no autograd nodes, 0 events"
+    assert re.fullmatch(r"gradscope: no problems found \(\d+ rules checked\)", verdict)
+    assert following == "gradscope: next: gradscope inspect 'my trace.json'"
+
+
+def test_verbose_also_says_what_the_recording_cost(house: House) -> None:
+    house.write("print('out')")
+
+    ran = house.gradscope("trace", "--verbose", "script.py")
+
+    _, _, cost, *_ = ran.err.splitlines()
     assert re.fullmatch(
-        r"gradscope: gradscope itself took at least [\d.]+ .?s of [\d.]+ m?s "
-        r"\(writing [\d.]+ .?s\), plus the cost of recording each step, not measured here",
+        r"gradscope: gradscope took at least [\d.]+ .?s of [\d.]+ m?s: writing [\d.]+ .?s; "
+        r"not measured: notes made during steps",
         cost,
-    )
-    assert following == (
-        "gradscope: next: gradscope inspect 'my trace.json', gradscope render 'my trace.json', "
-        "gradscope debug 'my trace.json'"
     )
 
 
@@ -483,7 +489,7 @@ def test_what_is_no_trace_is_never_overwritten(house: House, refused: Refused) -
     precious = house.write('{"precious": true}', "precious.json")
 
     assert refused("-o", "precious.json", "script.py") == (
-        "'precious.json' is there already and is no trace; name the trace otherwise, with -o"
+        "'precious.json' exists and is not a trace; choose another name with -o"
     )
     assert precious.read_text() == '{"precious": true}'
 

@@ -98,7 +98,7 @@ def test_no_text_of_a_format_holds_what_cannot_be_seen(name: str, called: str) -
 def test_every_format_writes_the_same_bytes_twice_whatever_a_program_names(name: str) -> None:
     format = format_called(name)
     if format.needs_more and not TYPST:
-        pytest.skip("typst is not installed: pip install 'gradscope[pictures]'")
+        pytest.skip("typst is not installed: pip install typst")
 
     for trace in (mean_of_squares(), named('"><script>\n\u202e')):
         is_picture = format.takes == "picture"
@@ -166,7 +166,9 @@ def test_a_files_name_says_its_format() -> None:
 
 
 def test_the_page_about_formats_has_each_of_them() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text(
+        encoding="utf-8"
+    )
 
     assert [name for name in format_names() if f"`{name}`" not in page] == []
 
@@ -304,7 +306,7 @@ def test_png_and_pdf_are_what_they_say(
     name: str, begins: bytes, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if by == "typst" and not TYPST:
-        pytest.skip("typst is not installed: pip install 'gradscope[pictures]'")
+        pytest.skip("typst is not installed: pip install typst")
     if by == "dot":
         if shutil.which("dot") is None:
             pytest.skip("Graphviz's dot is not installed: apt-get install graphviz")
@@ -342,7 +344,7 @@ def without_either(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_typst_and_graphviz_a_png_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     without_either(monkeypatch)
 
-    with pytest.raises(MissingProgramError, match=r"pip install 'gradscope\[pictures\]'.* -f svg "):
+    with pytest.raises(MissingProgramError, match=r"pip install typst.* -f svg "):
         format_called("png").write(graph_scene(mean_of_squares()), LIGHT)
 
 

@@ -1,4 +1,4 @@
-"""What keeps the house as CONTRIBUTING.md draws it, measured on its own sources."""
+"""What keeps the house as docs/developing/architecture.md draws it, measured on its own sources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OF_ALL_ROOMS = frozenset(
         "runtime/core/ops/op_db",  # PyTorch's operator database
         "runtime/core/ops/samples",  # a file a family
         "runtime/programs",  # whole programs for both engines
-        "runtime/rules",  # the rules of docs/engine.md
+        "runtime/rules",  # the rules of docs/engine/index.md
         "samples",
         "shared",
         "tooling",

@@ -24,8 +24,8 @@ PAPERS = [
     "CHANGELOG.md",
     "bench/README.md",
     "docs/index.md",
-    "docs/engine.md",
-    "docs/ci.md",
+    "docs/engine/index.md",
+    "docs/guide/ci.md",
 ]
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -111,19 +111,16 @@ def test_every_ignored_lint_rule_has_its_reason_beside_it() -> None:
     assert [line for line in rules if not re.search(r"# \S", line)] == []
 
 
-def test_the_page_of_rules_teaches_what_explain_does() -> None:
-    page = (HOUSE / "docs" / "rules.md").read_text(encoding="utf-8")
-    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
-
+def test_the_page_of_a_rule_teaches_what_explain_does() -> None:
     for rule in all_rules():
-        section = sections[f"{rule.id} {rule.slug}"]
+        section = text_of(f"docs/rules/{rule.slug}.md")
         shown = [each.plain for each in rule_lines(rule, 400, UNICODE)]
         assert all(line.strip() in section for line in shown), rule.slug
 
 
 def test_the_reference_pages_are_what_the_code_says() -> None:
     outcome = subprocess.run(
-        [sys.executable, HOUSE / "docs" / "reference.py", "--check"],
+        [sys.executable, HOUSE / "tools" / "docs" / "reference.py", "--check"],
         capture_output=True,
         text=True,
         check=False,
@@ -134,7 +131,7 @@ def test_the_reference_pages_are_what_the_code_says() -> None:
 
 def test_the_figures_of_the_engine_page_are_what_its_programs_do() -> None:
     outcome = subprocess.run(
-        [sys.executable, HOUSE / "docs" / "figures.py", "--check"],
+        [sys.executable, HOUSE / "tools" / "docs" / "figures.py", "--check"],
         capture_output=True,
         text=True,
         check=False,
@@ -164,7 +161,7 @@ def test_every_make_target_can_be_planned(target: str) -> None:
 
 
 def test_the_docs_list_every_exit_code_that_there_is() -> None:
-    listed = re.findall(r"^- (\d+): ", text_of("docs/errors.md"), re.MULTILINE)
+    listed = re.findall(r"^- (\d+): ", text_of("docs/reference/errors.md"), re.MULTILINE)
     commands = [str(file) for file in (HOUSE / "gradscope/commands").glob("*.py")]
     spelled = re.findall(
         r"\b(?:exit|Exit|_exit)\((\d+)\)",
@@ -173,3 +170,15 @@ def test_the_docs_list_every_exit_code_that_there_is() -> None:
 
     assert [int(code) for code in listed] == [code.value for code in ExitCode]
     assert spelled == []
+
+
+def test_each_change_is_a_file_of_one_line_of_a_known_type() -> None:
+    kinds = re.findall(r'^directory = "(\w+)"', text_of("pyproject.toml"), re.MULTILINE)
+    files = sorted((HOUSE / "changes").glob("*.md"))
+
+    for file in files:
+        _, kind, ending = file.name.split(".")
+        assert (kind in kinds, ending) == (True, "md"), file.name
+        text = file.read_text(encoding="utf-8")
+        assert text.count("\n") == 1, file.name
+        assert text.endswith(".\n"), file.name

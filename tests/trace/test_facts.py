@@ -20,7 +20,7 @@ WHOLE: dict[str, Any] = {
     "arguments": ["--lr", "1"], "cwd": "/home/me", "host": "vm", "pid": 7, "rank": 0,
     "world_size": 1, "clock_base": 10**18, "python": "3.11.7", "dropped": {"edge": 3},
     "unwanted": {"steps": 1}, "observed": ["op"], "inferred": ["version"], "absent": ["push"],
-    "left_out": ["source"],
+    "left_out": ["source"], "redacted": "secrets",
     "unseen": {"ends of nodes": 2}, "follows_from": 0, "exit": "ok", "exit_code": 0,
     "raised_at": "engine.py:7", "unfinished": 1, "written_every": 0.5, "cut": "No space left",
     "steps_end_with": "backward", "own_time": {"writing": 5, "recorded": 90},

@@ -1,4 +1,4 @@
-"""docs/trace-format.md says what is in a file: enough to write a reader from."""
+"""docs/reference/trace-format.md says what is in a file: enough to write a reader from."""
 
 from __future__ import annotations
 

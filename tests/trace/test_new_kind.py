@@ -73,7 +73,7 @@ def test_an_event_kind_declared_once_is_noted_written_read_counted_documented_an
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     root = Path(__file__).parents[2]
-    places = os.pathsep.join([str(root), str(root / "docs")])
+    places = os.pathsep.join([str(root), str(root / "tools" / "docs")])
 
     ran = subprocess.run(
         [sys.executable, "-W", "error", script, tmp_path / "trace.json"],

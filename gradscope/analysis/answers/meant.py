@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.aliases import other_paths
 from gradscope.analysis.identity.leaves import leaf, made_as
@@ -65,8 +66,20 @@ def op_meant(trace: Trace, wanted: str) -> int:
     table = trace.table(Op)
     if _is_id(wanted) and table.has(int(wanted)):
         return int(wanted)
+    if (numbered := _call_numbered(trace, wanted)) is not None:
+        return numbered
     names = dict(zip(table["id"].tolist(), table.texts("name"), strict=True))
     return _named(trace, Op, names, wanted)
+
+
+def _call_numbered(trace: Trace, wanted: str) -> int | None:
+    """The forward call that pages and pictures show as "linear#2"; None if there is none."""
+    if "#" not in wanted:
+        return None
+    calls = trace.once(ForwardCalls)
+    places = (place for place in range(len(calls)) if calls.of(place) == wanted)
+    place = next(places, None)
+    return None if place is None else int(calls.id[place])
 
 
 def _is_id(text: str) -> bool:

@@ -24,7 +24,7 @@ OTHERS = (
 )  # fmt: skip
 """Rules that tell of errors."""
 
-PAGE = "docs/engine-errors.md#"
+PAGE = "docs/engine/errors.md#"
 """In the last line of what the engine's errors say: see runtime/core/errors/declare.py."""
 UNEXPLAINED = "the exception passed through what was being recorded"
 READ_ON = "read the message; the trace holds everything up to it"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from textwrap import dedent
 
 from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
@@ -19,6 +21,8 @@ STEPS = {"": (), "each": (BETWEEN, ROWS, COMPILED), "first": (FIRST, BETWEEN, RO
 """What must not have been left out, for a rule that says so of steps."""
 
 LEVELS = ("graph", "engine", "values", "full")
+FEW = 6
+"""Number of similar rules that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +181,23 @@ def require(rules: Sequence[Rule], name: str) -> Rule:
     for each in rules:
         if _is_one_of(each, [name]):
             return each
-    known = ", ".join(f"{each.id} ({each.slug})" for each in rules)
-    raise UnknownNameError(f"there is no rule {name!r}; the rules are {known}")
+    near = [f"{each.id} ({each.slug})" for each in rules_near(rules, name)[:FEW]]
+    hint = f"near it: {', '.join(near)}; " * bool(near)
+    raise UnknownNameError(
+        f"there is no rule {name!r}; {hint}`gradscope inspect --explain all` lists every rule"
+    )
+
+
+def rules_near(rules: Sequence[Rule], word: str) -> list[Rule]:
+    """Rules about a word: first those that have it in the id or slug, then in the text."""
+    folded = word.casefold()
+    named = [each for each in rules if folded in each.slug or folded in each.id.casefold()]
+    if not named:
+        slugs = get_close_matches(folded, [each.slug for each in rules], FEW)
+        named = [each for each in rules if each.slug in slugs]
+    whole = re.compile(rf"\b{re.escape(folded)}")
+    telling = [each for each in rules if whole.search(each.explained.what.casefold())]
+    return [*named, *(each for each in telling if each not in named)]
 
 
 def _is_one_of(rule: Rule, names: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What commands take alike, and how it is read without pydantic, slower to import than NumPy."""
+"""Arguments and options that several commands have; their values are read without pydantic."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from typer.core import TyperGroup
 
-TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace file.")]
-Step = Annotated[int | None, typer.Option(help="Only this step.", metavar="N")]
-Task = Annotated[int | None, typer.Option(help="Only this backward, counted from 0.", metavar="N")]
-Rank = Annotated[
-    int | None, typer.Option(help="Of a merged trace, only this rank.", min=0, metavar="R")
+TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help="Trace file.")]
+Step = Annotated[int | None, typer.Option(help="Show only this step.", metavar="N")]
+Task = Annotated[
+    int | None, typer.Option(help="Show only this backward, counted from 0.", metavar="N")
 ]
-Everything = Annotated[bool, typer.Option("--all", help="Leave nothing out.")]
-Plain = Annotated[bool, typer.Option("--plain", help="Only ASCII characters, without colours.")]
+Rank = Annotated[
+    int | None, typer.Option(help="Show only this rank of a merged trace.", min=0, metavar="R")
+]
+Everything = Annotated[bool, typer.Option("--all", help="Show everything.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Use only ASCII characters, without colors.")]
 Width = Annotated[
-    int | None, typer.Option(help="Columns of text (60 or more).", min=60, metavar="COLUMNS")
+    int | None,
+    typer.Option(help="Width of the text in columns (60 or more).", min=60, metavar="COLUMNS"),
 ]
 
 
 class QuickGroup(TyperGroup):
-    """Commands whose plain values are read here; Typer, with pydantic, is asked about the others.
+    """Commands whose plain values are read here, as importing pydantic takes longer than NumPy.
 
-    A Typer before 0.29, which has no pydantic, does not look at what is put in its place.
+    Typer reads the other values. Before 0.29 it does not use pydantic, nor what is set here.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -40,20 +43,20 @@ class QuickGroup(TyperGroup):
 
 def _quick(parameters: list[Any]) -> list[Any]:
     for parameter in parameters:
-        parameter._runtime_param = _QUICK  # noqa: SLF001  where Typer would put pydantic's reader
+        parameter._runtime_param = _QUICK  # noqa: SLF001  Typer would set pydantic's reader
     return parameters
 
 
 class _QuickReader:
-    """Takes the place of what Typer makes of a parameter's type when it meets a value."""
+    """Stands in for the reader that Typer makes for the type of a parameter."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
         try:
             return _read(value, param.type_descriptor.annotation, param.min)
-        except ValueError:  # whatever is wrong with it, Typer says
-            param._runtime_param = None  # noqa: SLF001  it makes its own when it is asked
+        except ValueError:  # Typer explains what is wrong
+            param._runtime_param = None  # noqa: SLF001  Typer makes its own reader
             return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
 
@@ -61,7 +64,7 @@ _QUICK = _QuickReader()
 
 
 def _read(value: Any, kind: Any, least: float | None) -> Any:
-    """The value as one of its parameter's type; a ValueError where that is not plain."""
+    """Convert a value to the type of its parameter. Raises ValueError for what Typer must read."""
     if get_origin(kind) is list:
         return [_read(item, get_args(kind)[0], least) for item in value]
     if kind is int:

@@ -1,10 +1,10 @@
-"""What `gradscope inspect` can be asked of one thing, and how it answers."""
+"""The questions that `gradscope inspect` answers about one thing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,72 +17,56 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 
-ANode = Annotated[
-    str | None, typer.Option(help="All that is known of a node: its id or name.", metavar="NODE")
-]
-ATensor = Annotated[
-    str | None,
-    typer.Option(help="All that is known of a tensor: its id or name.", metavar="TENSOR"),
-]
-AnOp = Annotated[
-    str | None,
-    typer.Option(help="All that is known of a forward call: its id or name.", metavar="OP"),
-]
-WhyNone = Annotated[
-    str | None,
-    typer.Option(help="Why a parameter's .grad is None: its name or id.", metavar="TENSOR"),
-]
-GradOf = Annotated[
-    str | None,
-    typer.Option(help="How a tensor's gradient came to be: its name or id.", metavar="TENSOR"),
-]
-WhyThen = Annotated[
-    str | None, typer.Option(help="Why a node ran when it did: its id or name.", metavar="NODE")
-]
+QUESTIONS = "Questions about one thing (a name, or an id as the page shows it)"
+
+
+def _about(metavar: str, help: str) -> Any:
+    return typer.Option(help=help, metavar=metavar, rich_help_panel=QUESTIONS)
+
+
+def _flag(name: str, help: str) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=QUESTIONS)
+
+
+ANode = Annotated[str | None, _about("NODE", "Show everything about a node.")]
+ATensor = Annotated[str | None, _about("TENSOR", "Show everything about a tensor.")]
+AnOp = Annotated[str | None, _about("OP", "Show everything about a forward call.")]
+WhyNone = Annotated[str | None, _about("TENSOR", "Explain why the .grad of a parameter is None.")]
+GradOf = Annotated[str | None, _about("TENSOR", "Explain how a gradient was computed.")]
+WhyThen = Annotated[str | None, _about("NODE", "Explain why a node ran when it did.")]
 EveryHook = Annotated[
-    bool, typer.Option("--hooks", help="Every hook: where registered, how often called, what for.")
+    bool, _flag("--hooks", "List every hook: where it was registered, how often it was called.")
 ]
 WhoHolds = Annotated[
     str | None,
-    typer.Option(
-        help="What keeps it in memory: a parameter, tensor, node, or 'step 3'; or what a name "
-        "of the program keeps, as in --memory.",
-        metavar="WHAT",
-    ),
+    _about("WHAT", "Explain what keeps a parameter, tensor, node or 'step 3' in memory."),
 ]
 MemoryUse = Annotated[
-    bool, typer.Option("--memory", help="What saved tensors keep: the peak, and whose it is.")
+    bool,
+    _flag("--memory", "Show the memory that saved tensors hold: the peak, by line and module."),
 ]
-
-
 WhatCaptured = Annotated[
     bool,
-    typer.Option(
-        "--captured",
-        help="What of captured steps was replayed, fused and saved, and what not, with its line.",
+    _flag(
+        "--captured", "Show which captured steps were replayed and fused, and which not and why."
     ),
 ]
-
-
 Limits = Annotated[
     bool,
-    typer.Option(
-        "--roofline",
-        help="What each piece costs against its limit: arithmetic or memory, as measured now.",
-    ),
+    _flag("--roofline", "Compare the time of each operation with the limits of this machine."),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """One question, and of what."""
+    """One question, and what it is about."""
 
     question: str  # as its option is called: "grad-of"
     of: str = ""
 
 
 def one_asked(given: Mapping[str, str | bool | None]) -> AskedQuestion | None:
-    """The question that was asked, if one was; by the parameters of `inspect`."""
+    """The question that was asked, if any, from the parameters of `inspect`."""
     asked = [
         AskedQuestion(name.replace("_", "-"), "" if value is True else str(value))
         for name, value in given.items()
@@ -90,7 +74,7 @@ def one_asked(given: Mapping[str, str | bool | None]) -> AskedQuestion | None:
     ]
     if len(asked) > 1:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise UsageError(f"inspect looks at one thing at a time: {options}")
+        raise UsageError(f"inspect answers one question at a time; choose one of {options}")
     return asked[0] if asked else None
 
 
@@ -125,7 +109,7 @@ def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
 def show_answer(
     answer: Answer, asked: AskedQuestion, out: Terminal, rows: int | None, *, as_json: bool
 ) -> None:
-    """Show it on one screen, or so many rows of each section (0: all), or as JSON."""
+    """Show the answer on one screen, with `rows` lines in each section (0: all), or as JSON."""
     from rich.text import Text
 
     from gradscope.analysis.answers.roofline import Roofline

@@ -18,7 +18,7 @@ from gradscope.debug.dap.door import Door
 from gradscope.debug.dap.requests import CAN
 from gradscope.debug.dap.running import RunningProgram
 from gradscope.debug.dap.server import answer, answer_next, next_message
-from gradscope.debug.dap.session import REASONS, EditorSession, stopped
+from gradscope.debug.dap.session import EditorSession, reason_for, stopped
 from gradscope.debug.dap.sources import Sources
 from gradscope.record.process.periodic_flush import signals_blocked
 
@@ -102,11 +102,7 @@ class Editor:
             session.opened, session.known_sources = walk, Sources(walk.trace)
         try:
             with suppress(*GONE):
-                kinds = [walk.live.stops[number].text.partition(" ")[0] for number in hit]
-                stands = "pause" if session.pauses else "step"
-                reason = REASONS.get(kinds[0], "breakpoint") if kinds else stands
-                session.pauses = False
-                stopped(session, reason, said, hit)
+                stopped(session, self._reason(session, walk, hit), said, hit)
                 while not session.over:
                     message = self._asked.get() if session.wire.is_ours else None
                     if message is None:
@@ -116,6 +112,16 @@ class Editor:
         finally:
             self._goes_on(session, running)
         return session.ends
+
+    def _reason(self, session: EditorSession, walk: LiveWalk, hit: list[int]) -> str:
+        """What the stop is called by the Debug Adapter Protocol."""
+        first, pauses = session.stops_first, session.pauses
+        session.stops_first = session.pauses = False
+        if hit:
+            return reason_for(walk.live.stops[hit[0]].text)
+        if walk.over:  # the program has died
+            return "exception"
+        return "entry" if first else "pause" if pauses else "step"
 
     def _goes_on(self, session: EditorSession, running: Any) -> None:
         """The program runs; requests that arrived before are answered like later ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ from gradscope.debug.commands import answer
 from gradscope.debug.dap.breakpoints import FILTERS
 from gradscope.debug.dap.launched import Launched, is_script
 from gradscope.debug.dap.running import RunningProgram
-from gradscope.debug.dap.session import Asked, EditorSession, arrived, request, stopped
+from gradscope.debug.dap.session import Asked, EditorSession, arrived, reason_for, request, stopped
 from gradscope.debug.dap.sources import Sources
 from gradscope.debug.dap.stack import StackLevel, levels, threads, told
 from gradscope.debug.dap.variables import Variable, scopes
@@ -66,10 +67,19 @@ def _launch(session: EditorSession, asked: Asked) -> None:
     session.known_sources = Sources(session.opened.trace)
     at = asked.get("at")
     session.opened.moment = _first(session.opened) if at is None else session.opened.place(str(at))
+    session.stops_at = "" if at is None else str(at)
     trace = session.opened.trace
     for note in trace.notes[: trace.truncated]:
         session.after(partial(_printed, session, "console", f"gradscope: {note}\n"))
     session.after(lambda: session.wire.event("initialized"))
+
+
+def _at_first(at: str) -> tuple[str, str]:
+    """Why the session stops at its first moment: the reason of the protocol, and in words."""
+    if not at:
+        return "entry", ""
+    named = re.fullmatch(r"e?[\d,]+|start|end", at)
+    return ("goto", "") if named else (reason_for(at), at)
 
 
 def _first(walk: Walk) -> int:
@@ -90,7 +100,7 @@ def _configuration_done(session: EditorSession, _asked: Asked) -> None:
         return
     walk = session.walk  # raises an error without a trace
     if session.stops_first:
-        session.after(lambda: stopped(session, "entry"))
+        session.after(lambda: stopped(session, *_at_first(session.stops_at)))
     else:
         session.after(lambda: arrived(session, walk.run(forward=True), "breakpoint"))
 

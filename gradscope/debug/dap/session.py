@@ -14,7 +14,14 @@ from gradscope.debug.walk import MoveResult, Walk
 from gradscope.errors import UsageError
 from gradscope.scene.moments import MomentWords
 
-REASONS = dict.fromkeys(("error", "nan", "inf", "finding"), "exception")
+EXCEPTIONS = frozenset({"error", "nan", "inf", "finding"})
+
+
+def reason_for(breakpoint: str) -> str:
+    """What a stop at this breakpoint is called by the Debug Adapter Protocol."""
+    is_wrong = breakpoint.partition(" ")[0] in EXCEPTIONS or breakpoint.startswith("#")
+    return "exception" if is_wrong else "breakpoint"
+
 
 Asked = dict[str, Any]
 
@@ -31,6 +38,7 @@ class EditorSession:
         self.set: dict[str, list[int]] = {}  # numbers of breakpoints, by where they were set
         self.launched: Launched | None = None  # a script, whose own debugger answers
         self.stops_first = True
+        self.stops_at = ""  # where, if requested
         self.over = self.ends = False  # whether the session is over, and ends the program
         self.live = self.configured = False  # of a running program; it may start
         self.pauses = False  # a pause was requested
@@ -91,8 +99,7 @@ def stopped(
 
 def arrived(session: EditorSession, arrival: MoveResult, reason: str) -> None:
     hit = [stop.number for stop in arrival.stops]
-    kinds = [stop.text.partition(" ")[0] for stop in arrival.stops]
     if hit:
-        stopped(session, REASONS.get(kinds[0], "breakpoint"), arrival.stops[0].text, hit)
+        stopped(session, reason_for(arrival.stops[0].text), arrival.stops[0].text, hit)
     else:
-        stopped(session, reason, arrival.at_edge)
+        stopped(session, "pause" if arrival.at_edge else reason, arrival.at_edge)

@@ -12,7 +12,7 @@ from gradscope.debug.live.ends import StopOnFinding
 from gradscope.debug.live.front import LineConsole, ScreenConsole
 from gradscope.debug.live.stopping import Live
 from gradscope.debug.screen import opening
-from gradscope.errors import UsageError
+from gradscope.errors import UsageError, how_to_install
 from gradscope.render.terminal.terminal import Terminal
 
 PIPE_SCREEN, LEAST, PROMPT_LINES = 40, 12, 2
@@ -64,7 +64,7 @@ def _lines(execute: Sequence[str] | None, kind: type[LineConsole]) -> LineConsol
         if execute or not opening.is_screen(sys.stdin, sys.stdout):
             raise UsageError("--screen needs an interactive terminal")
         if not opening.installed():
-            raise UsageError("--screen needs Textual: pip install 'gradscope[screen]'")
+            raise UsageError(f"--screen needs Textual: {how_to_install('textual')}")
     by_hand = not execute and sys.stdin.isatty()
     height = shutil.get_terminal_size().lines - PROMPT_LINES if by_hand else PIPE_SCREEN
     out = Terminal(sys.stderr, plain=False, width=None)

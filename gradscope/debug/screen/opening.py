@@ -6,12 +6,13 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
+from gradscope.errors import how_to_install
 from gradscope.render.terminal.cells import can_show
 
 if TYPE_CHECKING:
     from gradscope.debug.walk import Walk
 
-HOW_TO_GET = "for a full-screen debugger: pip install 'gradscope[screen]'; --plain hides this"
+HOW_TO_GET = f"for a full-screen debugger: {how_to_install('textual')} (--plain hides this line)"
 NO_SCREEN = ("", "dumb", "unknown")
 """Values of TERM of terminals that cannot position text."""
 

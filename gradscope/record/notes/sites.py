@@ -77,6 +77,8 @@ class Sites:
         self._ours: set[int] = set()  # addresses in gradscope's own code
         self._told: Callable[[int, int], None] = _nobody
         self._codes: list[CodeType] = []  # kept alive: their ids are keys
+        self.keeps_text = True
+        """Whether the text of lines goes into the trace."""
         self._lock = RLock()
         self._frames: dict[tuple[str, int, str], int] = {}
         self._stacks: dict[tuple[int, int], int] = {}
@@ -213,7 +215,7 @@ class Sites:
             found = self._frames.get(key)
             if found is None:
                 found = len(self._frames)
-                text = linecache.getline(file, line, scope).strip()
+                text = linecache.getline(file, line, scope).strip() if self.keeps_text else ""
                 name, path = map(self._writer.intern, (function, shown(file, self._folder)))
                 row = (found, path, line, name, self._writer.intern(text))
                 self._new_frames.append(row)
@@ -275,7 +277,9 @@ def _nobody(address: int, line: int) -> None:
 
 
 def shown(file: str, folder: str) -> str:
-    """A path as the user knows it: relative to where the program began, where that is shorter."""
+    """A path as the user knows it: relative to where the program began, or the cell `In[3]`."""
+    if (cell := _cell(file)) is not None:
+        return cell
     if not folder or not Path(file).is_absolute():
         return file
     try:
@@ -283,6 +287,15 @@ def shown(file: str, folder: str) -> str:
     except ValueError:  # another drive
         return file
     return relative if len(relative) < len(file) and not relative.startswith("..") else file
+
+
+def _cell(file: str) -> str | None:
+    """The cell of a notebook that a file name of IPython stands for; None for any other file."""
+    if "ipykernel_" not in file and not file.startswith("<ipython-input-"):
+        return None
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    return None if number is None else f"In[{number}]"
 
 
 def working_directory() -> str:

@@ -23,38 +23,36 @@ SMALL = 1 << 23
 def trace_file(
     output: Path, source: str | None, max_bytes: int | None = None
 ) -> tuple[FileWriter, str]:
-    """The file `output`, of the program whose text is at `source`; and what is to be said of it."""
+    """Open the trace file `output` of the program at `source`; with a message to print, or ""."""
     path = Path(os.path.abspath(output))  # noqa: PTH100
     shown = quoted_path(output)
     try:
         if source and path.exists() and os.path.exists(source) and path.samefile(source):  # noqa: PTH110
-            raise UsageError(f"{shown} is the script itself; name the trace otherwise, with -o")
+            raise UsageError(f"{shown} is the script itself; choose another name with -o")
         if path.is_file() and not is_trace(path):
-            raise UsageError(
-                f"{shown} is there already and is no trace; name the trace otherwise, with -o"
-            )
+            raise UsageError(f"{shown} exists and is not a trace; choose another name with -o")
     except (OSError, UnreadableTraceError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecordingError(f"cannot write {shown}: {reason}") from None
     held = _held(path)
     writer = FileWriter(path, max_bytes)
     if held and writer.path == path:
-        return writer, f"{shown} held {held}; replaced"
+        return writer, f"replacing {shown}, which held {held}"
     return writer, said_of(writer, output)
 
 
 def said_of(writer: FileWriter, asked: Path) -> str:
-    """What is to be said of where a trace goes; nothing, if it goes where it was asked for."""
+    """The message to print where a trace goes to another file than was asked for, or ""."""
     if writer.path.name == asked.name:
         return ""
     return (
-        f"{quoted_path(asked)} is being written by {_holder(asked)}; "
+        f"{_holder(asked)} is writing {quoted_path(asked)}; "
         f"this trace goes to {quoted_path(asked.with_name(writer.path.name))}"
     )
 
 
 def _held(path: Path) -> str:
-    """The recording that the file holds, as in "a finished recording of train.py"; "": none."""
+    """The recording that the file holds, as in "a finished recording of train.py", or ""."""
     try:
         if path.stat().st_size > SMALL:
             return "a recording"

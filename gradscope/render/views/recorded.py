@@ -1,11 +1,11 @@
-"""The last lines of `gradscope trace`: what the trace contains and lacks, what to do next."""
+"""What `gradscope trace` says at its end: what was recorded, what was found, what to type next."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradscope.analysis.findings import Severity
@@ -14,20 +14,24 @@ from gradscope.analysis.report import Guard, Report, inspect
 from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
 from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset
-from gradscope.render.views.report import NUMBERS, findings_lines
+from gradscope.render.views.report import findings_lines
 from gradscope.scene.readable import byte_count, duration, plural
+from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
-from gradscope.trace.schema import Finding, Meta, Node
+from gradscope.trace.schema import Finding, GraphTask, Meta, Node
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 
 LOOKED_THROUGH, EXPLAINED = 16 << 20, 64 << 20
-"""Sizes above which a trace is not inspected here; the second for scripts that raised."""
+"""Largest trace, in bytes, that is checked as the command ends; of a program that raised, the
+second. `gradscope inspect` checks any."""
 
-WIDTH = 100
+WIDTH, PREFIX = 80, "gradscope: "
+"""Columns of a line of the summary, with what the command puts before it."""
+EXPLANATION_WIDTH = 100
 RAISED = "GS301"
 _ERRORS = ("event", "finding")
-"""Tables that findings about exceptions refer to."""
+"""Tables that the evidence of findings about exceptions is in."""
 
 IN_WORDS = {
     "value": "values (--level values)",
@@ -37,10 +41,10 @@ IN_WORDS = {
     "saved_unpacked": "reads of saved tensors",
     "wait": "waits of the engine's threads",
 }
-"""Names of what a trace may lack and readers may expect."""
+"""What a reader may look for, by the name that `meta.absent` has for it."""
 
 AT_MOST = {"graph": 1.7, "engine": 2.6, "values": 3.4}
-"""How many times as long a step took on PyTorch, for a tiny model; larger models take less.
+"""How many times as long a step of a tiny model takes on PyTorch at each level; a large one less.
 
 `python -m bench watching` measures it.
 """
@@ -48,38 +52,50 @@ AT_MOST = {"graph": 1.7, "engine": 2.6, "values": 3.4}
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is printed about a trace that was just written."""
+    """What `gradscope trace` says of the trace that it has just written."""
 
-    lines: tuple[str, ...]
-    following: str  # what to do next
+    summary: tuple[str, ...]  # what was recorded, and what was found in it
+    following: str = ""  # what to type next
+    details: tuple[str, ...] = ()  # what it cost, and what is not in it
     explanation: tuple[str, ...] = ()  # of the exception that ended the program
 
 
-def recorded(path: Path, shown: Path, charset: Charset = UNICODE) -> Recorded:
-    """The lines about the trace just written; `shown` is its path as the user gave it."""
+def recorded(path: Path, shown: Path, charset: Charset = UNICODE, width: int = WIDTH) -> Recorded:
+    """Sum up the trace at `path`, which the user calls `shown`, in lines of this width."""
     name = shlex.quote(str(shown))
-    following = f"next: gradscope inspect {name}, gradscope render {name}, gradscope debug {name}"
     try:
         size = path.stat().st_size
         if size > LOOKED_THROUGH and (size > EXPLAINED or not _raised(path)):
-            told = f"{shown}: {byte_count(size)}, too large to be checked here"
-            said = _said_of(load(path, [Meta]))
-            return Recorded((told, *said), f"next: gradscope inspect {name}")
+            said = f"{shown}: {byte_count(size)}; not checked yet, since it is large"
+            details = (*_cost(load(path, [Meta])), *_limits(load(path, [Meta])))
+            return Recorded((said,), f"next: gradscope inspect {name}", details)
         trace = load(path)
     except (OSError, UnreadableTraceError) as error:
-        return Recorded((), str(error))
+        return Recorded((str(error),))
     guard = Guard()
-    nothing = Recorded((), following)
-    seen = guard.tried("the summary", lambda: _looked_through(trace, shown, charset), nothing)
-    lines = (*seen.lines, *(fault.words for fault in guard.faults))
-    return Recorded(lines, following, seen.explanation)
+    nothing = Recorded((str(shown),), f"next: gradscope inspect {name}")
+    seen = guard.tried("the summary", lambda: _summed_up(trace, shown, charset, width), nothing)
+    faults = (fault.words for fault in guard.faults)
+    return replace(seen, summary=(*seen.summary, *faults))
 
 
-def _looked_through(trace: Trace, shown: Path, charset: Charset) -> Recorded:
+def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recorded:
+    name = shlex.quote(str(shown))
     report = inspect(trace)
-    faults = (fault.words for fault in report.faults)
-    lines = (f"{shown}: {_held(trace, report)}", *faults, *_said_of(trace))
-    return Recorded(lines, "", tuple(_explanation(trace, report, charset)))
+    limits = [*_limits(trace)]
+    held, *worst = _verdict(trace, report)
+    verdict = [charset.fit(each, width - len(PREFIX)).rstrip() for each in worst]
+    summary = [f"{shown}: {_held(trace)}{held}", *verdict]
+    notes = [*notes_of(trace)]
+    if notes:
+        more = f" (and {len(notes) - 1} more: gradscope info {name})" * (len(notes) > 1)
+        summary.append(f"{notes[0]}{more}")
+    summary += [fault.words for fault in report.faults]
+    following = f"next: gradscope inspect {name}"
+    if len(trace.table(Node)):
+        following = f"next: gradscope view {name}; or inspect, render, debug"
+    details = (*_cost(trace), *limits)
+    return Recorded(tuple(summary), following, details, tuple(_explanation(trace, report, charset)))
 
 
 def _raised(path: Path) -> bool:
@@ -87,7 +103,7 @@ def _raised(path: Path) -> bool:
 
 
 def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str]:
-    """Findings about the exception that ended the program, unless its message names the line."""
+    """What is known of the exception that ended the program, unless its message names the line."""
     raised = [row.message for row in trace.rows(Finding) if row.kind == EXCEPTION]
     if not raised:
         return
@@ -99,66 +115,73 @@ def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str
         and any(row.table in _ERRORS for row in each.evidence)
         and not (said and (each.rule == RAISED or each.site.place in said))
     ]
-    for text in findings_lines(of_errors, WIDTH, charset, report.findings):
+    for text in findings_lines(of_errors, EXPLANATION_WIDTH, charset, report.findings):
         yield text.plain.rstrip()
 
 
-def _held(trace: Trace, report: Report) -> str:
-    found, notes = report.at_least(Severity.WARNING), report.notes
-    nodes = plural(len(trace.table(Node)), "node")
-    events = plural(trace.event_count, "event")
-    kinds = Counter(f"{each.rule} {each.slug}" for each in found)
-    shown = ", ".join(name + f" ×{times}" * (times > 1) for name, times in kinds.items())
-    said = plural(len(found), "finding") + f" ({shown})" * bool(kinds)
+def _held(trace: Trace) -> str:
+    nodes = len(trace.table(Node))
+    if not nodes:
+        return f"no autograd nodes, {plural(trace.event_count, 'event')}"
+    steps = trace.table(GraphTask)["step"]
+    many = len(distinct(steps[steps >= 0]))
+    said = f"{plural(many, 'step')}, " * bool(many)
+    return f"{said}{plural(nodes, 'node')}, {plural(trace.event_count, 'event')}"
+
+
+def _verdict(trace: Trace, report: Report) -> Iterator[str]:
+    """The number of findings of each severity, and then a line with the worst, or with none."""
+    found = report.at_least(Severity.WARNING)
+    counts = Counter(each.severity for each in report.findings)
+    parts = [
+        plural(counts[severity], severity.name.lower())
+        for severity in sorted(Severity, reverse=True)
+        if counts[severity]
+    ]
+    yield f"; {', '.join(parts)}" * bool(parts)
     if not found:
-        said = f"{plural(len(report.checked), 'rule')} checked, no problems found"
-    said += f", {plural(len(notes), 'note')}" * bool(notes)
-    return f"{nodes}, {events}; {said}{_not_looked_at(trace, report)}"
+        yield f"no problems found ({_checked(trace, report)})"
+        return
+    worst = found[0]
+    place = f"{worst.site.place}: " * bool(worst.site.place)
+    yield f"{worst.rule} {place}{worst.message}"
 
 
-def _not_looked_at(trace: Trace, report: Report) -> str:
-    """What was not checked because it needs a higher level."""
+def _checked(trace: Trace, report: Report) -> str:
+    """How many rules were checked, and which level checks more."""
+    said = f"{plural(len(report.checked), 'rule')} checked"
     above = Counter(each.needs for each in report.unchecked if not each.lacks)
     if not above or not len(trace.table(Node)):
-        return ""
-    parts = []
-    if above.get("engine"):
-        rules = plural(above["engine"], "rule")
-        parts.append(f"not checked: what the program did, use --level engine ({rules})")
-    if above.get("values"):
-        parts.append(
-            f"not checked: {NUMBERS}, use --level values ({plural(above['values'], 'rule')})"
-        )
-    return f"; {'; '.join(parts)}" if parts else ""
+        return said
+    needed = "values" if above.get("values") else "engine"
+    more = "NaN, Inf: use" if not above.get("engine") else f"{sum(above.values())} more:"
+    return f"{said}; {more} --level {needed}"
 
 
-def _said_of(trace: Trace) -> Iterator[str]:
-    """What the recording cost, and what it lacks."""
-    cost = _cost(trace)
-    if cost:
-        yield cost
+def _limits(trace: Trace) -> Iterator[str]:
+    """What is not in the trace."""
     absent = trace.meta.get("absent", ())
     lacks = [words for name, words in IN_WORDS.items() if name in absent]
     if "value" in absent and trace.meta.get("level") in {"values", "full"}:
         lacks[0] = "values"  # another level would not help
     if lacks:
-        yield f"not recorded: {', '.join(lacks)}; gradscope info lists everything that is missing"
+        yield f"not recorded: {', '.join(lacks)} (all of it: gradscope info)"
     yield from notes_of(trace)
 
 
-def _cost(trace: Trace) -> str:
-    """The least time that gradscope took, and how much more recording each step may have cost.
+def _cost(trace: Trace) -> Iterator[str]:
+    """The time that gradscope measured of itself.
 
-    That is not measured, since reading the clock would cost as much.
+    Notes made during a step are not measured: reading the clock would cost as much as they do.
     """
     spent = trace.meta.get("own_time", {})
     whole = spent.get("recorded", 0)
     parts = {what: ns for what, ns in spent.items() if what != "recorded"}
     if whole <= 0 or not parts:
-        return ""
+        return
     shown = ", ".join(f"{what} {duration(ns)}" for what, ns in parts.items())
-    took = f"gradscope itself took at least {duration(sum(parts.values()))} of {duration(whole)}"
+    took = f"gradscope took at least {duration(sum(parts.values()))} of {duration(whole)}"
     times = AT_MOST.get(str(trace.meta.get("level")))
     of_torch = times is not None and trace.meta.get("producer") == "pytorch"
-    many = f"; in benchmarks a step took 1 to {times} times as long" if of_torch else ""
-    return f"{took} ({shown}), plus the cost of recording each step, not measured here{many}"
+    many = f" (in benchmarks a step takes 1 to {times} times as long)" if of_torch else ""
+    yield f"{took}: {shown}; not measured: notes made during steps{many}"

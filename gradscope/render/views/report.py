@@ -135,8 +135,21 @@ def _verdict(report: Report, rows: int) -> str:
     return f"{rules} checked, {'new: ' if new and parts else ''}{found}{notes}{hidden}"
 
 
+def rules_lines(rules: Sequence[Rule], width: int, charset: Charset) -> Iterator[Text]:
+    """A list of rules: id, slug and what each looks for."""
+    names = [f"{each.id} {each.slug}" for each in rules]
+    room = max(map(len, names)) + 2
+    for name, each in zip(names, rules, strict=True):
+        first, *more = wrapped(charset, each.explained.what, width - room)
+        yield line((f"{name:<{room}}", BOLD), first)
+        for part in more:
+            yield line(" " * room, part)
+    yield line("")
+    yield line((f"gradscope inspect --explain {rules[0].slug} shows one with an example", SOFT))
+
+
 def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:
-    """What `--explain` and docs/rules.md say about a rule."""
+    """What `--explain` and docs/rules say about a rule."""
     told = rule.explained
     yield line((f"{rule.id} {rule.slug}", BOLD))
     yield line((charset.fit(rule_facts(rule), width).rstrip(), SOFT))

@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
-from gradscope.errors import MissingProgramError, UnreadableTraceError
+from gradscope.errors import MissingProgramError, UnreadableTraceError, how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ def _zstandard() -> Any:
         import zstandard  # noqa: PLC0415 - optional, and 10 ms to import
     except ImportError:
         raise MissingProgramError(
-            "a .zst trace needs the package zstandard: pip install 'gradscope[zstd]', "
+            f"a .zst trace needs the package zstandard ({how_to_install('zstandard')}); "
             "or use a name that ends in .json.gz"
         ) from None
     return zstandard

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from gradscope.trace.privacy.secrets import masked
 from gradscope.trace.schema.tables import String
 from gradscope.trace.table import Block
 from gradscope.trace.text import clean
@@ -39,13 +40,13 @@ class InternedTexts:
         return self._texts[max(id, 0)]  # NONE is the empty text, too
 
     def intern(self, text: str) -> int:
-        """The id of this text, the same for the same text."""
+        """The id of this text, in which secrets are masked; the same for the same text."""
         id = self._ids.get(text)
         return self._add(text) if id is None else id
 
     def _add(self, text: str) -> int:
         with self._lock:
-            shown = clean(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+            shown = masked(clean(text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
             id = self._ids.get(shown)
             if id is None:
                 self._texts.append(shown)

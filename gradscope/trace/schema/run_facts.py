@@ -52,7 +52,8 @@ class RunFacts(TypedDict, total=False):
     observed: list[str]  # kinds of events, tables, their columns
     inferred: list[str]
     absent: list[str]
-    left_out: list[str]  # tables that the user did not want
+    left_out: list[str]  # tables, and keys of this one, that the user did not want
+    redacted: str  # what `gradscope redact` replaced: secrets, or secrets and names
     unseen: dict[str, int]  # what could not be seen, and how often
     follows_from: int  # bytes of the smallest storage whose end is seen
     exit: str  # how the script ended
@@ -67,6 +68,9 @@ class RunFacts(TypedDict, total=False):
     ranks: list[RankFacts]  # of a merged trace
     clock: str  # of a merged trace: how the clocks of its ranks became one
 
+
+ARGUMENTS: Final = "arguments"
+"""Named in `left_out` where the user did not want them kept."""
 
 WORDS: Final = {
     str: "text",

@@ -151,9 +151,6 @@ def test_a_script_is_told_alike_on_both_engines() -> None:
 @pytest.mark.search
 @pytest.mark.parametrize("path", MODELS if SEARCHING else MODELS[:1], ids=lambda path: path.stem)
 def test_a_model_is_told_alike_on_both_engines(path: Path) -> None:
-    if "sklearn" in path.read_text(encoding="utf-8"):
-        pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
-
     assert (
         differences(script_on_gradscope(path, "2"), script_on_pytorch(path, "2"), path.name) == []
     )

@@ -451,14 +451,14 @@ def test_an_exception_that_explains_itself_lends_its_words_to_the_finding() -> N
     said = "hook 'f' has changed the size of value\nThe hook f is at a.py:1.\nDo. See "
     trace = a_program(
         GraphTask(0, roots=(0,), stack=9),
-        Error(task=0, node=0, type="RuntimeError", message=f"{said}docs/engine-errors.md#x"),
+        Error(task=0, node=0, type="RuntimeError", message=f"{said}docs/engine/errors.md#x"),
     )
 
     (found,) = inspect(trace).findings
 
     assert found.message.endswith("raised RuntimeError: hook 'f' has changed the size of value")
     assert found.why == "The hook f is at a.py:1."
-    assert found.fix == "Do. See docs/engine-errors.md#x"
+    assert found.fix == "Do. See docs/engine/errors.md#x"
 
 
 # The recording -------------------------------------------------------------------------------
@@ -557,11 +557,18 @@ def test_rules_are_chosen_and_ignored_by_id_or_slug() -> None:
     assert set(inspect(trace).checked) - set(left) == {"GS201", "GS301", "GS302"}
 
 
-@pytest.mark.parametrize("options", [{"rules": ["GS999"]}, {"ignore": ["nan"]}])
-def test_a_rule_that_does_not_exist_is_answered_with_those_that_do(
-    options: dict[str, list[str]],
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rules": ["GS999"]}, "no rule 'GS999'; `gradscope inspect --explain all` lists every"),
+        ({"ignore": ["nan"]}, r"no rule 'nan'; near it: GS201 \(non-finite-birth\), "),
+        ({"ignore": ["grpah-cut"]}, r"no rule 'grpah-cut'; near it: GS401 \(graph-cut\)"),
+    ],
+)
+def test_a_rule_that_does_not_exist_is_answered_with_those_near_it(
+    options: dict[str, list[str]], words: str
 ) -> None:
-    with pytest.raises(UnknownNameError, match=r"the rules are GS101 \(incomplete-trace\), "):
+    with pytest.raises(UnknownNameError, match=words):
         inspect(mean_of_squares(), **options)
 
 

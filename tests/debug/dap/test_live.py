@@ -322,3 +322,19 @@ def test_who_does_not_give_the_token_changes_nothing(tmp_path: Path) -> None:
     assert out.startswith("ended")
     assert process.returncode == 0
     assert not (tmp_path / "owned").exists()
+
+
+def test_stopping_at_the_start_is_an_entry(tmp_path: Path) -> None:
+    with started(tmp_path, "gradscope") as (process, port, token):
+        client = Client(port)
+        client.ask("initialize")
+        client.ask("attach", token=token, stopOnEntry=True)
+        client.ask("configurationDone")
+        first = client.event("stopped")
+        client.ask("next", threadId=1)
+        second = client.event("stopped")
+        client.ask("disconnect", terminateDebuggee=True)
+        client.close()
+        process.communicate(timeout=60)
+
+    assert (first["reason"], second["reason"]) == ("entry", "step")

@@ -94,6 +94,29 @@ def test_a_session_begins_at_the_first_moment(talk: Talk) -> None:
     assert answers(told, "threads")[0]["threads"][0]["name"] == "MainThread"
 
 
+@pytest.mark.parametrize(
+    ("at", "reason"),
+    [
+        ("inf", "exception"), ("node SumBackward0", "breakpoint"),
+        ("test_server.py:37", "breakpoint"),
+        ("e3", "goto"), ("5", "goto"), ("end", "goto"),
+    ],
+)  # fmt: skip
+def test_the_first_stop_says_why_it_is_there(talk: Talk, file: str, at: str, reason: str) -> None:
+    begin = ("initialize", {}), ("launch", {"program": file, "at": at})
+
+    told = talk(*begin, ("configurationDone", {}), ("disconnect", {}), launched=False)
+
+    assert [each["reason"] for each in stops(told)] == [reason]
+
+
+def test_at_the_end_of_the_trace_it_pauses(talk: Talk) -> None:
+    told = talk(("configurationDone", {}), ("continue", {"threadId": 1}), ("disconnect", {}))
+
+    last = stops(told)[-1]
+    assert (last["reason"], last["description"]) == ("pause", "the end of the trace")
+
+
 def test_breakpoints_of_all_kinds_stop_on_and_back(talk: Talk) -> None:
     line = 37  # of the multiplication
     told = talk(
@@ -115,7 +138,7 @@ def test_breakpoints_of_all_kinds_stop_on_and_back(talk: Talk) -> None:
         ("exception", "inf"),
         ("breakpoint", "hook doubled"),
         ("breakpoint", f"line tests/debug/dap/test_server.py:{line}"),
-        ("breakpoint", "the end of the trace"),
+        ("pause", "the end of the trace"),
         ("breakpoint", f"line tests/debug/dap/test_server.py:{line}"),
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("textual", reason="the screen is Textual's: pip install 'gradscope[screen]'")
+pytest.importorskip("textual", reason="the screen is Textual's: pip install textual")
 
 from textual.events import Key
 from textual.keys import _character_to_key

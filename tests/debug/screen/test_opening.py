@@ -49,7 +49,7 @@ def test_where_textual_is_missing_lines_serve_and_say_how_to_get_it(
 
     assert _ended(["debug", NAN]) == 0
     said = capsys.readouterr()
-    assert said.err.count("pip install 'gradscope[screen]'") == 1
+    assert said.err.count("pip install textual") == 1
     assert "moment 0 of" in said.out
 
 
@@ -78,7 +78,7 @@ def _ended(words: list[str]) -> int:
 def test_what_a_command_raises_to_leave_is_raised_when_the_screen_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("textual", reason="pip install 'gradscope[screen]'")
+    pytest.importorskip("textual", reason="pip install textual")
     from tests.debug.screen.driven import driven
 
     class GoesOnError(Exception):
@@ -98,7 +98,7 @@ def test_what_a_command_raises_to_leave_is_raised_when_the_screen_is_gone(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
 def test_at_a_real_terminal_keys_move_and_q_leaves_it_as_it_was() -> None:
-    pytest.importorskip("textual", reason="pip install 'gradscope[screen]'")
+    pytest.importorskip("textual", reason="pip install textual")
     child, terminal_ = _at_a_terminal("debug", NAN)
     seen = _until(terminal_, b"q quit")
     os.write(terminal_, b">>")
@@ -115,7 +115,7 @@ def test_at_a_real_terminal_keys_move_and_q_leaves_it_as_it_was() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="likewise")
 def test_a_program_that_is_stopped_fills_the_terminal_and_goes_on(tmp_path: Path) -> None:
-    pytest.importorskip("textual", reason="pip install 'gradscope[screen]'")
+    pytest.importorskip("textual", reason="pip install textual")
     script = tmp_path / "train.py"
     script.write_text(
         "import torch\nx = torch.ones(2, requires_grad=True)\nfor _ in range(2):\n"

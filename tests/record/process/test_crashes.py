@@ -489,7 +489,10 @@ def test_its_own_trace_of_the_same_name_goes_to_another_file_which_is_said_at_it
     ran = house.trace("script.py")
 
     assert ran.code == 0
-    assert "script.py:2: UserWarning: 'trace.json' is being written by another" in ran.err
+    assert (
+        "script.py:2: UserWarning: another recording of this process is writing 'trace.json'"
+        in ran.err
+    )
 
 
 # Too little room -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ main(["trace", "--on", "gradscope", *sys.argv[2:]])
 SCRIPT = "import sys\nprint(sys.argv, __name__, 'gradscope' in sys.modules, input())\nsys.exit(3)\n"
 SAID = (
     "gradscope: the limit on memory (ulimit -v, say) leaves too little for a recording; "
-    "the script runs unrecorded\n"
+    "the script runs without recording\n"
 )
 
 pytestmark = pytest.mark.skipif(

@@ -22,7 +22,7 @@ def test_each_rank_writes_its_own_trace_and_says_which(house: House) -> None:
 
     for number in range(2):
         ran = house.gradscope("trace", "-o", "all.json.gz", "script.py", env=as_rank(number, 2))
-        assert ran.err.startswith(f"gradscope: all.rank{number}.json.gz: 3 nodes")
+        assert ran.err.startswith(f"gradscope: all.rank{number}.json.gz: 1 step, 3 nodes")
 
         trace = house.recorded(f"all.rank{number}.json.gz")
         assert (trace.meta["rank"], trace.meta["world_size"]) == (number, 2)

@@ -16,67 +16,77 @@ from gradscope.trace.schema import Finding, Node
 from tests.shared.by_hand import trace_of
 
 OWN_TIME = {"graphs": 20_000_000, "starting": 30_000_000, "recorded": 500_000_000}
-HELD = "t t.json: 1 node, 0 events; 3 findings (GS301 exception ×2, GS101 incomplete-trace), 1 note"
+HELD = "t t.json: 1 node, 0 events; 2 errors, 1 warning, 1 note"
 COST = (
-    "gradscope itself took at least 50.0 ms of 500 ms (graphs 20.0 ms, starting 30.0 ms), "
-    "plus the cost of recording each step, not measured here"
+    "gradscope took at least 50.0 ms of 500 ms: graphs 20.0 ms, starting 30.0 ms; "
+    "not measured: notes made during steps"
 )
-LACKS = (
-    "not recorded: values (--level values), in-place writes; "
-    "gradscope info lists everything that is missing"
-)
-NEXT = "next: gradscope inspect 't t.json', gradscope render 't t.json', gradscope debug 't t.json'"
+LACKS = "not recorded: values (--level values), in-place writes (all of it: gradscope info)"
+NEXT = "next: gradscope view 't t.json'; or inspect, render, debug"
+DROPPED = "dropped: 2 steps were not recorded, or not to the end"
 
 
-def lines(folder: Path, *rows: Node | Finding, **meta: object) -> list[str]:
+def said_of(folder: Path, *rows: Node | Finding, **meta: object) -> view.Recorded:
     save(trace_of(*rows, meta=meta), folder / "trace.json")
-    said = view.recorded(folder / "trace.json", Path("t t.json"))
-    return [*said.lines, said.following]
+    return view.recorded(folder / "trace.json", Path("t t.json"))
 
 
-def test_what_it_cost_what_it_lacks_and_the_next_command_follow_what_is_in_it(
+def test_the_summary_has_the_worst_finding_the_details_what_it_cost_and_lacks(
     tmp_path: Path,
 ) -> None:
     found = [Finding(number, "exception", f"ValueError: {number}") for number in range(2)]
     absent = ["buffer_made.undefined", "value", "version"]
 
-    said = lines(
+    said = said_of(
         tmp_path, Node(0, "ExpBackward0"), *found,
         producer="pytorch", own_time=OWN_TIME, absent=absent, unseen={"a backward": 3},
         dropped={"steps": 2},
     )  # fmt: skip
 
-    assert said == [
-        HELD,
-        COST,
-        LACKS,
-        "dropped: 2 steps were not recorded, or not to the end",
-        "could not be seen: a backward (3 times)",
-        NEXT,
-    ]
+    held, worst, limits = said.summary
+    assert held == HELD
+    assert worst.startswith("GS301 ")
+    assert "ValueError: 0" in worst
+    assert limits == f"{DROPPED} (and 1 more: gradscope info 't t.json')"
+    assert said.details == (COST, LACKS, DROPPED, "could not be seen: a backward (3 times)")
+    assert said.following == NEXT
+
+
+def test_each_line_of_the_summary_fits_the_terminal(tmp_path: Path) -> None:
+    long = Finding(0, "exception", "ValueError: " + "very " * 60)
+
+    save(trace_of(Node(0, "ExpBackward0"), long), tmp_path / "trace.json")
+    said = view.recorded(tmp_path / "trace.json", Path("trace.json"), width=80)
+
+    assert max(map(len, (*said.summary, said.following))) <= 80 - len(view.PREFIX)
+    assert said.summary[1].endswith("…")
 
 
 def test_what_could_not_be_seen_is_no_finding_here_and_in_the_report(tmp_path: Path) -> None:
     unseen = {"a backward": 1, "a vmap": 2}
 
-    held, *_ = lines(tmp_path, Node(0, "ExpBackward0"), unseen=unseen)
+    said = said_of(tmp_path, Node(0, "ExpBackward0"), unseen=unseen)
     report = inspect(load(tmp_path / "trace.json"))
-    said = [str(each) for each in report_lines(report, 100, UNICODE, 0)]
+    shown = [str(each) for each in report_lines(report, 100, UNICODE, 0)]
 
     rules = len(report.checked)
-    assert held.endswith(f"1 node, 0 events; {rules} rules checked, no problems found, 2 notes")
-    assert f"{rules} rules checked, no problems found, 2 notes" in said
-    assert any("Could not be seen: a vmap (2 times)" in each for each in said)
+    assert said.summary[0] == "t t.json: 1 node, 0 events; 2 notes"
+    assert said.summary[1] == f"no problems found ({rules} rules checked)"
+    assert any("Could not be seen: a vmap (2 times)" in each for each in shown)
 
 
-def test_a_trace_that_says_nothing_of_its_cost_is_not_given_one(tmp_path: Path) -> None:
-    for own_time in ({}, {"recorded": 5}, {"graphs": 1}):
-        said = lines(tmp_path, own_time=own_time)
-        held, following = said
-        assert re.fullmatch(
-            r"t t\.json: 0 nodes, 0 events; \d+ rules checked, no problems found", held
-        )
-        assert following == NEXT
+def test_without_nodes_it_offers_no_picture(tmp_path: Path) -> None:
+    said = said_of(tmp_path)
+
+    assert said.summary[0] == "t t.json: no autograd nodes, 0 events"
+    assert said.following == "next: gradscope inspect 't t.json'"
+
+
+@pytest.mark.parametrize("own_time", [{}, {"recorded": 5}, {"graphs": 1}])
+def test_a_trace_that_does_not_say_its_cost_is_not_given_one(
+    tmp_path: Path, own_time: dict[str, int]
+) -> None:
+    assert said_of(tmp_path, own_time=own_time).details == ()
 
 
 @pytest.mark.parametrize(
@@ -85,19 +95,26 @@ def test_a_trace_that_says_nothing_of_its_cost_is_not_given_one(tmp_path: Path) 
 def test_what_is_not_measured_is_a_range_of_the_level_on_pytorch(
     tmp_path: Path, level: str, times: str
 ) -> None:
-    _, cost, *_ = lines(tmp_path, own_time=OWN_TIME, producer="pytorch", level=level)
+    cost, *_ = said_of(tmp_path, own_time=OWN_TIME, producer="pytorch", level=level).details
 
-    assert cost == f"{COST}; in benchmarks a step took 1 to {times} times as long"
-    assert "%" not in cost
+    assert cost == f"{COST} (in benchmarks a step takes 1 to {times} times as long)"
 
 
-def test_a_large_trace_is_not_looked_through_and_its_end_is_said_all_the_same(
+def test_a_level_that_checks_more_is_named(tmp_path: Path) -> None:
+    said = said_of(tmp_path, Node(0, "ExpBackward0"), level="engine")
+
+    assert re.fullmatch(
+        r"no problems found \(\d+ rules checked; NaN, Inf: use --level values\)", said.summary[1]
+    )
+
+
+def test_a_large_trace_is_not_checked_and_its_cost_is_known_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(view, "LOOKED_THROUGH", 10)
 
-    first, cost, following = lines(tmp_path, Node(0, "ExpBackward0"), own_time=OWN_TIME)
+    said = said_of(tmp_path, Node(0, "ExpBackward0"), own_time=OWN_TIME)
 
-    assert first.endswith(", too large to be checked here")
-    assert cost.startswith("gradscope itself took at least 50.0 ms of 500 ms")
-    assert following == "next: gradscope inspect 't t.json'"
+    assert said.summary[0].endswith("; not checked yet, since it is large")
+    assert said.details == (COST,)
+    assert said.following == "next: gradscope inspect 't t.json'"

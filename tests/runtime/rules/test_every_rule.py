@@ -1,4 +1,4 @@
-"""The engine's forty rules, as docs/engine.md numbers them, have tests, and are seen in traces."""
+"""The forty rules of the engine (docs/engine/index.md) have tests, and are seen in traces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs" / "engine.md"
+PAGE = Path(__file__).parents[3] / "docs" / "engine" / "index.md"
 SECTION = PAGE.read_text(encoding="utf-8").partition("\n## Forty rules")[2]
 RULES = [int(number) for number in re.findall(r"^(\d+)\. ", SECTION, re.MULTILINE)]
 

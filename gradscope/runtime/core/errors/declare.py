@@ -21,7 +21,7 @@ from gradscope.runtime.core.state.warned import Always, warn
 
 P = ParamSpec("P")
 
-PAGE = "docs/engine-errors.md"
+PAGE = "docs/engine/errors.md"
 EXAMPLE = re.compile(r"^Example(?P<alone> without PyTorch)?:\n", re.MULTILINE)
 RECORD = "Run it with `gradscope trace`, and this names the lines."
 
@@ -41,7 +41,7 @@ class Case(NamedTuple):
 
 
 class EngineError(NamedTuple):
-    """The declaration: a slug, which is its anchor in docs/engine-errors.md, and the remedy."""
+    """The declaration: a slug, which is its anchor in docs/engine/errors.md, and the remedy."""
 
     slug: str
     remedy: str

@@ -15,13 +15,7 @@ REPLAYED = {"gan": 1, "gcn": 1, "gpt": 1, "lstm": 1, "maml": 1, "mlp": 1, "pinn"
 STEPS, FEW = 20, {"resnet": 7}
 
 
-def _where_its_data_is(name: str) -> object:
-    """Digits come with scikit-learn, which is there where PyTorch is compared with."""
-    needs = "sklearn" in (SAMPLES / name).read_text(encoding="utf-8")
-    return pytest.param(name, marks=pytest.mark.torch) if needs else name
-
-
-@pytest.mark.parametrize("name", [_where_its_data_is(each) for each in ALL])
+@pytest.mark.parametrize("name", ALL)
 def test_a_sample_prints_the_same(name: str) -> None:
     path = SAMPLES / name
     steps = FEW.get(path.stem, STEPS)

@@ -253,6 +253,6 @@ def test_every_kind_in_the_table_is_known() -> None:
 
 @pytest.mark.torch
 def test_the_table_is_pytorchs() -> None:
-    command = [sys.executable, HOUSE / "docs" / "signatures.py", "--check"]
+    command = [sys.executable, HOUSE / "tools" / "docs" / "signatures.py", "--check"]
 
     assert subprocess.run(command, check=False).returncode == 0, "run python docs/signatures.py"

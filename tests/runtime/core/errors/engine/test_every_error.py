@@ -159,4 +159,6 @@ def test_the_engine_raises_only_errors_that_have_a_page() -> None:
     }
 
     assert len(files) > 30
-    assert bare <= WITHOUT_A_PAGE, "declare it in core/errors/engine (see CONTRIBUTING.md)"
+    assert bare <= WITHOUT_A_PAGE, (
+        "declare it in core/errors/engine (see docs/developing/adding.md)"
+    )

@@ -1,4 +1,4 @@
-"""PyTorch's own samples of every operation of the first two tiers give what docs/ops.md says.
+"""PyTorch's own samples of every operation of the first two tiers give what its page says.
 
 Of each operation a few samples are tried, in half of the dtypes; a search tries all of them.
 """
@@ -32,8 +32,8 @@ pytestmark = [pytest.mark.torch, pytest.mark.search, pytest.mark.filterwarnings(
 
 @cache
 def generator() -> Any:
-    """docs/ops.py."""
-    spec = importlib.util.spec_from_file_location("ops_page", HOUSE / "docs" / "ops.py")
+    """tools/docs/ops.py."""
+    spec = importlib.util.spec_from_file_location("ops_page", HOUSE / "tools" / "docs" / "ops.py")
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -45,7 +45,9 @@ def generator() -> Any:
 @cache
 def lines() -> dict[str, Any]:
     """The rows of the page by name."""
-    found: dict[str, Any] = generator().known_lines((HOUSE / "docs" / "ops.md").read_text())
+    found: dict[str, Any] = generator().known_lines(
+        (HOUSE / "docs" / "engine" / "operations.md").read_text()
+    )
     return found
 
 

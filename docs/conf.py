@@ -1,0 +1,69 @@
+"""How Sphinx builds the site (`make site`). A built site needs no network."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+HOUSE = DOCS.parent
+sys.path.insert(0, str(HOUSE))
+
+from gradscope import __version__, load, render  # noqa: E402
+
+project = "gradscope"
+author = "the gradscope developers"
+copyright = author
+version = release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns = ["gallery/*.txt"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]
+
+html_theme = "furo"
+html_title = "gradscope"
+html_theme_options = {"source_repository": "", "top_of_page_buttons": []}
+html_show_sourcelink = False
+html_copy_source = False
+html_show_sphinx = False
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+copybutton_prompt_text = r"\$ |>>> "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
+
+# Links to files of the repository that are no part of the site become their names.
+
+LINK = re.compile(r"\[([^\]]+)\]\((\.\.?/[^)#:]*)(?:#[^)]*)?\)")
+
+
+def _without_links_outside(_app: Any, name: str, source: list[str]) -> None:
+    folder = (DOCS / name).parent
+
+    def link(found: re.Match[str]) -> str:
+        target = (folder / found[2]).resolve()
+        is_outside = not target.is_relative_to(DOCS)
+        return found[1] if is_outside and (target.is_dir() or target.suffix == ".md") else found[0]
+
+    source[0] = LINK.sub(link, source[0])
+
+
+# The live pages of the gallery.
+
+
+def _add_live_pages(app: Any, error: Exception | None) -> None:
+    if error is not None or app.builder.name != "html":
+        return
+    for trace in sorted((DOCS / "gallery").glob("*.json*")):
+        name = trace.name.partition(".")[0]
+        render(load(trace), Path(app.outdir) / "gallery" / f"{name}.trace.html", format="html")
+
+
+def setup(app: Any) -> None:
+    app.connect("source-read", _without_links_outside)
+    app.connect("build-finished", _add_live_pages)

@@ -1,0 +1,49 @@
+"""`gradscope redact`: a copy of a trace that can be given to others."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradscope.commands.options.arguments import TracePath
+from gradscope.commands.options.output import load, safe, write
+from gradscope.errors import UsageError
+
+
+def redact(
+    trace: TracePath,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Trace to write, or its page (.html).", metavar="FILE"),
+    ],
+    rename: Annotated[
+        bool,
+        typer.Option(
+            "--rename",
+            help="Also replace the names of files, modules, parameters and functions.",
+        ),
+    ] = False,
+) -> None:
+    """Copy a trace without arguments, source, messages and paths.
+
+    Shapes, times, line numbers and statistics of values stay. Names stay, too, without --rename;
+    with it, equal names become equal stand-ins.
+    """
+    from gradscope.render.pictures import target_of
+    from gradscope.scene.graph.options import GraphOptions
+    from gradscope.trace.load_save import is_trace, save
+    from gradscope.trace.privacy.redact import redacted
+
+    if output.exists() and output.samefile(trace):
+        raise UsageError(f"{output} is the trace itself; choose another name with -o")
+    if output.suffix != ".html" and output.is_file() and not is_trace(output):
+        raise UsageError(f"{output} exists and is not a trace; choose another name with -o")
+    without = redacted(load(trace), rename=rename)
+    if output.suffix == ".html":
+        write(without, GraphOptions(), target_of(trace, output, "html"))
+    else:
+        save(without, output)
+        sys.stdout.write(f"wrote {safe(str(output))}\n")
+    names = "names were replaced" if rename else "names were kept (--rename replaces them)"
+    sys.stdout.write(f"removed: arguments, source text, messages, paths, host; {names}\n")

@@ -1,0 +1,211 @@
+"""A trace without what its owner may not want to show: see `redacted`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import orjson
+
+from gradscope.trace.privacy.secrets import masked, words_of
+from gradscope.trace.ragged import Data, Ragged
+from gradscope.trace.schema.declare import TABLES, columns
+from gradscope.trace.schema.run_facts import ARGUMENTS
+from gradscope.trace.schema.tables import Meta, Source, String
+from gradscope.trace.table import Strings, Table
+from gradscope.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+REMOVED: Final = "(removed)"
+INSTALLED: Final = re.compile(r".*?((?:site-packages|dist-packages|lib/python3\.?\d*)/.*)")
+MESSAGE: Final = re.compile(r"([A-Za-z_][\w.]*)(?::.*)?", re.DOTALL)
+EMPTIED: Final = {("frame", "text"), ("value", "data")}
+MESSAGES: Final = {("finding", "message"), ("event.error", "message"), ("act.warning", "text")}
+PATHS: Final = {("frame", "file")}
+NAMES: Final = {
+    ("frame", "function"), ("mark", "name"), ("mark", "note"), ("module", "name"),
+    ("module", "path"), ("module", "type"), ("span", "name"), ("step", "name"), ("tensor", "name"),
+    ("thread", "name"), ("unreached", "path"),
+}  # fmt: skip
+"""Columns with names that the program chose; in tables of acts, these columns are such, too:"""
+ACT_NAMES: Final = {"hook", "name", "names", "within"}
+KEPT_FACTS: Final = (
+    "producer", "producer_version", "level", "rank", "world_size", "clock_base", "python",
+    "dropped", "unwanted", "observed", "inferred", "absent", "unseen", "follows_from", "exit_code",
+    "raised_at", "unfinished", "written_every", "cut", "steps_end_with", "own_time", "clock",
+)  # fmt: skip
+WORD: Final = re.compile(r"[^\W\d]\w*")
+KNOWN_WORDS: Final = words_of(
+    "weight bias grad running_mean running_var num_batches_tracked forward backward __init__ "
+    "__call__ module lambda genexpr listcomp dictcomp locals MainThread Thread Linear Conv1d "
+    "Conv2d Conv3d BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm RMSNorm Embedding "
+    "Dropout ReLU GELU SiLU Tanh Sigmoid Softmax Sequential ModuleList ModuleDict ParameterList "
+    "LSTM GRU RNN MultiheadAttention TransformerEncoder TransformerEncoderLayer MaxPool2d "
+    "AvgPool2d AdaptiveAvgPool2d Flatten Identity CrossEntropyLoss MSELoss BCEWithLogitsLoss "
+    "NLLLoss SGD Adam AdamW RMSprop Adagrad LBFGS"
+)
+"""Words of PyTorch and Python, which say nothing about the program."""
+
+
+def redacted(trace: Trace, *, rename: bool = False) -> Trace:
+    """The same events without source text, arguments, messages, host, user and absolute paths.
+
+    Shapes, times, line numbers and statistics of values stay, and so do the names of files,
+    modules, parameters and functions. `rename` replaces those by numbered ones, equal by equal.
+    """
+    return _Redaction(trace, rename=rename).trace()
+
+
+class _Redaction:
+    """Makes new tables, with texts numbered anew, so that no text of the old ones is left."""
+
+    def __init__(self, trace: Trace, *, rename: bool) -> None:
+        self._old = trace
+        self._rename = rename
+        self._texts: dict[str, int] = {"": 0}
+        self._paths: dict[str, str] = {}
+        self._words: dict[str, str] = {}
+        self._hosts: dict[str, str] = {}
+        self._folder = str(trace.meta.get("cwd", "")).replace("\\", "/").rstrip("/")
+
+    def trace(self) -> Trace:
+        made = {
+            name: self._table(name)
+            for name in self._old.tables
+            if name in TABLES and name not in {String.TABLE, Meta.TABLE, Source.TABLE}
+        }
+        made[Meta.TABLE] = self._meta()
+        made[Source.TABLE] = _empty(Source.TABLE)
+        texts = np.empty(len(self._texts) - 1, object)
+        texts[:] = [*self._texts][1:]
+        made[String.TABLE] = {"id": np.arange(1, len(self._texts)), "text": texts}
+        strings = Strings(np.arange(1, len(self._texts)), texts)
+        return Trace(
+            {name: Table(name, TABLES[name], data, strings) for name, data in made.items()},
+            version=self._old.version,
+            truncated=self._old.truncated,
+            horizon=self._old.horizon,
+            lost=self._old.lost,
+        )
+
+    def _table(self, name: str) -> Mapping[str, Data]:
+        table, found = self._old.tables[name], {}
+        for column in columns(TABLES[name]):
+            data = table[column.name]
+            if column.interned:
+                change = self._change(name, column.name)
+                if isinstance(data, Ragged):
+                    data = Ragged(data.offsets, self._anew(data.values, change))
+                else:
+                    data = self._anew(data, change)
+            found[column.name] = data
+        return found
+
+    def _anew(self, ids: Any, change: Callable[[str], str]) -> Any:
+        """The ids of the changed texts."""
+        old, places = np.unique(np.asarray(ids, np.int64), return_inverse=True)
+        new = [self._intern(change(self._old.text(int(id)))) for id in old]
+        return np.array(new, np.int64)[places]
+
+    def _intern(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+    def _change(self, table: str, column: str) -> Callable[[str], str]:
+        """What is done to the texts of a column."""
+        if (table, column) in EMPTIED:
+            return _nothing
+        if (table, column) in MESSAGES:
+            return _without_message
+        if (table, column) in PATHS:
+            return self._path
+        is_name = (table, column) in NAMES or (table.startswith("act.") and column in ACT_NAMES)
+        return self._name if is_name and self._rename else masked
+
+    # What is put in its place ------------------------------------------------------------------
+
+    def _path(self, path: str) -> str:
+        if not path or path.startswith("<"):
+            return path
+        plain = path.replace("\\", "/")
+        is_absolute = plain.startswith("/") or plain[1:3] == ":/"
+        whole = plain if is_absolute or not self._folder else f"{self._folder}/{plain}"
+        if whole not in self._paths:
+            self._paths[whole] = self._shown(whole)
+        return self._paths[whole]
+
+    def _shown(self, path: str) -> str:
+        installed = INSTALLED.fullmatch(path)
+        if installed:
+            return installed[1]
+        if self._rename:
+            return f"file{len(self._paths) + 1}.py"
+        inside = path.removeprefix(f"{self._folder}/")
+        is_outside = inside.startswith(("/", "..")) or inside[1:3] == ":/"
+        shown = inside.rpartition("/")[2] if is_outside else inside
+        taken = {*self._paths.values()}
+        while shown in taken:  # another file of that name
+            shown = f"other/{shown}"
+        return shown
+
+    def _name(self, name: str) -> str:
+        return WORD.sub(lambda found: self._word(found[0]), name)
+
+    def _word(self, word: str) -> str:
+        if word in KNOWN_WORDS:
+            return word
+        return self._words.setdefault(word, f"name{len(self._words) + 1}")
+
+    def _host(self, host: str) -> str:
+        return self._hosts.setdefault(host, f"host{len(self._hosts) + 1}")
+
+    # The run -------------------------------------------------------------------------------------
+
+    def _meta(self) -> Mapping[str, Data]:
+        meta = self._old.meta
+        facts: dict[str, Any] = {key: meta[key] for key in KEPT_FACTS if key in meta}
+        facts["script"] = self._path(meta.get("script", ""))
+        facts["arguments"] = []
+        facts["host"] = self._host(meta.get("host", ""))
+        left_out = {*meta.get("left_out", ()), ARGUMENTS, Source.TABLE}
+        facts["left_out"] = sorted(left_out)
+        facts["redacted"] = "secrets and names" if self._rename else "secrets"
+        if "exit" in meta:
+            facts["exit"] = _without_message(meta["exit"])
+        if "children" in meta:
+            facts["children"] = [self._child(each) for each in meta["children"]]
+        if "ranks" in meta:
+            facts["ranks"] = [
+                {**each, "host": self._host(each.get("host", "")), "pid": 0}
+                | ({"exit": _without_message(each["exit"])} if "exit" in each else {})
+                for each in meta["ranks"]
+            ]
+        rows = {key: orjson.dumps(value).decode() for key, value in facts.items()}
+        return {
+            "key": np.array([self._intern(key) for key in rows], np.int64),
+            "value": np.array([self._intern(value) for value in rows.values()], np.int64),
+        }
+
+    def _child(self, child: Mapping[str, Any]) -> dict[str, Any]:
+        file, colon, line = str(child.get("line", "")).rpartition(":")
+        place = f"{self._path(file)}{colon}{line}" if colon else ""
+        return {"kind": child.get("kind", ""), "line": place, "count": child.get("count", 0)}
+
+
+def _nothing(_: str) -> str:
+    return ""
+
+
+def _without_message(text: str) -> str:
+    """The type of an exception without its message, which may hold anything."""
+    if not text or text == "ok":
+        return text
+    found = MESSAGE.fullmatch(text)
+    is_type = found is not None and ":" in text
+    return f"{found[1]}: {REMOVED}" if found is not None and is_type else REMOVED
+
+
+def _empty(table: str) -> Mapping[str, Data]:
+    return {column.name: np.zeros(0, np.int64) for column in columns(TABLES[table])}
