@@ -24,7 +24,7 @@ from gradscope.trace.trace import Trace
 
 WIDTH = 100
 OF_THE_GRAPH = (Aspect.STRUCTURE, Aspect.NAMES, Aspect.SAVED, Aspect.EXECUTION, Aspect.ACCUMULATION)
-PLACES_ONLY = frozenset({"nodes are made by another line", "nodes are made in another step"})
+PLACES_ONLY = frozenset({"nodes are created by another line", "nodes are created in another step"})
 """Differences between names that leave the graph as it is."""
 FACTS = frozenset({"level", "producer", "producer_version", "observed", "inferred", "absent"})
 """What of a trace's `meta` is kept: neither when nor where it was recorded."""

@@ -1,4 +1,4 @@
-"""What can be asked of the debugger in a line of text, and what it answers. One function each."""
+"""The commands of the debugger, one function each."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ Do = Callable[[Walk, str], Answer]
 Go = Callable[[Walk, str], MoveResult]
 
 AROUND = 6
-"""So many moments are listed before and after the one at hand."""
+"""Number of moments that are listed before and after the current one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One of them."""
+    """One command."""
 
     name: str
     short: tuple[str, ...]
     takes: str
     says: str
     do: Do
-    go: Go | None = None  # of a move: where it leads, without what is said of it
+    go: Go | None = None  # for a move: where it leads, without the answer
 
 
 COMMANDS: dict[str, Command] = {}
-"""By every name they have."""
+"""Commands by each of their names."""
 
 
 def command(name: str, *short: str, takes: str = "") -> Callable[[Do], Do]:
-    """Declare one; the first line of its function is what help says."""
+    """Declare a command; the first line of its docstring is its help text."""
 
     def declared(do: Do) -> Do:
         _add(Command(name, short, takes, _says(do), do))
@@ -61,7 +61,7 @@ def command(name: str, *short: str, takes: str = "") -> Callable[[Do], Do]:
 
 
 def move(name: str, *short: str, takes: str = "") -> Callable[[Go], Go]:
-    """Declare one that moves: what it answers is the state there, and what held it."""
+    """Declare a command that moves; it answers with the state there, and why it stopped."""
 
     def declared(go: Go) -> Go:
         def do(walk: Walk, rest: str) -> Answer:
@@ -88,7 +88,7 @@ def answer(walk: Walk, text: str) -> Answer:
 
 
 def meant(name: str) -> Command:
-    """The command of this name, which may be cut short where that is clear."""
+    """The command with this name or unambiguous prefix."""
     found = COMMANDS.get(name)
     if found is not None:
         return found
@@ -96,20 +96,20 @@ def meant(name: str) -> Command:
     if len(begin) == 1:
         return COMMANDS[begin[0]]
     known = ", ".join(begin or sorted({each.name for each in COMMANDS.values()}))
-    what = "is several commands" if begin else "is no command"
-    raise UnknownNameError(f"{name!r} {what}: {known}; help says what each does")
+    what = "is ambiguous" if begin else "is no command"
+    raise UnknownNameError(f"{name!r} {what}: {known}; help describes them")
 
 
 def _number(text: str, otherwise: int = 1) -> int:
     if not text:
         return otherwise
     if not text.isdecimal() or len(text) > 12:
-        raise UsageError(f"{text!r} is no count")
+        raise UsageError(f"{text!r} is not a number")
     return int(text)
 
 
 def held_by(arrival: MoveResult) -> str:
-    """What held a move, as in "breakpoint 1: nan"; "": that it was far enough."""
+    """Why a move stopped, as in "breakpoint 1: nan"; "" if it was complete."""
     reasons = [
         f"breakpoint {stop.number}: {stop.text}" if stop.number else stop.text
         for stop in arrival.stops
@@ -118,7 +118,7 @@ def held_by(arrival: MoveResult) -> str:
 
 
 def _here(walk: Walk, arrival: MoveResult | None = None) -> Answer:
-    """The state at hand, and what held the move."""
+    """The current state, and why the move stopped."""
     shown = state_answer(walk.state)
     held = "" if arrival is None else held_by(arrival)
     facts = (*((("stopped at", held),) if held else ()), *shown.facts)
@@ -130,55 +130,55 @@ def _here(walk: Walk, arrival: MoveResult | None = None) -> Answer:
 
 @move("step", "s", takes="[N]")
 def _step(walk: Walk, rest: str) -> MoveResult:
-    """One moment on, or N."""
+    """Go one moment forward, or N moments."""
     return walk.step(_number(rest))
 
 
 @move("back", "b", takes="[N]")
 def _back(walk: Walk, rest: str) -> MoveResult:
-    """One moment back, or N."""
+    """Go one moment back, or N moments."""
     return walk.step(-_number(rest))
 
 
 @move("next", "n", takes="[N]")
 def _next(walk: Walk, rest: str) -> MoveResult:
-    """To where the next node begins, or the Nth from here."""
+    """Go to the start of the next node, or the Nth next."""
     return walk.node(_number(rest))
 
 
 @move("previous", "p", takes="[N]")
 def _previous(walk: Walk, rest: str) -> MoveResult:
-    """To where the node before began, or the Nth before."""
+    """Go back to the start of the previous node, or the Nth previous."""
     return walk.node(-_number(rest))
 
 
 @move("out", "o")
 def _out(walk: Walk, _: str) -> MoveResult:
-    """To where what runs ends: the node, else the backward."""
+    """Go to the end of the running node, or else of the backward."""
     return walk.out(forward=True)
 
 
 @move("into", "i")
 def _into(walk: Walk, _: str) -> MoveResult:
-    """Back to where what runs began: the node, else the backward."""
+    """Go back to the start of the running node, or else of the backward."""
     return walk.out(forward=False)
 
 
 @move("continue", "c", takes="[WHAT]")
 def _continue(walk: Walk, rest: str) -> MoveResult:
-    """On to the next breakpoint, or to WHAT (as for break), which is not kept."""
+    """Go forward to the next breakpoint, or once to WHAT (see help break)."""
     return walk.run(forward=True, until=rest)
 
 
 @move("reverse", "r", takes="[WHAT]")
 def _reverse(walk: Walk, rest: str) -> MoveResult:
-    """Back to the breakpoint before, or to WHAT: when was this last written?."""
+    """Go back to the previous breakpoint, or once to WHAT, as in reverse write weight."""
     return walk.run(forward=False, until=rest)
 
 
 @move("goto", "g", takes="WHERE")
 def _goto(walk: Walk, rest: str) -> MoveResult:
-    """To a moment: its number, e and an event's number, start, end, a finding's #id, or WHAT."""
+    """Go to a moment: a number, e57 for event 57, start, end, a finding's #id, or WHAT."""
     if not rest:
         raise UsageError("goto where? goto 120, goto e57, goto end, goto train.py:41")
     return walk.go(walk.place(rest))
@@ -186,7 +186,7 @@ def _goto(walk: Walk, rest: str) -> MoveResult:
 
 @move("undo", "u")
 def _undo(walk: Walk, _: str) -> MoveResult:
-    """To where the last move began."""
+    """Go back to where the last move started."""
     return walk.back()
 
 
@@ -195,13 +195,13 @@ def _undo(walk: Walk, _: str) -> MoveResult:
 
 @command("break", takes="WHAT")
 def _break(walk: Walk, rest: str) -> Answer:
-    """Stop at WHAT from now on: help break says what there is."""
+    """Set a breakpoint at WHAT; help break lists the kinds."""
     if not rest:
         return _breaks(walk, rest)
     stop = walk.set(rest)
     many, before = len(stop.moments), int(np.searchsorted(stop.moments, walk.moment))
     said = f"breakpoint {stop.number}: {stop.text}: {plural(many, 'moment')}"
-    return Answer(f"{said}, {count(before)} of them before this one" if many else said)
+    return Answer(f"{said}, {count(before)} of them before the current one" if many else said)
 
 
 @command("breaks")
@@ -216,8 +216,8 @@ def _breaks(walk: Walk, _: str) -> Answer:
 
 @command("delete", "d", takes="N")
 def _delete(walk: Walk, rest: str) -> Answer:
-    """Stop at breakpoint N no longer."""
-    return Answer(f"gone: {walk.remove(_number(rest, 0)).text}")
+    """Delete breakpoint N."""
+    return Answer(f"deleted: {walk.remove(_number(rest, 0)).text}")
 
 
 # -- looks ----------------------------------------------------------------------------------------
@@ -225,13 +225,13 @@ def _delete(walk: Walk, rest: str) -> Answer:
 
 @command("state", "where", "w")
 def _state(walk: Walk, _: str) -> Answer:
-    """What the engine and the program hold now."""
+    """Show the state of the engine and the program."""
     return _here(walk)
 
 
 @command("list", "l", takes="[N]")
 def _list(walk: Walk, rest: str) -> Answer:
-    """The moments around this one."""
+    """List the moments around the current one."""
     many = _number(rest, AROUND)
     say = walk.trace.once(MomentWords)
     first, last = max(walk.moment - many, 0), min(walk.moment + many, walk.last)
@@ -246,14 +246,14 @@ def _list(walk: Walk, rest: str) -> Answer:
 
 @command("source")
 def _source(walk: Walk, _: str) -> Answer:
-    """The lines of the program that led here, the innermost first."""
+    """Show the source lines that led here, innermost first."""
     row, trace = walk.state.happened, walk.trace
     nodes, tasks = trace.table(Node), trace.table(GraphTask)
     sections = []
     for name, stack in (
-        ("what happened", getattr(row, "stack", NONE)),
-        ("what made the node", _stack_of(nodes, getattr(row, "node", NONE))),
-        ("what called this backward", _stack_of(tasks, getattr(row, "task", NONE))),
+        ("this moment", getattr(row, "stack", NONE)),
+        ("creation of the node", _stack_of(nodes, getattr(row, "node", NONE))),
+        ("call of this backward", _stack_of(tasks, getattr(row, "task", NONE))),
     ):
         frames = trace.frames(stack) if trace.table(Stack).has(stack) else ()
         sections.append(Topic(name, tuple(_frame(each) for each in frames)))
@@ -271,7 +271,7 @@ def _frame(frame: Frame) -> str:
 
 @command("values", "v")
 def _values(walk: Walk, _: str) -> Answer:
-    """The numbers that were looked at here, as statistics."""
+    """Show statistics of the values recorded here."""
     row, values = walk.state.happened, walk.trace.table(Value)
     seq, say = getattr(row, "seq", NONE), walk.trace.once(MomentWords)
     if seq != NONE:
@@ -288,26 +288,26 @@ def _values(walk: Walk, _: str) -> Answer:
         )
         for each in values.take(chosen)
     )
-    why = () if len(values) else ("no numbers were recorded: trace again with --level values",)
-    return Answer(f"{plural(len(lines), 'value')} looked at here",
+    why = () if len(values) else ("not recorded: values; use --level values",)
+    return Answer(f"{plural(len(lines), 'value')} recorded here",
                   sections=filled(Topic("", lines)), notes=why)  # fmt: skip
 
 
 @command("node", takes="[NAME]")
 def _node(walk: Walk, rest: str) -> Answer:
-    """All that is known of a node: of the one at hand, or by its id or name."""
+    """Show everything about a node: the current one, or by id or name."""
     return chosen_node(walk.trace, rest or str(_node_here(walk)))
 
 
 @command("tensor", takes="NAME")
 def _tensor(walk: Walk, rest: str) -> Answer:
-    """All that is known of a tensor, by its id or name."""
+    """Show everything about a tensor, by id or name."""
     return chosen_tensor(walk.trace, rest)
 
 
 @command("op", takes="[NAME]")
 def _op(walk: Walk, rest: str) -> Answer:
-    """All that is known of a call: of the one at hand, or by its id or name."""
+    """Show everything about a forward call: the current one, or by id or name."""
     here = walk.state.happened
     if isinstance(here, Op) and rest in ("", here.name, here.name.partition(".")[0]):
         rest = str(here.id)
@@ -316,32 +316,32 @@ def _op(walk: Walk, rest: str) -> Answer:
 
 @command("saved", takes="[NODE]")
 def _saved(walk: Walk, rest: str) -> Answer:
-    """What a node keeps for its backward now."""
+    """Show the values that a node has saved and not yet released."""
     node = node_meant(walk.trace, rest) if rest else _node_here(walk)
     kept, say = walk.state.saved_by(node), walk.trace.once(MomentWords)
     lines = tuple(
         f"{each.slot}: {say.cells.tensor(each.tensor)}, {byte_count(each.bytes)}" for each in kept
     )
     ever = int((np.asarray(walk.trace.table(Saved)["node"]) == node).sum())
-    all_ = f"{say.node(node)} keeps {plural(len(kept), 'value')} now, of {count(ever)} it saved"
+    all_ = f"{say.node(node)} holds {len(kept)} of {plural(ever, 'saved value')} now"
     return Answer(all_, sections=filled(Topic("", lines)))
 
 
 @command("grads")
 def _grads(walk: Walk, _: str) -> Answer:
-    """What is in .grad of each leaf now, the last to arrive first."""
+    """Show the leaves that have a .grad now, the latest arrival first."""
     say, found = walk.trace.once(MomentWords), walk.state.gradients
     lines = tuple(
         f"{say.short(each.tensor)}: since moment {each.since:,}, {say.cells.backward(each.task)}"
         for each in found[::-1]
     )
-    return Answer(f"{plural(len(found), 'leaf has', 'leaves have')} a gradient that the trace saw "
-                  "arrive", sections=filled(Topic("", lines)))  # fmt: skip
+    return Answer(f"{plural(len(found), 'leaf has', 'leaves have')} a .grad whose arrival was "
+                  "recorded", sections=filled(Topic("", lines)))  # fmt: skip
 
 
 @command("why", takes="[NODE or TENSOR]")
 def _why(walk: Walk, rest: str) -> Answer:
-    """Why a node ran when it did, or has not yet; why a tensor's .grad is None."""
+    """Explain why a node ran when it did, or why a tensor's .grad is None."""
     try:
         said = order(walk.trace, rest or str(_node_here(walk)), _task_here(walk))
     except UnknownNameError:
@@ -358,13 +358,13 @@ def _why(walk: Walk, rest: str) -> Answer:
 
 @command("grad", takes="TENSOR")
 def _grad(walk: Walk, rest: str) -> Answer:
-    """How a tensor's gradient came to be."""
+    """Show the history of a tensor's gradient."""
     return grad_of(walk.trace, rest, f"why {rest}")
 
 
 @command("findings", "f")
 def _findings(walk: Walk, _: str) -> Answer:
-    """What inspect finds, worst first; goto #id goes there."""
+    """List the findings of inspect, worst first; goto #id goes to one."""
     found = walk.trace.once(inspect).findings
     ids = shortened([each.id for each in found])
     lines = tuple(
@@ -374,7 +374,7 @@ def _findings(walk: Walk, _: str) -> Answer:
 
 
 def _task_here(walk: Walk) -> int:
-    """The backward under way, or what happened now was of."""
+    """The running backward, or the one of the current event."""
     backward = walk.state.backward
     return getattr(walk.state.happened, "task", NONE) if backward is None else backward.task.id
 
@@ -382,7 +382,7 @@ def _task_here(walk: Walk) -> int:
 def _node_here(walk: Walk) -> int:
     node: int = getattr(walk.state.happened, "node", NONE)
     if node == NONE:
-        raise UsageError("no node is at hand here: name one, or go to where one begins with next")
+        raise UsageError("there is no current node here: name one, or use next to go to one")
     return node
 
 
@@ -391,7 +391,7 @@ def _node_here(walk: Walk) -> int:
 
 @command("help", "h", "?", takes="[COMMAND]")
 def _help(_: Walk, rest: str) -> Answer:
-    """This list, or one command; help break: what there is to stop at."""
+    """Show this list, or one command; help break lists kinds of breakpoints."""
     if rest == "break":
         return to_stop_at()
     return to_type([meant(rest)] if rest else dict.fromkeys(COMMANDS.values()))

@@ -1,4 +1,4 @@
-"""What a line that somebody begins to type may become."""
+"""Completions of a line that is being typed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gradscope.trace.schema.declare import EVENTS, Row
 from gradscope.trace.trace import Trace
 
 MOST = 2_000
-"""So many names of a sort are offered."""
+"""Number of names of a kind that are offered."""
 TO_STOP_AT = ("break", "continue", "reverse", "goto")
 OF_NODES = ("node", "why", "saved")
 
 
 class TypedNames:
-    """What things in a trace are called, where that can be typed."""
+    """The names of things in a trace that can be typed."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -77,7 +77,7 @@ class TypedNames:
 
 
 def _typed(names: Iterable[str]) -> list[str]:
-    """Those that a person can type as one word."""
+    """The names that are a single word."""
     return sorted(
         {name for name in names if name and visible(name, 1 << 9) == name and " " not in name}
     )
@@ -88,11 +88,11 @@ OF_KINDS = {
     "write": "leaves", "line": "lines", "hook": "hooks", "replaced": "hooks", "act": "acts",
     "mark": "marks",
 }  # fmt: skip
-"""What the names behind a kind of breakpoint are."""
+"""The names that may follow a kind of breakpoint."""
 
 
 def completions(walk: Walk, text: str) -> list[str]:
-    """The lines that this one may become, by its last word."""
+    """The completions of a line, for its last word."""
     before, space, word = text.rpartition(" ")
     found = _words(walk, before.split()) if space else [f"{name} " for name in _commands()]
     return [f"{before}{space}{each}" for each in found if each.startswith(word)]
@@ -103,7 +103,7 @@ def _commands() -> list[str]:
 
 
 def _words(walk: Walk, before: list[str]) -> list[str]:
-    """What may stand behind these words."""
+    """The words that may follow these words."""
     named = COMMANDS.get(before[0]) if before else None
     name, names = "" if named is None else named.name, walk.trace.once(TypedNames)
     if name in TO_STOP_AT:

@@ -1,4 +1,4 @@
-"""What there is to type, and to stop at."""
+"""Help texts about commands and breakpoints."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 def to_type(commands: Iterable[Command]) -> Answer:
-    """The commands, each in a line."""
+    """The commands, a line each."""
     lines = tuple(
         f"{' or '.join((each.name, *each.short))}{f' {each.takes}' if each.takes else ''}: "
         f"{each.says}"
         for each in commands
     )
-    moves = "an empty line does the last move again; all COMMAND shows all of an answer; quit ends"
+    moves = "an empty line repeats the last move; all COMMAND shows a whole answer; quit ends"
     return Answer(moves, sections=(Topic("commands", lines),))
 
 
 def to_stop_at() -> Answer:
     kinds = tuple(f"{f'{k.name} {k.what}'.strip()}: {k.says}" for k in KINDS.values())
-    events = (f"and each event by its name, of all nodes or one: {', '.join(EVENTS)}",)
+    events = (f"and each kind of event, for all nodes or one: {', '.join(EVENTS)}",)
     fields = tuple(f"{name}: {says}" for name, says in FIELDS.items())
     return Answer(
-        "break KIND [WHAT] [if FIELD < VALUE and …] [nth N]; * and ? stand for any letters",
+        "break KIND [WHAT] [if FIELD < VALUE and …] [nth N]; * and ? are wildcards",
         sections=(
             Topic("kinds", kinds + events),
             Topic("fields", fields),

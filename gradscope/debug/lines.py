@@ -1,4 +1,4 @@
-"""The debugger in lines of text: somebody, or a script, writes commands and reads answers."""
+"""The debugger as lines of text: commands and answers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 PROMPT = "(gradscope) "
 ALL = "all"
-"""Before a command: nothing of its answer is left out."""
+"""Prefix of a command that shows its whole answer."""
 QUIT = ("quit", "q", "exit")
 MOVES = ("step", "back", "next", "previous", "continue", "reverse", "out", "into")
-"""What an empty line does again."""
+"""The commands that an empty line repeats."""
 
 
 def converse(
     walk: Walk, commands: Iterable[str], out: Terminal, lines: int, *, echo: bool = False
 ) -> bool:
-    """Answer commands, one after the other, until they end or one says so; whether one did.
+    """Answer commands until they end or one quits. Returns whether one did.
 
-    `echo`: nobody has typed them, so each is shown.
+    `echo`: show each command, since it was not typed.
     """
     before = "step"
     for text in commands:
@@ -48,7 +48,7 @@ def converse(
 
 
 def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:
-    """Answer one command; what is wrong with it is said, and nothing is lost."""
+    """Answer one command; errors are shown and change nothing."""
     name, _, rest = text.partition(" ")
     whole = name == ALL and bool(rest.strip())
     try:
@@ -57,14 +57,14 @@ def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:
         out.show([line((out.charset.text(f"error: {error}"), ALARM))])
         return
     found = COMMANDS.get(name)
-    whole = whole or bool(found and found.name == "list" and rest.strip())  # so many were asked for
+    whole = whole or bool(found and found.name == "list" and rest.strip())  # a number was given
     screen = ScreenSize(lines, f"{ALL} {text}", f"by {ALL} {text}")
     rows = 0 if whole else None
     out.show(answer_lines(said, out.width, out.charset, rows=rows, screen=screen))
 
 
 def typed() -> Iterator[str]:
-    """What a person types, with history and completion where this Python has readline."""
+    """The typed lines, with history and completion if Python has readline."""
     with suppress(ImportError):
         import readline  # noqa: PLC0415 -- not everywhere
 

@@ -1,4 +1,4 @@
-"""A place in a trace, and the ways to move it: by steps, by nodes, to where a breakpoint stops."""
+"""A position in a trace, and moves: by moments, by nodes, to breakpoints."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class SetBreakpoint:
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """Where a move ended, and why there."""
+    """Where a move ended, and why."""
 
     moment: int
-    stops: tuple[SetBreakpoint, ...] = ()  # the breakpoints that hold it
-    at_edge: str = ""  # "the end of the trace", if nothing held it before
+    stops: tuple[SetBreakpoint, ...] = ()  # the breakpoints where it stopped
+    at_edge: str = ""  # "the end of the trace", if it got there
 
 
 class Walk:
-    """One person's way through a trace, or through the trace in a file."""
+    """A position that moves through a trace, or through a trace file."""
 
     def __init__(self, trace: Trace | str | PathLike[str]) -> None:
         self.trace = trace if isinstance(trace, Trace) else load(trace)
         self._held = self.trace.once(TraceStretches)
         if not len(self._held.moments):
-            raise EmptyTraceError("this trace tells of nothing that could be stepped through")
+            raise EmptyTraceError("this trace contains no events to step through")
         self.moment = 0
         self.stops: dict[int, SetBreakpoint] = {}
         self._numbers = count(1)
@@ -50,7 +50,7 @@ class Walk:
 
     @property
     def state(self) -> State:
-        """What held right after the moment at hand."""
+        """The state right after the current moment."""
         return at(self.trace, self.moment)
 
     @property
@@ -58,11 +58,11 @@ class Walk:
         return len(self._held.moments) - 1
 
     def at(self, where: str | int) -> State:
-        """What held right after a moment: its number, "e57" for event 57, "train.py:41", "nan"."""
+        """The state right after a moment: its number, "e57" for event 57, "train.py:41", "nan"."""
         moment = self.place(str(where))
         if not 0 <= moment <= self.last:
             raise UnknownNameError(
-                f"there is no moment {moment:,}: this trace has 0 to {self.last:,}"
+                f"there is no moment {moment:,}: this trace has moments 0 to {self.last:,}"
             )
         return at(self.trace, moment)
 
@@ -85,21 +85,21 @@ class Walk:
     def go(self, moment: int) -> MoveResult:
         if not 0 <= moment <= self.last:
             raise UnknownNameError(
-                f"there is no moment {moment:,}: this trace has 0 to {self.last:,}"
+                f"there is no moment {moment:,}: this trace has moments 0 to {self.last:,}"
             )
         self._before.append(self.moment)
         self.moment = moment
         return MoveResult(moment, self._holding(moment))
 
     def back(self) -> MoveResult:
-        """To where the last move began."""
+        """Go back to where the last move started."""
         if not self._before:
             raise UnknownNameError("there was no move before this")
         self.moment = self._before.pop()
         return MoveResult(self.moment, self._holding(self.moment))
 
     def next(self, what: str = "") -> State | None:
-        """The state at the next moment, or at the next of what is to be stopped at; None: no more.
+        """The state at the next moment, or at the next match of `what`; None if there is none.
 
         As in `walk.next("nan")`; the language is that of `break`.
         """
@@ -111,21 +111,21 @@ class Walk:
         return None if arrival.at_edge else self.state
 
     def step(self, many: int) -> MoveResult:
-        """So many moments on, or back."""
+        """Go `many` moments forward, or back if negative."""
         wanted = self.moment + many
         return self._to(min(max(wanted, 0), self.last), beyond=not 0 <= wanted <= self.last)
 
     def node(self, many: int) -> MoveResult:
-        """To where the next node begins, or the one after that; back, if it is below zero."""
+        """Go to the start of the next node, or a later one; back if `many` is negative."""
         return self._among(self._held.moments.of(NodeBegin), many)
 
     def work(self, many: int) -> MoveResult:
-        """To where the next node begins or operation is called; back, if it is below zero."""
+        """Go to the next start of a node or call of an operation; back if `many` is negative."""
         moments = self._held.moments
         return self._among(np.concatenate([moments.of(NodeBegin), moments.of(Op)]), many)
 
     def out(self, *, forward: bool) -> MoveResult:
-        """To where what runs now ends: a node, else a backward; or to where it began."""
+        """Go to the end, or the start, of the running node, or else backward."""
         engine = self._held.engine
         for stretches in (engine.running, engine.tasks):
             places = np.flatnonzero(
@@ -138,7 +138,7 @@ class Walk:
         return self._to(self.last if forward else 0, beyond=True)
 
     def run(self, *, forward: bool, until: str = "") -> MoveResult:
-        """To where the first breakpoint stops from here; or only this one, which is not kept."""
+        """Go to the nearest breakpoint, or once to `until`."""
         stops = (
             [SetBreakpoint(0, until, hits(self.trace, until))] if until else [*self.stops.values()]
         )
@@ -149,7 +149,7 @@ class Walk:
         return arrival
 
     def _among(self, moments: Ids, many: int) -> MoveResult:
-        """To the first of these sorted moments from here on, or back; `many`: a later one."""
+        """Go to the next of these sorted moments, or a later one, or back."""
         moments = np.sort(moments)
         if many > 0:
             place = int(np.searchsorted(moments, self.moment, side="right")) + many - 1
@@ -172,7 +172,7 @@ class Walk:
         )  # fmt: skip
 
     def place(self, wanted: str) -> int:
-        """The moment a person means: by number, as e57, start, end, or what is to be stopped at."""
+        """The moment of a text: a number, e57, start, end, or a breakpoint."""
         text = wanted.strip().replace(",", "")
         if text.isdecimal() and len(text) < 19:
             return int(text)
@@ -186,13 +186,15 @@ class Walk:
             )
         if text == "#":
             raise UsageError(
-                "goto which finding? # and the beginning of its id; findings lists them"
+                "goto needs # and the start of the id of a finding; findings lists them"
             )
         if text.startswith("#"):
             text = f"finding {text}"
         moments = hits(self.trace, text)
         if not len(moments) and text.startswith("finding "):
-            raise UnknownNameError(f"{wanted.strip()} is at no moment: findings says its line")
+            raise UnknownNameError(
+                f"{wanted.strip()} belongs to no moment; findings shows its line"
+            )
         if not len(moments):
-            raise UnknownNameError(f"nothing in this trace is {wanted.strip()!r}")
+            raise UnknownNameError(f"no moment of this trace matches {wanted.strip()!r}")
         return int(moments[0])

@@ -1,7 +1,7 @@
-"""PNG and PDF: a picture's SVG drawn by the package typst, or by Graphviz where that is missing.
+"""PNG and PDF: a picture's SVG drawn by the package typst or, if that is missing, by Graphviz.
 
-typst (Rust, one wheel for each system, no dependencies) writes both and brings fonts of its own, so
-that a machine without any shows text. It is large, hence an extra.
+typst (Rust, one wheel for each system, no dependencies) writes both and contains fonts, so that it
+works on machines without any. It is large, hence an extra.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gradscope.scene.graph.picture import GraphScene
 
 SIZE = re.compile(rb'<svg [^>]*width="([0-9.]+)" height="([0-9.]+)"')
 DOTS = 192.0
-"""Per inch: two for each pixel of the SVG."""
+"""Dots per inch: two for each pixel of the SVG."""
 IN_FONTS = {"⋯": "…"}
-"""Signs that are not in typst's fonts: with one, it draws the whole line in another, wider font."""
+"""Signs that typst's fonts lack: with one, it draws the whole line in a wider font."""
 MOST_DOTS = 20_000
-"""Of a side; what is larger is drawn smaller."""
+"""Largest number of pixels of a side."""
 PAGE = b'#set page(width: auto, height: auto, margin: 0pt)\n#image("picture.svg", width: %spt)'
 
 
@@ -60,10 +60,10 @@ def _by_typst(svg: bytes, output: str) -> Drawn:
 
 
 def _shrunk(width: float, height: float, dots: float) -> Iterator[str]:
-    """What to say of a bitmap that had to be made smaller than text can be read at."""
+    """The note for a bitmap that had to be shrunk below legibility."""
     if dots < 96:
         size = f"{width * dots / 96:,.0f} × {height * dots / 96:,.0f}"
         yield (
-            f"the PNG has {size} pixels instead of {width:,.0f} × {height:,.0f}; for text that can "
-            "be read, write an SVG or draw less of it (--around NODE, --step N, a smaller --limit)"
+            f"the PNG has {size} pixels instead of {width:,.0f} × {height:,.0f}; for legible "
+            "text, write an SVG or draw less of it (--around NODE, --step N, a smaller --limit)"
         )

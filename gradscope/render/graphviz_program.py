@@ -1,4 +1,4 @@
-"""Runs Graphviz's `dot`, where it is installed, for as long as is sensible."""
+"""Runs Graphviz's `dot`, if it is installed, with a time limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 60
 
 PNG = b"\x89PNG"
 SCALED = re.compile(r"too large.*[Ss]caling by ([0-9.]*[0-9]) to fit")
-"""What Graphviz says of a bitmap larger than 32,767 pixels."""
+"""The message of Graphviz about a bitmap larger than 32,767 pixels."""
 
 INSTALL = "apt-get install graphviz, brew install graphviz or winget install graphviz"
 
@@ -50,13 +50,13 @@ def draw(scene: GraphScene, theme: Theme, output: str) -> Drawn:
 
 
 def _shrunk(picture: bytes, said: str) -> Iterator[str]:
-    """What to say of a bitmap that Graphviz made smaller than it should be, to make it at all."""
+    """The note for a bitmap that Graphviz had to shrink."""
     scale = SCALED.search(said)
     if scale and picture.startswith(PNG):
         size = [int.from_bytes(picture[at : at + 4], "big") for at in (16, 20)]
         whole = [round(pixels / float(scale[1])) for pixels in size]
         yield (
             f"Graphviz shrank the PNG to {float(scale[1]):.0%} of its size, to {size[0]:,} × "
-            f"{size[1]:,} pixels instead of {whole[0]:,} × {whole[1]:,}; for text that can be "
-            "read, write an SVG or draw less of it (--around NODE, --step N, a smaller --limit)"
+            f"{size[1]:,} pixels instead of {whole[0]:,} × {whole[1]:,}; for legible text, "
+            "write an SVG or draw less of it (--around NODE, --step N, a smaller --limit)"
         )

@@ -18,7 +18,7 @@ from gradscope.trace.schema import NONE
 TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">'
 MONO = "Menlo,Consolas,DejaVu Sans Mono,monospace"
 LETTER = 0.6021 * 9
-"""How wide a letter of these fonts is at most, at 9 points; Graphviz measures them for a screen,
+"""Largest width of a letter of these fonts at 9 points; Graphviz measures them for a screen,
 where they are up to a thirtieth narrower than in a browser."""
 TITLE_LENGTH = 60
 UNNAMED = "(unnamed)"  # Graphviz takes no empty element
@@ -30,7 +30,7 @@ def escaped(text: str, limit: int = 200) -> str:
 
 
 def box_label(box: Box, theme: Theme, fill: Colour) -> str:
-    """The label of a box: its title, what is remarkable, and its lines."""
+    """The label of a box: its title, marks and lines."""
     title = f"<B>{escaped(box.title, TITLE_LENGTH) or UNNAMED}</B>"
     if box.ordinal:
         title += f" {_font(escaped(box.ordinal), on(fill, theme.soft, theme), 9)}"
@@ -49,7 +49,7 @@ def box_label(box: Box, theme: Theme, fill: Colour) -> str:
 
 
 def group_label(group: Group, theme: Theme) -> str:
-    """The label of a frame: its title, and the source line that its boxes share."""
+    """The label of a frame: its title, and the source line shared by its boxes."""
     rows = [_row(escaped(group.title) or UNNAMED)]
     rows += [_row(_line(line, theme), _width(line)) for line in group.lines if line.text]
     return f"<{TABLE}{''.join(rows)}</TABLE>>"
@@ -77,7 +77,7 @@ def _line(line: BoxLine, theme: Theme) -> str:
 
 
 def _width(line: BoxLine) -> int:
-    """At least how wide a line is, where that can be known."""
+    """The least width of a line, where it can be known."""
     return math.ceil(cell_len(visible(line.text)) * LETTER) if line.tone is Tone.CODE else 0
 
 
@@ -98,12 +98,12 @@ def _row(text: str, width: int = 0) -> str:
 
 
 def caption(scene: GraphScene, theme: Theme) -> str:
-    """What stands above the picture: its title, what it leaves out, and the legend."""
+    """The caption above the picture: title, notes and legend."""
     rows = [_row(f'<FONT POINT-SIZE="15"><B>{escaped(scene.title)}</B></FONT>')]
     rows += [_row(_font(escaped(note), theme.accent, 10)) for note in scene.notes]
     if scene.lines:
         source = " ".join(_line(line, theme) for line in scene.lines)
-        rows.append(_row(f"{source} {_font('where a box says no line', theme.soft, 9)}"))
+        rows.append(_row(f"{source} {_font('for boxes without a line', theme.soft, 9)}"))
     rows += [_row(_GAP.join(_entry(each, theme) for each in line)) for line in legend(scene, theme)]
     rows += [_row(_backward(entry, theme)) for entry in scene.backwards]
     rows.append('<TR><TD HEIGHT="8"></TD></TR>')
@@ -114,7 +114,7 @@ _GAP = "&#160;&#160;&#160; "
 
 
 def _backward(entry: BackwardEntry, theme: Theme) -> str:
-    """Its colour, where it was called, and the text of that line."""
+    """The legend entry of a backward: colour, title, and the line that called it."""
     swatch = _font("■→", backward_colour(theme, entry.number), 11)
     call = f'<FONT FACE="{MONO}" COLOR="{theme.code}" POINT-SIZE="9">{escaped(entry.call)}</FONT>'
     title = f"{swatch} {_font(escaped(entry.title), theme.ink, 9)}"

@@ -1,4 +1,4 @@
-"""How a box is painted, and what the legend says: the same in every format."""
+"""How a box is painted, and the texts of the legend: the same in every format."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from gradscope.scene.graph.picture import Box, GraphScene
 from gradscope.scene.kinds import BoxMark, Form
 
 MOST_LINES = 3
-"""How many backwards an arrow has a line of its own colour for."""
+"""Largest number of backwards that are shown by coloured lines in one arrow."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoxStyle:
-    """How one box is painted. Alarms have an outline of their own, besides their colour."""
+    """How one box is painted. Alarms also have a different outline."""
 
     fill: Colour
     line: Colour
     width: float
     dashed: bool = False  # it was not run
-    cut: bool = False  # its corners are cut off: something was born here
+    cut: bool = False  # corners cut off: the first NaN or Inf was produced here
 
 
 def look_of(box: Box, scene: GraphScene, theme: Theme) -> BoxStyle:
@@ -105,17 +105,17 @@ def _colours(scene: GraphScene, theme: Theme) -> Iterator[LegendEntry]:
         before = f"{scene.scale.title}: {scene.scale.low}"
         yield LegendEntry(ramp, scene.scale.high, theme.ink, before)
         if any(box.heat is None for box in scene.boxes):
-            yield LegendEntry((("□", theme.unknown.line),), "no number", theme.ink)
+            yield LegendEntry((("□", theme.unknown.line),), "no value", theme.ink)
     for form in scene.forms:
         if form in theme.forms:
             yield LegendEntry((("■", theme.forms[form].line),), form.value, theme.ink)
 
 
 FOLDED_FLOWS = {
-    GraphOf.FORWARD: "tensors go to or from what is folded",
-    GraphOf.BACKWARD: "gradients flow to or from what is folded",
-    GraphOf.BOTH: "tensors or gradients go to or from what is folded",
-    GraphOf.PLAN: "arrays go to or from what is folded",
+    GraphOf.FORWARD: "tensors to or from folded boxes",
+    GraphOf.BACKWARD: "gradients to or from folded boxes",
+    GraphOf.BOTH: "tensors or gradients to or from folded boxes",
+    GraphOf.PLAN: "arrays to or from folded boxes",
 }
 
 
@@ -123,16 +123,16 @@ def _outlines(scene: GraphScene) -> Iterator[tuple[str, str]]:
     forms = {arrow.form for arrow in scene.arrows}
     if Form.OPERATION in forms:
         what = "an array" if scene.graph is GraphOf.PLAN else "a tensor"
-        yield "→", f"{what} goes from call to call"
+        yield "→", f"{what} passed between calls"
     if Form.ORDER in forms:
-        yield "→", "began next: which tensor goes where is not recorded"
+        yield "→", "next call in time; which tensor goes where is not recorded"
     if Form.FUNCTION in forms or not (forms or scene.graph is GraphOf.FORWARD):
         yield "→", "a gradient flows"
     if Form.FOLDED in forms:
         yield "➔", FOLDED_FLOWS[scene.graph]
     if Form.SAVED in forms:
-        yield "┈", "keeps"
+        yield "┈", "saved for backward"
     if scene.graph is GraphOf.BOTH:
-        yield "╌", "from a call to the node it made, named after ↔"
+        yield "╌", "from a call to the node it created, named after ↔"
     if Form.LEAF in scene.forms:
-        yield "□", "square corners: a leaf, with .grad"
+        yield "□", "square corners: a leaf with .grad"

@@ -1,4 +1,4 @@
-"""A trace in a notebook: the page in the cell below, and a picture where no script may run."""
+"""A trace in a notebook: the page, or a picture where scripts are not allowed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from gradscope.trace.trace import Trace
 
 HEIGHT = 640
 LARGEST = 8 << 20
-"""A page of more bytes would make the notebook's file too large; the picture stands for it."""
+"""Largest size of a page in a notebook in bytes; larger ones are replaced by the picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What `gradscope.show` gives: notebooks show it; `save` writes the page."""
+    """The result of `gradscope.show`: notebooks display it; `save` writes the page."""
 
     page: bytes
     svg: str
@@ -35,14 +35,14 @@ class Shown:
         return self.said
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the page, which opens by a double click."""
+        """Write the page into an HTML file."""
         put(Path(path), self.page)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         found = {"image/svg+xml": self.svg, "text/plain": self.said}
         if len(self.page) > LARGEST:
             size = f"{len(self.page) / (1 << 20):.0f} MiB"
-            found["text/plain"] += f"; its page has {size}, too much for a notebook: save it"
+            found["text/plain"] += f"; its page has {size}, too large for a notebook: use save()"
             return found
         source = escape(self.page.decode(), quote=True)
         style = f"width:100%;height:{HEIGHT}px;border:1px solid #8885;border-radius:6px"
@@ -60,9 +60,9 @@ def show(
     task: int | None = None,
     around: str | None = None,
 ) -> Shown:
-    """A trace, or the file of one, to be looked at in a notebook: all of it, or one step or task.
+    """Show a trace, or a trace file, in a notebook: the whole, or one step or task.
 
-    `around`: the node, leaf, module or line to begin at.
+    `around`: the node, leaf, module or line to start at.
     """
     trace = trace if isinstance(trace, Trace) else load(trace)
     scene = page_scene(trace, GraphOptions(Selection(step, task, around)))

@@ -1,4 +1,4 @@
-"""A trace's graph, written to a file in the format that its name asks for."""
+"""Writes the graph of a trace to a file, in the format of its extension."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ Shown: TypeAlias = "GraphScene | ViewerScene | Tracks | Network"
 
 @dataclass(frozen=True, slots=True)
 class WrittenPicture:
-    """A picture that now is a file."""
+    """A picture that was written to a file."""
 
     path: Path
     scene: Shown
-    notes: tuple[str, ...] = ()  # what is not shown, or not as large as it should be
+    notes: tuple[str, ...] = ()  # what is not shown, or was shrunk
 
 
 def render(
@@ -57,9 +57,9 @@ def render(
     options: GraphOptions | None = None,
     theme: str = "light",
 ) -> WrittenPicture:
-    """Draw the graph of a trace into a file; its name's ending says how, unless `format` does.
+    """Draw the graph of a trace into a file; its extension gives the format unless `format` does.
 
-    `around` a node, of one `step` or of one `task`: see Selection. Everything else: GraphOptions.
+    `around`, `step` and `task`: see Selection. Everything else: see GraphOptions.
     """
     target = Path(path)
     name = format or format_of_file(target.name)
@@ -84,9 +84,9 @@ def drawn_as(
     theme: str = "",
     earlier: Earlier | None = None,
 ) -> tuple[Shown, Drawn]:
-    """A trace in one format, and the scene. Without a theme a page is as the reader's system is.
+    """A trace in one format, and the scene. Without a theme a page follows the reader's system.
 
-    Raises UsageError for options that the format has not.
+    Raises UsageError for options that the format does not support.
     """
     if format.takes == "picture":
         scene = legible_scene(trace, options)
@@ -99,7 +99,7 @@ def drawn_as(
 def whole_scene(
     trace: Trace, options: GraphOptions, takes: Takes, earlier: Earlier | None = None
 ) -> ViewerScene | Tracks | Network:
-    """What a format that is no picture writes down."""
+    """The scene of a format that is no picture."""
     match takes:
         case "tracks":
             from gradscope.scene.timeline.tracks.tracks import tracks  # noqa: PLC0415 - 10 ms
@@ -113,31 +113,31 @@ def whole_scene(
             return page_scene(trace, options, earlier)
 
 
-TRACKS = "a file of what happened when", "--step and --task"
+TRACKS = "a file of events over time", "--step and --task"
 NETWORK = "a file of the whole graph", "--step, --task, --around, --hops, --path-to and --critical"
 
 
 def _chosen(options: GraphOptions, kind: tuple[str, str]) -> Selection:
-    """The part that is chosen; all that shapes a picture is refused."""
+    """The selected part. Options that shape a picture are refused."""
     chosen = options.selection
     allowed = Selection(chosen.step, chosen.backward) if kind is TRACKS else chosen
     if options != GraphOptions(allowed, everything=options.everything):
         what, taken = kind
         raise UsageError(
-            f"{what} folds and colours nothing, so of the options that choose or shape a picture "
-            f"it takes {taken}"
+            f"{what} has no folding and no colours, so of the options that select or shape a "
+            f"picture it supports only {taken}"
         )
     return allowed
 
 
 def page_scene(trace: Trace, options: GraphOptions, earlier: Earlier | None = None) -> ViewerScene:
-    """What a page shows, of a trace, or of one step or backward. `around`: where it begins.
+    """The scene of a page, for a trace or one of its steps or backwards. `around`: where it starts.
 
-    Raises UsageError where the options ask for what only a picture has: in a page all is there.
+    Raises UsageError for options that only pictures support.
     """
     if options.graph is GraphOf.PLAN:
         raise UsageError(
-            "a page has the forward and the backward graph; the plans of captured steps are drawn "
+            "a page shows the forward and the backward graph; draw the plans of captured steps "
             "as a picture: gradscope render TRACE --graph plan -o plan.svg"
         )
     chosen = options.selection
@@ -145,8 +145,8 @@ def page_scene(trace: Trace, options: GraphOptions, earlier: Earlier | None = No
     graph = None if options.graph is GraphOf.BOTH else options.graph
     if options != GraphOptions(in_page, everything=options.everything, graph=graph):
         raise UsageError(
-            "a page holds the whole graph and folds by a click, so of the options that choose or "
-            "shape a picture it takes --step, --task, --around, and --graph forward or backward"
+            "a page holds the whole graph and folds by a click, so of the options that select or "
+            "shape a picture it supports --step, --task, --around and --graph forward|backward"
         )
     from gradscope.scene.viewer.scene import viewer_scene  # noqa: PLC0415 - 30 ms, with all rules
 
@@ -155,7 +155,7 @@ def page_scene(trace: Trace, options: GraphOptions, earlier: Earlier | None = No
 
 def _no_format(path: Path) -> str:
     endings = ", ".join(format_called(each).extension for each in format_names())
-    return f"{visible(path.name)} names no format: end it in one of {endings}, or name a format"
+    return f"{visible(path.name)} has no known extension: use one of {endings}, or -f FORMAT"
 
 
 def put(path: Path, content: bytes) -> None:
@@ -175,7 +175,7 @@ class Target:
 
 
 def target_of(trace: Path, output: Path | None, format_name: str | None) -> Target:
-    """What `-o` and `-f` mean together; without them, an SVG beside the trace."""
+    """The target of `-o` and `-f`; without them, an SVG next to the trace."""
     if output is None:
         format = format_called(format_name or "svg")
         return Target(_beside(trace, format), format)
@@ -190,7 +190,7 @@ def target_of(trace: Path, output: Path | None, format_name: str | None) -> Targ
 
 
 def _beside(trace: Path, format: Format) -> Path:
-    """Beside the trace, under its name, with the format's ending."""
+    """The path of the trace with the extension of the format."""
     name = trace.name
     for ending in TRACE_ENDINGS:
         name = name.removesuffix(ending) or name

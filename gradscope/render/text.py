@@ -1,8 +1,8 @@
 r"""Text from a traced program, made safe to show.
 
-Whatever a program calls its files, functions and modules may hold line breaks, terminal escapes,
-and marks that reverse the reading direction of everything around them. `visible` writes those out
-(`\n`, `\x1b`, `\u202e`), so that one name stays one stretch of one line, in every format.
+Names of files, functions and modules may contain line breaks, terminal escapes, and marks that
+reverse the reading direction of the text around them. `visible` escapes those (`\n`, `\x1b`,
+`\u202e`), so that a name stays on one line in every format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HIDDEN_IN_JSON = re.compile(
 
 
 def visible_lines(text: str) -> str:
-    """The text with its line breaks, and all else that cannot be seen written out."""
+    """The text with its line breaks; other invisible characters are escaped."""
     return "\n".join(visible(line, len(line)) for line in text.split("\n"))
 
 

@@ -27,7 +27,7 @@ class Theme:
     name: str
     page: Colour
     ink: Colour
-    soft: Colour  # what is said in passing
+    soft: Colour  # less important text
     code: Colour
     arrow: Colour
     alarm: Colour
@@ -35,10 +35,10 @@ class Theme:
     accent: Colour
     group: Paint
     kinds: Mapping[NodeKind, Paint]
-    forms: Mapping[Form, Paint]  # for forms whose colour tells no kind
+    forms: Mapping[Form, Paint]  # for forms without a kind
     heat: tuple[Colour, ...]  # from cold to hot; ink is legible on each
-    unknown: Paint  # where there is no number to be warm by
-    backwards: tuple[Colour, ...]  # of several in one picture, by their numbers, over and over
+    unknown: Paint  # for boxes without a value
+    backwards: tuple[Colour, ...]  # of several in one picture, by their numbers, repeated
 
 
 LIGHT = Theme(
@@ -137,7 +137,7 @@ BIRTHS = frozenset((BoxMark.NAN_BORN, BoxMark.INF_BORN, BoxMark.FAILED))
 
 
 def heat_colour(theme: Theme, heat: float) -> Colour:
-    """The colour of a warmth between 0 and 1."""
+    """The colour of a value between 0 and 1."""
     last = len(theme.heat) - 1
     place = min(max(heat, 0.0), 1.0) * last
     index = min(int(place), last - 1)
@@ -156,13 +156,13 @@ def lane_colour(theme: Theme, number: int) -> Colour:
 
 @cache
 def contrast(one: Colour, other: Colour) -> float:
-    """How well one colour is seen on another, from 1 to 21, as WCAG defines it."""
+    """The contrast of two colours, from 1 to 21, as WCAG defines it."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
 def on(fill: Colour, colour: Colour, theme: Theme) -> Colour:
-    """The colour of a text, where it can be read on this fill; else that of ink."""
+    """The colour of a text if it is legible on this fill, or else that of ink."""
     return colour if contrast(colour, fill) >= LEGIBLE else theme.ink
 
 

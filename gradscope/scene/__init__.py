@@ -1,1 +1,1 @@
-"""Facts → what to draw: boxes, rows, spans and their roles; no colours, no text format."""
+"""Turns facts into what to draw: boxes, rows, spans and their roles; no colours, no format."""

@@ -1,4 +1,4 @@
-"""One cell of a trace's table in words: ids by name, times and sizes with units, kinds by name."""
+"""Cells of a trace's tables as text: names instead of ids, units for times and sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.lookups import member
 from gradscope.analysis.program.arguments import arguments_of, in_words
-from gradscope.scene.readable import byte_count, duration, number, shape
+from gradscope.scene.readable import ACCUMULATED, byte_count, duration, number, shape
 from gradscope.trace.schema import (
     NONE,
     Accumulation,
@@ -44,7 +44,7 @@ SIZES = ("shape", "strides", "bad", "histogram")
 
 
 class Cells:
-    """Puts cells of one trace into words."""
+    """Formats cells of one trace as text."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -65,11 +65,11 @@ class Cells:
         }
 
     def words(self, row: Row, *, leave_out: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-        """The columns of a row that say something, each in words."""
+        """The columns of a row that are filled in, each as text."""
         for column in columns(type(row)):
             value = getattr(row, column.name)
             if column.name == "next" and value == NONE:
-                yield column.name, "nobody: this gradient is not wanted"
+                yield column.name, "no edge: this gradient is not needed"
             elif column.name not in leave_out and not _says_nothing(column, value):
                 yield column.name, self._cell(column, value)
 
@@ -153,13 +153,15 @@ class Cells:
 
 
 def kind_in_words(kinds: type[IntEnum], value: int) -> str:
-    """As in "post accumulate"; of a kind that this gradscope does not know, its number."""
+    """As in "post accumulate"; the number of a kind this version does not know."""
     known = member(kinds, value)
+    if isinstance(known, Accumulation):
+        return ACCUMULATED[known]
     return f"kind {value}" if known is None else known.name.lower().replace("_", " ")
 
 
 def _says_nothing(column: Column, value: Any) -> bool:
-    """Whether the cell was not filled in, and its being empty tells nothing."""
+    """Whether the cell is empty and that carries no information."""
     if isinstance(value, float):
         return math.isnan(value)
     if column.ref or column.time or column.name == "seq":

@@ -1,4 +1,4 @@
-"""What a person may choose by name about a picture; apart, since the command line names them."""
+"""Options of pictures that are chosen by name; here since the command line lists them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class GraphOf(StrEnum):
-    """Which graph of a program is drawn."""
+    """The graph of a program to draw."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -15,7 +15,7 @@ class GraphOf(StrEnum):
 
 
 class ColorBy(StrEnum):
-    """What colour tells."""
+    """What colour stands for."""
 
     KIND = "kind"
     TIME = "time"
@@ -23,14 +23,14 @@ class ColorBy(StrEnum):
 
 
 class GroupBy(StrEnum):
-    """Which boxes are framed together."""
+    """Which boxes share a frame."""
 
     MODULE = "module"
     NONE = "none"
 
 
 class SortBy(StrEnum):
-    """In which order the nodes of a backward are listed."""
+    """The order in which the nodes of a backward are listed."""
 
     ORDER = "order"  # as they ran
     TIME = "time"  # those that took longest first

@@ -1,4 +1,4 @@
-"""What a comparison of two traces shows: which traces, the first differences, how many of each."""
+"""What to show of a comparison of two traces: the traces, first differences and counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTHING = "(nothing)"
 
 @dataclass(frozen=True, slots=True)
 class SideScene:
-    """One trace's part of a difference."""
+    """One trace's side of a difference."""
 
     trace: str
     text: str
@@ -35,7 +35,7 @@ class DifferenceScene:
 
 @dataclass(frozen=True, slots=True)
 class DifferencesScene:
-    """The whole of it."""
+    """The whole comparison."""
 
     traces: tuple[str, str]
     first: DifferenceScene | None
@@ -48,7 +48,7 @@ class DifferencesScene:
 def differences_scene(
     comparison: Comparison, traces: tuple[Trace, Trace], names: tuple[str, str]
 ) -> DifferencesScene:
-    """What to show of a comparison of two traces that are called so."""
+    """What to show of a comparison of two traces; `names` are what they are called."""
     shown = [
         _difference(section.kind, section.first, names)
         for section in comparison.sections
@@ -58,8 +58,8 @@ def differences_scene(
         traces=(f"{names[0]}: {_about(traces[0])}", f"{names[1]}: {_about(traces[1])}"),
         first=shown[0] if shown else None,
         table=TableScene(
-            "compared",
-            (TableColumn("what"), TableColumn("of"), TableColumn("differs")),
+            "comparison",
+            (TableColumn("aspect"), TableColumn("compared"), TableColumn("result")),
             tuple(row for each in comparison.sections for row in _rows(each)),
         ),
         others=tuple(shown[1:]),
@@ -69,7 +69,7 @@ def differences_scene(
 
 
 def told_apart(paths: tuple[PurePath, PurePath]) -> tuple[str, str]:
-    """The two paths without the folders that both are in."""
+    """The two paths, without a folder that both share."""
     one, other = paths
     if one.parent == other.parent and one.name != other.name:
         return one.name, other.name
@@ -101,18 +101,17 @@ def _side(name: str, side: Side) -> SideScene:
 
 
 def _rows(section: Section) -> list[tuple[str, str, str]]:
-    """A line for each sort of difference, the kind and what was compared on the first."""
+    """A line for each kind of difference; the first also says what was compared."""
     counts = [f"{n:,} {_singular(what) if n == 1 else what}" for what, n in section.counts]
     heads = [(str(section.kind), section.of), *[("", "")] * (len(counts) - 1)]
-    return [(*head, text) for head, text in zip(heads, counts or ["alike"], strict=True)]
+    return [(*head, text) for head, text in zip(heads, counts or ["same"], strict=True)]
 
 
 def _singular(what: str) -> str:
     """`node that only the first has` of `nodes that only the first has`."""
     noun, _, rest = what.partition(" ")
     verb, _, more = rest.partition(" ")
-    one = {"are": "is", "have": "has", "take": "takes", "keep": "keeps", "lead": "leads",
-           "send": "sends", "run": "runs", "add": "adds"}.get(verb, verb)  # fmt: skip
+    one = {"are": "is", "have": "has", "that": "that"}.get(verb, f"{verb}s")
     return f"{noun.removesuffix('s')} {one} {more}".rstrip()
 
 
@@ -122,8 +121,8 @@ def _notes(
     notes = [f"not compared: {reason}" for reason in comparison.not_compared]
     if comparison.moved:
         notes.append(
-            f"{plural(comparison.moved, 'line')} of the program stood elsewhere with the same "
-            "text: no difference"
+            f"{plural(comparison.moved, 'line')} of the program moved but kept the same text: "
+            "not counted as a difference"
         )
     notes += _random(traces)
     for name, trace in zip(names, traces, strict=True):
@@ -132,7 +131,7 @@ def _notes(
 
 
 def _random(traces: tuple[Trace, Trace]) -> list[str]:
-    """Whether both had drawn the same random numbers, as far as that was looked at after steps."""
+    """Whether both drew the same random numbers, as far as checked after optimizer steps."""
     one, other = (
         [a.facts.random for a in trace.once(Acts).of(StepAct) if a.facts.random != NONE]
         for trace in traces
@@ -143,15 +142,15 @@ def _random(traces: tuple[Trace, Trace]) -> list[str]:
     first = next((place for place, (a, b) in enumerate(both) if a != b), None)
     if first is None:
         steps = plural(len(both), "step of an optimizer", "steps of optimizers")
-        return [f"random numbers: the state they follow from is the same after {steps}"]
-    before = f"the same after {plural(first, 'step')} of optimizers, and " if first else ""
-    another = f"another after step {first} of an optimizer: other seeds, or other numbers drawn"
-    return [f"random numbers: the state they follow from is {before}{another}"]
+        return [f"random numbers: the state of the generator is the same after {steps}"]
+    before = f"is the same after {plural(first, 'step')} of optimizers, and " if first else ""
+    another = f"differs after step {first} of an optimizer: different seeds or different draws"
+    return [f"random numbers: the state of the generator {before}{another}"]
 
 
 def _verdict(comparison: Comparison) -> str:
     differing = sum(section.first is not None for section in comparison.sections)
-    kinds = plural(len(comparison.sections), "kind")
+    kinds = plural(len(comparison.sections), "aspect")
     if not differing:
-        return f"alike in all {kinds} that were compared"
+        return f"the same in all {kinds} that were compared"
     return f"different in {differing} of {kinds} that were compared"

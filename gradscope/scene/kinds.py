@@ -1,4 +1,4 @@
-"""What pictures tell apart: families of nodes (sorted here by name), forms of boxes, and marks."""
+"""What pictures distinguish: kinds of nodes (by their name), forms of boxes, and marks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class NodeKind(StrEnum):
-    """What a node does, roughly: enough for a colour that helps to find one's way."""
+    """What a node does, roughly: enough to choose a colour."""
 
     LEAF = "leaf"
     POINTWISE = "pointwise"
@@ -24,30 +24,30 @@ class NodeKind(StrEnum):
 
 
 class Form(StrEnum):
-    """What a box stands for; formats give each its outline."""
+    """What a box stands for; it decides the outline."""
 
     FUNCTION = "function"
     OPERATION = "operation"  # a forward call
     LEAF = "leaf"
-    DATA = "data"  # what a forward call was given, and no leaf
+    DATA = "data"  # an input of a forward call that is no leaf
     SAVED = "saved value"
     FOLDED = "folded"
-    KERNEL = "fused kernel"  # calls of a plan that are one compiled loop
-    MADE = "made"  # only of ties: a call made the node, or it is the same saved value
-    ORDER = "order"  # only of arrows: one call came after another, and no more is known
+    KERNEL = "fused kernel"  # calls of a plan in one compiled loop
+    MADE = "made"  # only for ties: a call created the node, or it is the same saved value
+    ORDER = "order"  # only for arrows: one call came after another, and no more is known
 
 
 class BoxMark(StrEnum):
-    """What is remarkable about a box; formats give each a glyph beside its colour."""
+    """A mark on a box; formats draw each as a glyph."""
 
     ROOT = "backward starts here"
     FOCUS = "in focus"
-    NAN_BORN = "NaN born here"
-    INF_BORN = "Inf born here"
+    NAN_BORN = "first NaN produced here"
+    INF_BORN = "first Inf produced here"
     NON_FINITE = "not finite"
     FAILED = "raised"
     NOT_RUN = "not run"
-    CAPTURED = "gradient handed out (inputs=)"
+    CAPTURED = "gradient returned (inputs=)"
     INSIDE = "ran inside another node"
     HOOKED = "has hooks"
     WRITES = "writes in place"
@@ -115,8 +115,8 @@ MEMBERS: dict[NodeKind, str] = {
         LogNormal Normal NotImplemented Poisson Random Replayed StandardGamma UndefinedGradBackward
         Uniform WarnNotImplemented""",
 }
-"""Operations by family, as their nodes are called without `Backward0`. What is not here is OTHER;
-a test names what the runtime declares and nobody has sorted."""
+"""Operations by kind, by the names of their nodes without `Backward0`; all others are OTHER. A test
+lists operations of the runtime that are missing here."""
 
 KIND_OF = {name.lower(): kind for kind, names in MEMBERS.items() for name in names.split()}
 
@@ -124,7 +124,7 @@ NUMBERED = re.compile(r"(?P<operation>\w+?)Backward\d+(_copy)?$")
 
 
 def kind_of(node_name: str) -> NodeKind:
-    """The family of a node, by its name: PyTorch numbers its own, and not those users write."""
+    """The kind of a node, by its name; names of user-defined functions have no number."""
     sorted_into = KIND_OF.get(operation_of(node_name))
     if sorted_into is not None:
         return sorted_into
@@ -133,13 +133,13 @@ def kind_of(node_name: str) -> NodeKind:
 
 
 def kind_of_call(name: str) -> NodeKind:
-    """The family of a forward call: of "relu_", "_softmax", "threshold_backward"."""
+    """The kind of a forward call such as "relu_", "_softmax", "threshold_backward"."""
     plain = name.strip("_").lower().replace("_", "").removesuffix("backward")
     return KIND_OF.get(plain, NodeKind.OTHER)
 
 
 def operation_of(node_name: str) -> str:
-    """What a node differentiates: "tanh" for TanhBackward0 and for TanhBackwardBackward0."""
+    """The operation a node differentiates: "tanh" for TanhBackward0 and TanhBackwardBackward0."""
     numbered = NUMBERED.match(node_name)
     name = numbered["operation"] if numbered else node_name
     plain = name.lower().replace("_", "")

@@ -54,13 +54,13 @@ from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
 HOW = {
-    Accumulation.STOLEN: "taken over as it is",
-    Accumulation.CLONED: "copied",
-    Accumulation.IN_PLACE: "added in place to what was there",
-    Accumulation.OUT_OF_PLACE: "added to what was there, as a new tensor",
+    Accumulation.STOLEN: "moved without a copy",
+    Accumulation.CLONED: "copied into a new tensor",
+    Accumulation.IN_PLACE: "added in place to the existing one",
+    Accumulation.OUT_OF_PLACE: "added to the existing one, into a new tensor",
 }
 MOST_FACTS = 4
-"""So many facts of an act are named."""
+"""Number of facts of an event of the program that are shown."""
 
 _Say = Callable[["MomentWords", Any], str]
 _SAY: dict[type[Row], _Say] = {}
@@ -75,7 +75,7 @@ def _of(*kinds: type[Row]) -> Callable[[_Say], _Say]:
 
 
 class MomentWords:
-    """Says what happened at moments of one trace."""
+    """Describes the moments of one trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -83,11 +83,11 @@ class MomentWords:
         self._names: NodeNames = node_names(trace)
 
     def node(self, id: int) -> str:
-        """A node by its unique name; its leaf's, if it has one."""
+        """The unique name of a node, or the name of its leaf."""
         return self._names.title(id)
 
     def short(self, tensor: int) -> str:
-        """A tensor by its name, or its shape."""
+        """The name of a tensor, or its shape."""
         tensors = self.trace.table(Tensor)
         known = leaf(self.trace, tensor)
         if known is None:
@@ -95,7 +95,7 @@ class MomentWords:
         return (known.name if tensors.row(tensor).leaf else "") or shape(known.shape)
 
     def said(self, row: Row) -> str:
-        """What happened, in a sentence without its end."""
+        """What happened, in a sentence without a full stop."""
         say = _SAY.get(type(row))
         if say is not None:
             return say(self, row)
@@ -104,7 +104,7 @@ class MomentWords:
         return f"{type(row).TABLE.rpartition('.')[2]}: {told}"
 
     def line(self, row: Row) -> str:
-        """Where in the program it happened, as in "train.py:41", or was called for."""
+        """The line of the program where it happened, as in "train.py:41"."""
         stack = getattr(row, "stack", NONE)
         if isinstance(row, TaskBegin):
             tasks = self.trace.table(GraphTask)
@@ -114,7 +114,7 @@ class MomentWords:
 
 @_of(Dependency)
 def _counted(it: MomentWords, row: Dependency) -> str:
-    return f"{it.node(row.node)} is counted: it waits for {plural(row.count, 'gradient')}"
+    return f"{it.node(row.node)} waits for {plural(row.count, 'gradient')} (dependencies counted)"
 
 
 @_of(TaskBegin)
@@ -129,12 +129,14 @@ def _backward_ends(it: MomentWords, row: TaskEnd) -> str:
 
 @_of(Push)
 def _pushed(it: MomentWords, row: Push) -> str:
-    return f"{it.node(row.node)} is ready: into queue {row.queue}, which now holds {row.length}"
+    return (
+        f"{it.node(row.node)} is ready: pushed to queue {row.queue}, which now holds {row.length}"
+    )
 
 
 @_of(Pop)
 def _popped(it: MomentWords, row: Pop) -> str:
-    left = f"{row.length} left" if row.length else "which is empty now"
+    left = f"{row.length} left" if row.length else "now empty"
     return f"{it.node(row.node)} is taken from queue {row.queue}, {left}"
 
 
@@ -150,29 +152,29 @@ def _ends(it: MomentWords, row: NodeEnd) -> str:
 
 @_of(Skipped)
 def _skipped(it: MomentWords, row: Skipped) -> str:
-    return f"{it.node(row.node)} is passed over: what inputs= asks for does not need it"
+    return f"{it.node(row.node)} is skipped: not needed for inputs="
 
 
 @_of(Decrement)
 def _arrived(it: MomentWords, row: Decrement) -> str:
-    left = (
-        f"{plural(row.remaining, 'is', 'are')} still to come" if row.remaining else "all are there"
-    )
-    return f"{it.node(row.node)} gets gradient {row.index} of {it.node(row.source)}: {left}"
+    left = f"{row.remaining} still missing" if row.remaining else "all have arrived"
+    return f"{it.node(row.node)} receives gradient {row.index} of {it.node(row.source)}: {left}"
 
 
 @_of(BufferMade)
 def _kept(it: MomentWords, row: BufferMade) -> str:
-    what = "that it got none" if row.undefined else "the first gradient"
-    return f"{it.node(row.node)} keeps {what} for input {row.input_nr}"
+    verb = "receives None" if row.undefined else "buffers the first gradient"
+    return f"{it.node(row.node)} {verb} for input {row.input_nr}"
 
 
 @_of(BufferAdded)
 def _added(it: MomentWords, row: BufferAdded) -> str:
     if row.undefined:
-        return f"{it.node(row.node)} got none for input {row.input_nr}: what it keeps stays"
-    how = "in place" if row.in_place else "as a new tensor"
-    return f"{it.node(row.node)} has a further gradient added for input {row.input_nr}, {how}"
+        return (
+            f"{it.node(row.node)} receives None for input {row.input_nr}: its buffer is unchanged"
+        )
+    how = "in place" if row.in_place else "into a new tensor"
+    return f"{it.node(row.node)} adds another gradient for input {row.input_nr}, {how}"
 
 
 @_of(HookBegin)
@@ -197,17 +199,17 @@ def _captured(it: MomentWords, row: Capture) -> str:
 def _accumulated(it: MomentWords, row: Accumulate) -> str:
     how = member(Accumulation, row.how)
     done = f"arrived {row.how}" if how is None else HOW[how]
-    return f"a gradient arrives in the .grad of {it.short(row.tensor)}: {done}"
+    return f"a gradient arrives in .grad of {it.short(row.tensor)}: {done}"
 
 
 @_of(SavedUnpacked)
 def _unpacked(it: MomentWords, row: SavedUnpacked) -> str:
-    return f"the program reads what {it.node(row.node)} has saved"
+    return f"the program reads the saved values of {it.node(row.node)}"
 
 
 @_of(SavedReleased)
 def _released(it: MomentWords, row: SavedReleased) -> str:
-    return f"{it.node(row.node)} lets go of what it has saved"
+    return f"{it.node(row.node)} releases its saved values"
 
 
 @_of(Callback)
@@ -223,12 +225,12 @@ def _enters(it: MomentWords, row: ReentrantEnter) -> str:
 
 @_of(ReentrantLeave)
 def _leaves(_: MomentWords, row: ReentrantLeave) -> str:
-    return f"the nested backward at depth {row.depth} is over"
+    return f"the nested backward at depth {row.depth} ends"
 
 
 @_of(Wait)
 def _waits(it: MomentWords, row: Wait) -> str:
-    return f"{it.cells.thread(row.thread)} goes to sleep: queue {row.queue} is empty"
+    return f"{it.cells.thread(row.thread)} sleeps: queue {row.queue} is empty"
 
 
 @_of(Wake)
@@ -245,7 +247,7 @@ def _raised(it: MomentWords, row: Error) -> str:
 @_of(Op)
 def _called(it: MomentWords, row: Op) -> str:
     given = ", ".join(map(it.short, row.inputs[:3])) + ", …" * (len(row.inputs) > 3)
-    made = f" makes {it.short(row.outputs[0])}" if row.outputs else ""
+    made = f" returns {it.short(row.outputs[0])}" if row.outputs else ""
     return f"{row.name}({given}){made}"
 
 

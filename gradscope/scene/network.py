@@ -1,4 +1,4 @@
-"""The backward graph with all its nodes, folded nowhere: for programs that work with graphs."""
+"""The backward graph with all its nodes, unfolded, for programs that work with graphs."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Fact: TypeAlias = str | int
 
 @dataclass(frozen=True, slots=True)
 class NetworkNode:
-    """One node. What is not known of it is "" or NONE."""
+    """One node; unknown fields are "" or NONE."""
 
     id: int
     name: str  # "MulBackward0"
     title: str  # "MulBackward0#2"
     kind: str
-    leaf: str  # what the leaf is called whose gradient it keeps
+    leaf: str  # the name of the leaf whose gradient it accumulates
     module: str
     file: str
     line: int
     code: str
-    operation: str  # the forward call that made it
-    shape: str  # of the first gradient it takes
+    operation: str  # the forward call that created it
+    shape: str  # of the first gradient it receives
     device: str
     step: int
     sequence_nr: int
@@ -48,7 +48,7 @@ class NetworkNode:
     saved_bytes: int
 
     def known(self) -> dict[str, Fact]:
-        """What is known of it besides its id."""
+        """The known fields, without the id."""
         return {name: value for name in FACTS if (value := getattr(self, name)) not in UNKNOWN}
 
 
@@ -63,11 +63,11 @@ class NetworkEdge:
     tail: int
     head: int
     output: int  # which gradient of the tail
-    input: int  # which of those that the head takes
+    input: int  # which input of the head
     shape: str
 
     def known(self) -> dict[str, Fact]:
-        """What is known of it besides its ends."""
+        """The known fields, without the ends."""
         found: dict[str, Fact] = {"output": self.output, "input": self.input}
         return found | {"shape": self.shape} if self.shape else found
 
@@ -84,14 +84,14 @@ class Network:
 
 
 def network(trace: Trace, selection: Selection | None = None) -> Network:
-    """The graph of a trace, or the part that is chosen."""
+    """The graph of a trace, or the selected part of it."""
     if not len(trace.table(Node)):
         raise EmptyTraceError(
-            "this trace holds no backward nodes: nothing that was recorded required a gradient"
+            "this trace holds no backward nodes: nothing in the recording required a gradient"
         )
     chosen = select(trace, selection or Selection())
     if not chosen.nodes:
-        raise EmptyTraceError("no node is among all that the options choose")
+        raise EmptyTraceError("the options select no node")
     ids = np.sort(np.array(chosen.nodes, np.int64))
     numbers = backward_numbers(trace)
     tasks = [task for task in numbers if chosen.tasks is None or task in chosen.tasks]
@@ -117,21 +117,21 @@ def to_networkx(
     path_to: str | None = None,
     critical: bool = False,
 ) -> Any:
-    """The backward graph, of a trace or its file, as a `networkx.MultiDiGraph`.
+    """The backward graph of a trace, or of a trace file, as a `networkx.MultiDiGraph`.
 
-    It leads from outputs to leaves, as gradients flow.
+    Edges lead from outputs to leaves, as gradients flow.
 
-    Nodes are called by their ids in the trace, and edges by which gradient of their tail they
-    carry. Only what is known of each is among its attributes: name, title, kind, leaf, module,
-    file, line, code, operation, shape, device, step, sequence_nr, runs, own_ns, saved_bytes; of an
-    edge output, input, shape. The options choose a part, as those of `gradscope render` do.
+    The keys of nodes are their ids in the trace; the key of an edge is the output of its tail.
+    Attributes of nodes, where known: name, title, kind, leaf, module, file, line, code, operation,
+    shape, device, step, sequence_nr, runs, own_ns, saved_bytes; of edges: output, input, shape.
+    The options select a part, like those of `gradscope render`.
     """
     loaded = trace if isinstance(trace, Trace) else load(trace)
     return as_networkx(network(loaded, Selection(step, task, around, hops, path_to, critical)))
 
 
 def types_of(found: Network) -> tuple[tuple[str, dict[str, Fact]], ...]:
-    """For nodes and for edges a fact of each name that any of them has, in their order."""
+    """The attribute names of nodes and edges, each with a value that shows its type."""
     of_nodes: dict[str, Fact] = {}
     for node in found.nodes:
         of_nodes |= node.known()
@@ -234,7 +234,7 @@ def _places(scope: PageNodes, texts: Texts) -> tuple[list[str], list[int], list[
 
 
 def _times(scope: PageNodes) -> tuple[Ids, Ids]:
-    """How often each node ran, and how long; NONE where no run was recorded."""
+    """The number of runs of each node, and their time; NONE where no run was recorded."""
     runs = node_runs(scope.trace)
     chosen = np.isin(runs.node, scope.ids) & np.isin(runs.task, scope.tasks)
     at = np.searchsorted(scope.ids, runs.node[chosen])
@@ -256,7 +256,7 @@ def _saved(trace: Trace, scope: PageNodes) -> Ids:
 
 
 def _devices(scope: PageNodes) -> list[str]:
-    """Where the first gradient that each node takes lies."""
+    """The device of the first gradient that each node receives."""
     trace = scope.trace
     names = {row.id: shown(row.name) for row in trace.rows(Device)}
     inputs = trace.table(Node).ragged("inputs").take(scope.positions)

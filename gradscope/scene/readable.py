@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Accumulation
 
+ACCUMULATED = {
+    Accumulation.STOLEN: "moved",
+    Accumulation.CLONED: "copied",
+    Accumulation.IN_PLACE: "added in place",
+    Accumulation.OUT_OF_PLACE: "added to a new tensor",
+}
+"""How a gradient was accumulated in `.grad`."""
 TIME_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 

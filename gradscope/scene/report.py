@@ -1,4 +1,4 @@
-"""What `inspect` says in figures: the trace in two lines, and what took longest in tables."""
+"""The figures of `inspect`: the trace in two lines, and tables of the slowest parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
-    """The summary tables that have something in them, each of at most so many rows."""
+    """The summary tables that are not empty, each with at most `rows` rows."""
     made = (
         _timings("slowest nodes of backward", report.nodes, rows),
         _timings("slowest operations of forward", report.ops, rows),
@@ -45,8 +45,10 @@ def headline(report: Report) -> tuple[str, ...]:
         f"forward {duration(facts.forward_ns)}" if facts.forward_ns else "",
         f"backward {duration(facts.backward_ns)}" if facts.backward_ns else "",
         f"optimizers {duration(facts.optimizer_ns)}" if facts.optimizer_ns else "",
-        f"besides, gradscope compiled for {duration(facts.own_ns)}" if facts.own_ns else "",
-        f"saved at most {byte_count(facts.saved_peak_bytes)}" if facts.saved_peak_bytes else "",
+        f"compilation by gradscope {duration(facts.own_ns)} (not counted)" if facts.own_ns else "",
+        f"saved tensors at most {byte_count(facts.saved_peak_bytes)}"
+        if facts.saved_peak_bytes
+        else "",
     ]
     lines = (first, _listed(counted), _listed(measured))
     return tuple(line for line in lines if line)

@@ -1,10 +1,10 @@
-"""Tables and facts, and what `info` puts into them."""
+"""Tables and facts, and the contents of those of `info`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradscope.scene.readable import byte_count, count, plural
+from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.trace.schema import EVENTS
 from gradscope.trace.shortcomings import loaded_elsewhere, ran_elsewhere, with_other_sums
 from gradscope.trace.trace import Trace
@@ -14,16 +14,16 @@ Cell = str
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """The head of a column."""
+    """The header of a column."""
 
     title: str
     is_number: bool = False
-    is_path: bool = False  # its end tells more than its beginning
+    is_path: bool = False  # if too long, its beginning is cut off
 
 
 @dataclass(frozen=True, slots=True)
 class TableScene:
-    """A table, worst or largest row first."""
+    """A table, the worst or largest row first."""
 
     title: str
     columns: tuple[TableColumn, ...]
@@ -33,7 +33,7 @@ class TableScene:
 
 @dataclass(frozen=True, slots=True)
 class FactsScene:
-    """Names and what they are, one below the other."""
+    """Names with their facts, a line each."""
 
     facts: tuple[tuple[str, str], ...]
 
@@ -46,7 +46,7 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
     major, minor = trace.version
     producer = f"{meta.get('producer', 'unknown')} {meta.get('producer_version', '')}".strip()
     rows = sum(len(table) for table in trace.tables.values())
-    per_event = f", {size / trace.event_count:.1f} bytes an event" if trace.event_count else ""
+    per_event = f", {size / trace.event_count:.1f} bytes per event" if trace.event_count else ""
     facts = [
         ("file", path),
         ("size", f"{byte_count(size)}{per_event}"),
@@ -54,9 +54,9 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
         ("producer", producer),
         ("level", meta.get("level", "unknown")),
         ("script", " ".join([meta.get("script", ""), *meta.get("arguments", ())])),
-        ("holds", f"{plural(rows, 'row')}, {plural(trace.event_count, 'event')}"),
+        ("contents", f"{plural(rows, 'row')}, {plural(trace.event_count, 'event')}"),
     ]
-    facts += [(key, _plain(meta[key])) for key in sorted(meta) if key not in SAID_ABOVE]
+    facts += [(key, _meta(key, meta[key])) for key in sorted(meta) if key not in SAID_ABOVE]
     facts += [("note", note) for note in trace.notes]
     elsewhere = ran_elsewhere(trace.meta)
     facts += [
@@ -64,9 +64,23 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
         ("note", elsewhere),
         ("workers", loaded_elsewhere(trace.meta)),
     ]
-    whole = "no, see the notes" if trace.notes else "yes" + ", of its process" * bool(elsewhere)
-    facts.insert(3, ("whole", whole))
+    whole = (
+        "no, see the notes" if trace.notes else "yes" + ", for its own process" * bool(elsewhere)
+    )
+    facts.insert(3, ("complete", whole))
     return FactsScene(tuple((name, text) for name, text in facts if text))
+
+
+def _meta(key: str, value: object) -> str:
+    if key == "own_time" and isinstance(value, dict):
+        return ", ".join(f"{what} {duration(ns)}" for what, ns in value.items())
+    return _plain(value)
+
+
+def _meta(key: str, value: object) -> str:
+    if key == "own_time" and isinstance(value, dict):
+        return ", ".join(f"{what} {duration(ns)}" for what, ns in value.items())
+    return _plain(value)
 
 
 def _plain(value: object) -> str:
@@ -78,7 +92,7 @@ def _plain(value: object) -> str:
 
 
 def info_tables(trace: Trace) -> tuple[TableScene, ...]:
-    """How many rows each table and each kind of event has."""
+    """The number of rows of each table and each kind of event."""
     kinds = {f"event.{name}" for name in EVENTS}
     tables = [(name, len(table)) for name, table in trace.tables.items() if name not in kinds]
     events = [(name, len(trace.tables[f"event.{name}"])) for name in EVENTS]

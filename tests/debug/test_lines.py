@@ -33,7 +33,7 @@ def told(trace: Trace, *commands: str, lines: int = 22) -> str:
 def test_a_session_that_finds_where_an_inf_was_born(trace: Trace) -> None:
     screens = told(trace, "break inf", "continue", "values", "source", "reverse", "findings")
 
-    assert "breakpoint 1: inf: 1 moment, 0 of them before this one" in screens
+    assert "breakpoint 1: inf: 1 moment, 0 of them before the current one" in screens
     assert "SqrtBackward0 ends\n" in screens
     assert "stopped at  breakpoint 1: inf" in screens
     assert "posinf 1" in screens
@@ -52,7 +52,7 @@ def test_queue_counts_and_buffers_are_in_view(trace: Trace) -> None:
 
     assert "keeps the first gradient" not in screens
     assert "1 gradient added (1 in place)" in screens or "1 gradient added" in screens
-    assert "queue 0, what goes next first\n  AccumulateGrad (weight) (goes before all" in screens
+    assert "queue 0, next node first\n  AccumulateGrad (weight) (runs before all" in screens
 
 
 def test_what_is_wrong_is_said_and_the_next_is_answered(trace: Trace) -> None:
@@ -62,12 +62,12 @@ def test_what_is_wrong_is_said_and_the_next_is_answered(trace: Trace) -> None:
     for complaint in (
         "error: 'brek' is no command",
         "error: goto where?",
-        "error: 'x' is no count",
+        "error: 'x' is not a number",
         "error: there is no moment 99,999",
         "error: cannot read the condition 'x'",
         "error: there is no moment -5",
-        "error: goto which finding?",
-        "error: a line is FILE:NUMBER, as in test_lines.py:",
+        "error: goto needs # and the start",
+        "error: a line is written FILE:NUMBER, as in test_lines.py:",
         "error: 'nonsense' is no command",
     ):
         assert complaint in screens
@@ -78,15 +78,15 @@ def test_why_says_what_a_node_still_waits_for(trace: Trace) -> None:
     screens = told(trace, "next", "why SqrtBackward0", "why MulBackward0", lines=40)
 
     assert "ran 1st of" in screens
-    assert "now              runs, since moment" in screens
-    assert "0 of 1 gradient has come; to come from SumBackward0 (waits)" in " ".join(
+    assert "now              running, since moment" in screens
+    assert "0 of 1 gradient arrived; missing from SumBackward0 (waiting)" in " ".join(
         screens.split()
     )
 
 
 def test_commands_may_be_cut_short_where_it_is_clear(trace: Trace) -> None:
     assert told(trace, "cont node Sqrt*") == told(trace, "continue node Sqrt*")
-    assert "'gra' is several commands: grad, grads" in told(trace, "gra")
+    assert "'gra' is ambiguous: grad, grads" in told(trace, "gra")
 
 
 @pytest.mark.parametrize("name", sorted({each.name for each in COMMANDS.values()}))
@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_said_and_how_to_see_it(trace: Trace) -> None:
 def test_help_with_a_command_is_about_it(trace: Trace) -> None:
     screens = told(trace, "help goto")
 
-    assert "goto or g WHERE: to a moment" in screens
+    assert "goto or g WHERE: go to a moment" in screens
     assert "undo" not in screens
 
 

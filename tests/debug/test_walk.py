@@ -99,7 +99,7 @@ def test_places_by_number_event_and_name(walk: Walk) -> None:
     assert walk.place("node Tanh*") == walk.run(forward=True, until="node Tanh*").moment
     with pytest.raises(UnknownNameError, match="there is no moment"):
         walk.go(walk.last + 1)
-    with pytest.raises(UnknownNameError, match="nothing in this trace is 'error'"):
+    with pytest.raises(UnknownNameError, match="no moment of this trace matches 'error'"):
         walk.place("error")
 
 

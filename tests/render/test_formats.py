@@ -392,7 +392,7 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 def test_a_file_whose_name_asks_for_nothing_is_answered_with_the_choices(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"end it in one of \.chrome\.json, \.dot, \.gexf, \.graphml, \.html"
+        UsageError, match=r"use one of \.chrome\.json, \.dot, \.gexf, \.graphml, \.html"
     ):
         render(mean_of_squares(), tmp_path / "a.gif")
 

@@ -74,7 +74,7 @@ def test_a_png_that_graphviz_shrank_is_said_with_both_sizes(
     (note,) = written.notes
     assert note.startswith(
         "Graphviz shrank the PNG to 25% of its size, to 1,024 × 32,768 pixels instead of 4,096 × "
-        "131,072; for text that can be read, write an SVG"
+        "131,072; for legible text, write an SVG"
     )
 
 

@@ -53,6 +53,6 @@ def test_a_page_too_large_for_a_notebook_is_a_picture_and_a_sentence(
     bundle = shown._repr_mimebundle_()
 
     assert "text/html" not in bundle
-    assert "too much for a notebook: save it" in bundle["text/plain"]
+    assert "too large for a notebook: use save()" in bundle["text/plain"]
     shown.save(tmp_path / "a.html")
     assert (tmp_path / "a.html").read_bytes().startswith(b"<!doctype html>")

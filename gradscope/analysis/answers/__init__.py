@@ -1,1 +1,1 @@
-"""What `inspect` is asked of one thing: how a gradient came, who holds memory, why this order."""
+"""Answers to the questions of `inspect`: history of a gradient, memory, order, hooks."""

@@ -1,4 +1,4 @@
-"""Captured steps: what their plans do, how long it took, and what was not captured."""
+"""Captured steps: what their plans do, how long they take, and what was not captured."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class PlanPiece:
-    """Calls of a plan that are made as one: one call, or a fused kernel."""
+    """Calls of a plan that run together: one call, or a fused kernel."""
 
     first: int  # the place of its first call
     labels: tuple[str, ...]
@@ -49,7 +49,7 @@ class PlanPiece:
     sites: tuple[Site, ...]  # of all
     reads: tuple[int, ...]  # numbers of arrays that it did not make itself
     makes: tuple[int, ...]  # that are read later, or returned
-    ns: int  # in the median of the replays; NONE: none was seen
+    ns: int  # median of the replays; NONE: none was recorded
 
     @property
     def fused(self) -> bool:
@@ -66,7 +66,7 @@ class PlanFacts:
     arrays: Mapping[int, Array]
     guards: tuple[str, ...]
     replays: int
-    replay_ns: int  # in the median; NONE: none was seen
+    replay_ns: int  # median; NONE: none was recorded
     calls_ns: int  # of which in calls on arrays
     eager_ns: int
     watched: bool  # whether that was while it was recorded
@@ -76,7 +76,7 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """What a captured step did not do."""
+    """Something a captured step could not capture, fuse or replay."""
 
     kind: Lack
     reason: str
@@ -99,7 +99,7 @@ class CaptureInfo:
 
 
 def whole_of(step: CaptureInfo, steps: Sequence[CaptureInfo]) -> CaptureInfo:
-    """The step that a piece is cut from, as far as these steps say."""
+    """The step that a piece belongs to, if it is among these steps."""
     by_id, seen = {each.id: each for each in steps}, {step.id}
     while step.whole in by_id and step.whole not in seen:
         step = by_id[step.whole]
@@ -108,7 +108,7 @@ def whole_of(step: CaptureInfo, steps: Sequence[CaptureInfo]) -> CaptureInfo:
 
 
 def captured(trace: Trace) -> tuple[CaptureInfo, ...]:
-    """All captured steps and pieces, in the order they were met."""
+    """All captured steps and pieces, in the order in which they were first seen."""
     plans = _plans(trace)
     lacks = list(trace.rows(Missed))
     return tuple(
@@ -131,7 +131,7 @@ def _lacking(trace: Trace, rows: Sequence[Missed]) -> Iterator[Lacking]:
 
 
 def _plans(trace: Trace) -> list[tuple[int, PlanFacts]]:
-    """Each plan with its step; those that were fused later stand only as that."""
+    """Each plan with its step; a plan that was fused later only in its fused form."""
     calls: dict[int, list[PlanCall]] = {}
     for call in trace.rows(PlanCall):
         calls.setdefault(call.plan, []).append(call)
@@ -164,7 +164,7 @@ def _plans(trace: Trace) -> list[tuple[int, PlanFacts]]:
 
 
 def _name(buffer: Buffer, known: str) -> str:
-    """What the step calls it; the path of a parameter says more."""
+    """The name of a buffer in the step, or the path of its parameter."""
     if known and ("." in known or buffer.name.startswith("a key of ")):
         return known + ".grad" * (buffer.role == "gradient")
     return buffer.name
@@ -199,7 +199,7 @@ def _pieces(
 
 
 def _times(replays: Sequence[Replay]) -> list[int]:
-    """How long each piece took, in the median."""
+    """The median time of each piece."""
     if not replays or not replays[0].ends:
         return []
     rows = [
@@ -213,7 +213,7 @@ def _times(replays: Sequence[Replay]) -> list[int]:
 def _saved(
     calls: Sequence[PlanCall], pieces: Sequence[PlanPiece], before: Sequence[Replay]
 ) -> Iterator[tuple[int, int]]:
-    """What fusing saved, where replays of both were seen."""
+    """Times before and after fusion, where replays of both were recorded."""
     single = _times(before)
     if len(single) != len(calls):
         return

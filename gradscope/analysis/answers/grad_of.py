@@ -1,4 +1,4 @@
-"""How a tensor's gradient came to be: who sent it, who changed it, who cleared and used it."""
+"""The history of a tensor's gradient: what sent, changed, cleared and used it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NOT_KNOWN = math.nan
 
 
 class GradAct(StrEnum):
-    """What can happen to a gradient."""
+    """Kinds of events in the history of a gradient."""
 
     BEGAN = "began"  # the backward began at this tensor
     SENT = "sent"
@@ -66,7 +66,7 @@ class GradAct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One thing that happened to it."""
+    """One event in the history of a gradient."""
 
     part: GradAct
     t: int
@@ -77,40 +77,40 @@ class Happening:
     how: str = ""
     norm: float = NOT_KNOWN  # of the gradient afterwards
     before: float = NOT_KNOWN
-    bad: str = ""  # what is not finite in it, as in "56 NaN, 2 Inf"; the norm is of the rest
-    moved: tuple[float, float] = (NOT_KNOWN, NOT_KNOWN)  # the tensor, by a step; its norm before
+    bad: str = ""  # values that are not finite, as in "56 NaN, 2 Inf"; the norm is of the rest
+    moved: tuple[float, float] = (NOT_KNOWN, NOT_KNOWN)  # norm of an update; of the tensor before
     times: int = 1
     facts: ActFacts | None = None
 
     @property
     def likeness(self) -> tuple[object, ...]:
-        """What it has in common with those of other rounds."""
+        """What is compared to tell whether two iterations are the same."""
         return self.part, self.site.place, self.name, self.how, self.times, bool(self.bad)
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What happened from one optimizer's step to the next, and in how many rounds just so."""
+    """What happened from one step of an optimizer to the next, and in how many iterations."""
 
     happenings: tuple[Happening, ...]
     times: int = 1
     backwards: tuple[int, ...] = ()  # their numbers
-    norms: tuple[float, ...] = ()  # what each round left in .grad, where that is known, and finite
-    bad: tuple[tuple[int, str], ...] = ()  # backwards that left what is not finite, and what
+    norms: tuple[float, ...] = ()  # of .grad after each iteration, if known and finite
+    bad: tuple[tuple[int, str], ...] = ()  # backwards that left NaN or Inf, and what
 
 
 @dataclass(frozen=True, slots=True)
 class GradStory:
-    """How a tensor's gradient came to be."""
+    """The history of a tensor's gradient."""
 
     tensor: int
     title: str
     leaf: bool
-    nodes: tuple[int, ...]  # that take its gradient
+    nodes: tuple[int, ...]  # that receive its gradient
     backwards: int
-    brought: int  # so many of them sent it something
+    brought: int  # number of backwards that sent it something
     rounds: tuple[Round, ...]
-    could_send: tuple[Happening, ...] = ()  # where no engine was watched: those with an edge to it
+    could_send: tuple[Happening, ...] = ()  # nodes with an edge, if the engine was not recorded
 
 
 def grad_story(trace: Trace, tensor: int) -> GradStory:
@@ -134,11 +134,11 @@ def grad_story(trace: Trace, tensor: int) -> GradStory:
 _ARRIVALS = (GradAct.BEGAN, GradAct.SENT, GradAct.KEPT, GradAct.RETURNED)
 _ENDS = (GradAct.STEPPED, GradAct.SKIPPED)
 UNDEFINED, PASSED_OVER = "undefined", "passed over"
-"""How a node sends that returns None for it, and how a step goes that finds None in `.grad`."""
+"""`how` of a node that returns None, and of a step that finds None in `.grad`."""
 
 
 def _passed_over(happened: list[Happening]) -> Iterator[Happening]:
-    """The same, and of each step whether it passed the tensor over."""
+    """The same events, with steps marked that skipped the tensor."""
     empty = False
     for each in happened:
         if each.part in (GradAct.KEPT, GradAct.WRITTEN):
@@ -150,7 +150,7 @@ def _passed_over(happened: list[Happening]) -> Iterator[Happening]:
 
 
 def _rounds(happened: list[Happening]) -> list[list[Happening]]:
-    """Cut after each step; where none is made, before what clears, or before each backward."""
+    """Events cut into iterations: after each step or, without steps, before each backward."""
     stepped = any(each.part in _ENDS for each in happened)
     rounds: list[list[Happening]] = [[]]
     for each in happened:
@@ -164,7 +164,7 @@ def _rounds(happened: list[Happening]) -> list[list[Happening]]:
 
 
 def _folded(rounds: list[list[Happening]]) -> tuple[Round, ...]:
-    """Rounds in succession in which the same happened, told once, as the first was."""
+    """Iterations, with equal ones in a row merged into the first."""
     found: list[Round] = []
     for happened in map(_merged, rounds):
         numbers = tuple(dict.fromkeys(h.backward for h in happened if h.backward != NONE))
@@ -188,7 +188,7 @@ def _folded(rounds: list[list[Happening]]) -> tuple[Round, ...]:
 
 
 def _merged(happened: list[Happening]) -> list[Happening]:
-    """Gradients from nodes of one name and line told together, and so their additions."""
+    """Events with gradients from nodes of one name and line merged, and their additions."""
     found: dict[object, Happening] = {}
     for number, each in enumerate(happened):
         several = each.part in (GradAct.SENT, GradAct.SUMMED)
@@ -210,7 +210,7 @@ def _merged(happened: list[Happening]) -> list[Happening]:
 
 
 _Look = tuple[float, str]
-"""A norm, and what is not finite."""
+"""A norm, and the values that are not finite."""
 _UNSEEN: _Look = NOT_KNOWN, ""
 
 
@@ -219,7 +219,7 @@ def _not_finite(nan: int, inf: int) -> str:
 
 
 class _Told:
-    """What a trace tells of one tensor's gradient."""
+    """Events of a trace that concern one tensor's gradient."""
 
     def __init__(self, trace: Trace, tensor: int) -> None:
         self.trace = trace
@@ -235,7 +235,7 @@ class _Told:
     # The engine ----------------------------------------------------------------------------------
 
     def of_engine(self) -> Iterator[Happening]:
-        """Gradients as they came, by time; what changed them, where they went."""
+        """Events of the engine by time: gradients sent, changed and kept."""
         yield from self._began()
         for node in self.nodes:
             norms: dict[int, _Look] = {}  # of the gradient on its way, by task
@@ -273,7 +273,7 @@ class _Told:
             return replace(self._sent(event.source, event.t, number, *look), how=how)
         if isinstance(event, BufferAdded):
             norm, bad = self._norm(Place.BUFFER, node, event.input_nr, event.task)
-            how = "in place" if event.in_place else "into a new one"
+            how = "in place" if event.in_place else "into a new tensor"
             return Happening(
                 GradAct.SUMMED, event.t, site, number, node, how=how, norm=norm, bad=bad
             )
@@ -289,14 +289,14 @@ class _Told:
         self, end: HookEnd, begin: HookBegin | None, norms: dict[int, _Look]
     ) -> Happening | None:
         kind = member(HookKind, end.hook)
-        if kind is HookKind.POST and not self.leaf:  # it is given what the node sends on
+        if kind is HookKind.POST and not self.leaf:  # it receives the node's outputs
             return None
         before = norms.get(end.task, _UNSEEN)
         after = self._norm(Place.HOOK, end.node, 0, end.task) if end.replaced else before
         return Happening(
             GradAct.HOOK, end.t, site_of(self.trace, begin.stack if begin else NONE),
             self._numbers.get(end.task, NONE), end.node, begin.name if begin else "",
-            "replaced it" if end.replaced else "left it", after[0], before[0], after[1],
+            "replaced it" if end.replaced else "left it unchanged", after[0], before[0], after[1],
         )  # fmt: skip
 
     def _norm(self, place: Place, node: int, index: int, task: int) -> _Look:
@@ -304,7 +304,7 @@ class _Told:
 
     @cached_property
     def _norms(self) -> dict[tuple[int, int, int, int], _Look]:
-        """By place, node, index and task; the last look where there are several."""
+        """Norms by place, node, index and task; the last one where there are several."""
         table = self.trace.table(Value)
         wanted = np.isin(table["node"], [*self.nodes, *(source for source, _ in self._edges)])
         names = ("place", "node", "index", "task", "norm", "nan", "posinf", "neginf")
@@ -316,20 +316,20 @@ class _Told:
 
     @cached_property
     def _edges(self) -> dict[tuple[int, int], int]:
-        """Which input of its node each edge to one of these nodes leads to, by node and index."""
+        """The input of its node that each edge to one of these nodes leads to."""
         table = self.trace.table(Edge)
         leads = np.isin(table["next"], self.nodes)
         columns = (table[name][leads].tolist() for name in ("node", "index", "input_nr"))
         return {(node, index): input_nr for node, index, input_nr in zip(*columns, strict=True)}
 
     def _places(self, node: int) -> set[int | None]:
-        """Which inputs of a node are this tensor."""
+        """The inputs of a node that are this tensor."""
         inputs = self._rows[node].inputs
         return {place for place, each in enumerate(inputs) if each == self.tensor}
 
     @cached_property
     def _arrived(self) -> set[int]:
-        """Backwards that left a gradient there, or of which it is not known."""
+        """Backwards that left a gradient there, or for which that is not known."""
         kept = {e.task for e in self.trace.events(Accumulate, Capture) if e.node in self._rows}
         tasks = self.trace.rows(GraphTask)
         return kept | {e.id for e in tasks if not (self.leaf and e.accumulate_grad) or e.error}
@@ -339,7 +339,7 @@ class _Told:
         return "accumulate.how" not in self.trace.meta.get("absent", ())
 
     def could_send(self) -> Iterator[Happening]:
-        """Nodes with an edge to it, if what was sent along edges was not recorded."""
+        """Nodes with an edge to it, if gradients along edges were not recorded."""
         if len(self.trace.table(Decrement)):
             return
         for (source, _), input_nr in self._edges.items():
@@ -358,7 +358,7 @@ class _Told:
     # The program -----------------------------------------------------------------------------
 
     def of_program(self) -> Iterator[Happening]:
-        """What acts did to it, by time."""
+        """Events of the program, by time."""
         holders = {
             each.built.id: each for each in self._acts.optimizers if self.tensor in each.tensors
         }

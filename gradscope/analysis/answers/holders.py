@@ -1,4 +1,4 @@
-"""What keeps a tensor, a node's graph or a step's in memory, as far as that was recorded."""
+"""What keeps a tensor, or the graph of a node or step, in memory, as far as recorded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMED = re.compile(r"(?:name )?[`.]*([^`]+)`?")
 
 
 class Subject(StrEnum):
-    """What was asked about."""
+    """The kind of thing that was asked about."""
 
     TENSOR = "tensor"
     NODE = "node"
@@ -46,37 +46,37 @@ class Subject(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Saver:
-    """Nodes of one name and line that saved it, or, of a graph, something."""
+    """Nodes of one name and line that saved the tensor, or a value of the graph."""
 
     name: str
     slot: str
     site: Site
     values: int
     bytes: int  # of those that are still held
-    backwards: tuple[int, ...]  # that let go, by number
-    freed: int  # so many ended with their node or storage
-    left: int  # so many are held, as far as was seen
+    backwards: tuple[int, ...]  # that released them, by number
+    freed: int  # number freed with their node or storage
+    left: int  # number still held, as far as was recorded
 
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """A node that no other leads to: who holds what it gave holds the graph behind it."""
+    """A node that no other leads to: a reference to its result keeps its graph alive."""
 
     node: int
     site: Site
-    tensors: tuple[int, ...]  # what it gave
+    tensors: tuple[int, ...]  # tensors with this grad_fn
 
 
 @dataclass(frozen=True, slots=True)
 class KeptName:
-    """A name of the program's that held graphs of former steps, when it was last looked at."""
+    """A name in the program that held graphs of earlier steps, when it was last checked."""
 
     name: str
     container: str
     attribute: bool
     tensors: int
     steps: int
-    of: int  # so many steps there had been; of an evaluation 0
+    of: int  # number of steps until then; 0 for an evaluation
     stored: tuple[Site, ...]
 
     @property
@@ -86,7 +86,7 @@ class KeptName:
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """What keeps it, and what it keeps."""
+    """What holds a thing, and what it holds."""
 
     kind: Subject
     id: int  # of a step, its number; of a name that of the act that told of it
@@ -101,7 +101,7 @@ class Holders:
     optimizers: tuple[tuple[str, Site], ...]
     sharing: tuple[int, ...]  # other tensors of its storage
     freed: int  # when its storage ended; NONE if that was not seen
-    there: int  # so many of the nodes were there at the end; NONE: that was not seen
+    there: int  # nodes still alive at the end; NONE: not recorded
     recorded: bool  # whether what nodes save was
 
     @property
@@ -110,7 +110,7 @@ class Holders:
 
 
 def holders(trace: Trace, wanted: str) -> Holders:
-    """Of a parameter, a tensor, a node, "step 3", or a name that held graphs."""
+    """What holds a parameter, a tensor, a node, "step 3", or a name that held graphs."""
     kind, id = _meant(trace, wanted)
     told = _Told(trace)
     asked = {
@@ -151,12 +151,12 @@ def _meant(trace: Trace, wanted: str) -> tuple[Subject, int]:
     known = (*trace.table(Tensor).texts("name"), *trace.table(Node).texts("name"))
     known += tuple(called for called, _ in keepers)
     near = near_names(wanted, known)
-    hint = f"near is {', '.join(near)}" if near else "say a parameter, a node, or 'step 3'"
+    hint = f"did you mean {', '.join(near)}?" if near else "name a parameter, a node, or 'step 3'"
     raise UnknownNameError(f"no parameter, tensor, node or step is called {wanted!r}: {hint}")
 
 
 class _Told:
-    """Looks through what was saved, and who leads to it."""
+    """Searches what was saved, and which nodes lead to it."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -213,7 +213,7 @@ class _Told:
         return self._graph(Subject.STEP, number, title, Site(), rows, made.tolist(), made.tolist())
 
     def name(self, act: int) -> Holders:
-        """What a name of the program's held, by one act that tells of it."""
+        """What a name in the program held, from one event that recorded it."""
         facts = self._trace.once(Acts).by_id[act].facts
         title = facts.name if isinstance(facts, KeptAct) else ""
         told = self._graph(Subject.NAME, act, title, Site(), np.array([], np.int64), [], [])
@@ -252,7 +252,7 @@ class _Told:
         )
 
     def _there(self, nodes: list[int]) -> int:
-        """How many of these were there when the recording ended; leaves' do not count."""
+        """How many of these nodes were alive when the recording ended, without leaves."""
         if not self._trace.sees("node.died"):
             return NONE
         table = self._trace.table(Node)
@@ -312,7 +312,7 @@ class _Told:
                 yield Top(node, site_of(self._trace, row.stack), row.inputs)
 
     def _names(self, nodes: list[int]) -> Iterator[KeptName]:
-        """Names that held graphs after these nodes were made; of each the last time."""
+        """Names that held graphs after these nodes were created; the last record of each."""
         if nodes:
             table = self._trace.table(Node)
             yield from self._held_by_name(min(table.row(node).t for node in nodes))

@@ -1,4 +1,4 @@
-"""Which node, tensor or call a person means: by id, by name, or by a finding that is about it."""
+"""Finds the node, tensor or call that a user names by id, name or finding."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from gradscope.trace.schema.declare import TABLES, Event, columns
 from gradscope.trace.trace import Trace
 
 FINDING = "#"
-"""What an id of a finding begins with, as reports write it: #b4ce."""
+"""Prefix of the id of a finding in reports: #b4ce."""
 SHOWN = 6
-"""So many ids are named of things that have one name."""
+"""Number of ids listed when several things have the same name."""
 
 
 def node_meant(trace: Trace, wanted: str) -> int:
-    """A node, by its id, a name that only it has, or a finding."""
+    """The id of a node named by id, unique name or finding."""
     if wanted.startswith(FINDING):
         return _of_finding(trace, wanted, Node.TABLE)
     found = find_nodes(trace, wanted)
@@ -37,12 +37,12 @@ def node_meant(trace: Trace, wanted: str) -> int:
         names = node_names(trace)
         shown = ", ".join(f"{names.title(node)} ({node})" for node in found[:SHOWN])
         more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-        raise UnknownNameError(f"{wanted!r} is {len(found)} nodes; choose one: {shown}{more}")
+        raise UnknownNameError(f"{wanted!r} matches {len(found)} nodes; choose one: {shown}{more}")
     return found[0]
 
 
 def tensor_meant(trace: Trace, wanted: str) -> int:
-    """A tensor, by its id, a name that only it has, the variable it was made as, or a finding."""
+    """The id of a tensor named by id, unique name, variable or finding."""
     if wanted.startswith(FINDING):
         return _of_finding(trace, wanted, Tensor.TABLE)
     table = trace.table(Tensor)
@@ -60,7 +60,7 @@ def tensor_meant(trace: Trace, wanted: str) -> int:
 
 
 def op_meant(trace: Trace, wanted: str) -> int:
-    """A forward call, by its id, a name that only it has, or a finding."""
+    """The id of a forward call named by id, unique name or finding."""
     if wanted.startswith(FINDING):
         return _of_finding(trace, wanted, Op.TABLE)
     table = trace.table(Op)
@@ -89,7 +89,7 @@ def _is_id(text: str) -> bool:
 def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], wanted: str) -> int:
     noun = kind.TABLE
     named = [id for id, name in names.items() if wanted in (name, name.partition(".")[0])]
-    if kind is Tensor and len(named) > 1:  # of data and a leaf with a gradient, the leaf is meant
+    if kind is Tensor and len(named) > 1:  # prefer the leaf that requires grad
         table = trace.table(Tensor)
         asking = [id for id in named if table["requires_grad"][table.index(id)]]
         named = asking if len(asking) == 1 else named
@@ -103,12 +103,13 @@ def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], want
     has = f"its {noun}s are {ids.min()} to {ids.max()}" if len(ids) else f"it holds no {noun}s"
     near = near_names(wanted, names.values())
     raise UnknownNameError(
-        f"this trace has no {noun} {wanted!r}: {has}" + f"; near is {', '.join(near)}" * bool(near)
+        f"this trace has no {noun} {wanted!r}: {has}"
+        + f"; did you mean {', '.join(near)}?" * bool(near)
     )
 
 
 def _of_model(trace: Trace, kind: type[Tensor | Op], id: int) -> str:
-    """ " (of the Net first called at train.py:32)", of a parameter; or where it came in."""
+    """ " (of the Net first called at train.py:32)", of a parameter; or where it was created."""
     if kind is not Tensor:
         return ""
     said, origin = trace.once(Training).models_of([id]), trace.once(Origins).of(id)
@@ -116,7 +117,7 @@ def _of_model(trace: Trace, kind: type[Tensor | Op], id: int) -> str:
 
 
 def near_names(wanted: str, names: Iterable[str]) -> list[str]:
-    """Names that come near to one that is not there, the nearest first."""
+    """Names similar to one that does not exist, the most similar first."""
     known = sorted({name for name in names if name})
     ends = [name for name in known if wanted and name.endswith(f".{wanted}")]
     return list(dict.fromkeys([*ends, *get_close_matches(wanted, known, 3)]))[:3]
@@ -126,21 +127,21 @@ def near_names(wanted: str, names: Iterable[str]) -> list[str]:
 
 
 def findings_meant(trace: Trace, wanted: str) -> tuple[Finding, ...]:
-    """The findings whose ids begin so."""
+    """The findings whose ids start with this text."""
     digits = wanted.removeprefix(FINDING)
     every = inspect(trace).findings
     found = tuple(each for each in every if digits and each.id.startswith(digits))
     if not found:
         known = ", ".join(f"{FINDING}{each.id[:4]} ({each.slug})" for each in every[:SHOWN])
-        has = f"its findings are {known}" if known else "nothing was found in it"
+        has = f"its findings are {known}" if known else "it has no findings"
         raise UnknownNameError(f"this trace has no finding {wanted!r}: {has}")
     return found
 
 
 def with_finding(trace: Trace, selection: Selection, *, calls: bool = False) -> Selection:
-    """The same, where it is around a finding: around a node of its, or else around its line.
+    """The selection with a finding replaced by one of its nodes, or else by its line.
 
-    `calls`: what is looked at are calls, and no nodes.
+    `calls`: whether calls are selected, not nodes.
     """
     wanted = selection.around
     if wanted is None or not wanted.startswith(FINDING):
@@ -151,13 +152,13 @@ def with_finding(trace: Trace, selection: Selection, *, calls: bool = False) -> 
         return replace(selection, around=str(node))
     place = next((each.site.place for each in found if each.site.place), "")
     if not calls and not made_on_line(trace, trace.table(Node)["stack"], place).any():
-        where = f", and its line {place} has made none" if place else ""
-        raise UnknownNameError(f"the finding {wanted} rests on no node{where}")
+        where = f", and its line {place} created none" if place else ""
+        raise UnknownNameError(f"finding {wanted} refers to no node{where}")
     return replace(selection, around=place)
 
 
 def _nodes_of(trace: Trace, found: Iterable[Finding]) -> Iterator[int]:
-    """Nodes that findings rest on; or that keep tensors which they rest on."""
+    """Nodes that findings refer to, or that saved tensors they refer to."""
     nodes, saved = trace.table(Node), trace.table(Saved)
     every = [evidence for each in found for evidence in each.evidence]
     yield from (id for each in every for id in _rows(trace, each, Node.TABLE) if nodes.has(id))
@@ -167,13 +168,13 @@ def _nodes_of(trace: Trace, found: Iterable[Finding]) -> Iterator[int]:
 
 
 def _of_finding(trace: Trace, wanted: str, table: str) -> int:
-    """The first row of a table that a finding rests on, or that a row it rests on names."""
+    """The first row of a table that a finding, or a row it refers to, names."""
     for finding in findings_meant(trace, wanted):
         for evidence in finding.evidence:
             for id in _rows(trace, evidence, table):
                 if trace.tables[table].has(id):
                     return id
-    raise UnknownNameError(f"the finding {wanted} rests on no {table}")
+    raise UnknownNameError(f"finding {wanted} refers to no {table}")
 
 
 def _rows(trace: Trace, evidence: Evidence, table: str) -> list[int]:

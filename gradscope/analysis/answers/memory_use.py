@@ -1,4 +1,4 @@
-"""What saved tensors keep in memory: at the peak, over the backwards, and what nobody let go."""
+"""Memory held by saved tensors: at the peak, by backward, and what was never released."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one line, or one module, holds."""
+    """The memory that one line or module holds."""
 
     name: str  # of the module; "" for a line
     site: Site
@@ -32,7 +32,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class HeldSpan:
-    """What was held when a backward began, and when it had ended."""
+    """The memory held before, during and after a backward."""
 
     backward: int
     called: Site
@@ -44,40 +44,40 @@ class HeldSpan:
 
 @dataclass(frozen=True, slots=True)
 class LetGo:
-    """A node that ran, and what it let go of."""
+    """A node that ran, and the memory it released."""
 
     node: int
     site: Site
     bytes: int
-    left: int  # so much was held then
+    left: int  # bytes still held then
 
 
 @dataclass(frozen=True, slots=True)
 class ForNothing:
-    """Nodes of one line that no backward came to."""
+    """Nodes of one line that no backward reached."""
 
     site: Site
     nodes: int
-    left: int  # so many of them were there at the end; NONE: that was not seen
-    unknown: int  # of so many it is not known what they kept
+    left: int  # number still alive at the end; NONE: not recorded
+    unknown: int  # number of nodes for which it is not known what they saved
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """What saved tensors kept."""
+    """The memory that saved tensors hold."""
 
-    saved: int  # so many values
+    saved: int  # number of values
     peak: int
     peak_t: int
-    peak_backward: int  # that let go of it, or most of it; NONE
-    parameters: int  # bytes of the peak that are parameters'
-    lines: tuple[Share, ...]  # at the peak, most first
+    peak_backward: int  # that released it, or most of it; NONE
+    parameters: int  # bytes of the peak that belong to parameters
+    lines: tuple[Share, ...]  # at the peak, largest first
     modules: tuple[Share, ...]
     spans: tuple[HeldSpan, ...]
     let_go: tuple[LetGo, ...]  # in the backward of the peak
     never: tuple[Share, ...]  # by the lines whose nodes still hold it
     never_bytes: int
-    kept: tuple[Done[KeptAct], ...]  # what holds graphs of former steps
+    kept: tuple[Done[KeptAct], ...]  # what holds graphs of earlier steps
     for_nothing: tuple[ForNothing, ...]  # graphs that no backward used, most nodes first
 
 
@@ -144,7 +144,7 @@ def _spans(trace: Trace, over: OverTime) -> Iterable[HeldSpan]:
 
 
 def _let_go(trace: Trace, all: SavedRows, over: OverTime, task: int) -> Iterable[LetGo]:
-    """Each node of a backward that let go of something, in the order in which they ran."""
+    """The nodes of a backward that released something, in the order in which they ran."""
     saved = trace.table(Saved)
     rows = np.flatnonzero(saved["task"] == task) if task != NONE else np.array([], np.int64)
     rows = rows[np.lexsort((saved["node"][rows], all.end[rows]))]
@@ -162,7 +162,7 @@ def _let_go(trace: Trace, all: SavedRows, over: OverTime, task: int) -> Iterable
 
 
 def _last_looks(trace: Trace) -> Iterable[Done[KeptAct]]:
-    """Of each holder of graphs, the last time it was looked at."""
+    """The last record of each name that held graphs."""
     last: dict[tuple[object, ...], Done[KeptAct]] = {}
     for act in trace.once(Acts).of(KeptAct):
         facts = act.facts
@@ -171,7 +171,7 @@ def _last_looks(trace: Trace) -> Iterable[Done[KeptAct]]:
 
 
 def _for_nothing(trace: Trace) -> Iterable[ForNothing]:
-    """Of each line, the nodes that no backward came to."""
+    """The nodes that no backward reached, by line."""
     graphs = trace.once(IdleGraphs)
     found: dict[str, ForNothing] = {}
     rows = np.flatnonzero(~graphs.reached)
@@ -189,7 +189,7 @@ def _for_nothing(trace: Trace) -> Iterable[ForNothing]:
 
 
 class _Shares:
-    """Adds up rows of saved values by the lines and modules of their nodes."""
+    """Sums up saved values by the lines and modules of their nodes."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace

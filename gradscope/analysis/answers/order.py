@@ -1,4 +1,4 @@
-"""Why the engine ran a node when it did: what it waited for, and what went before it, and why."""
+"""Why the engine ran a node when it did: what it waited for, what ran before it, and why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gradscope.trace.trace import Trace
 
 
 class Because(StrEnum):
-    """Why a node went before another, or did not."""
+    """Why a node ran before another, or after it."""
 
     UNDER_WAY = "under way"  # when the other became ready
     LEAF = "leaf"  # AccumulateGrad runs as soon as it is ready
@@ -44,7 +44,7 @@ class Because(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Another node that was in the queue, or under way."""
+    """Another node that was in the queue, or running."""
 
     node: int
     sequence_nr: int
@@ -54,17 +54,17 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class GradientArrival:
-    """A gradient that came for it."""
+    """A gradient that arrived for the node."""
 
     node: int  # that sent it
     site: Site
     position: int  # which node of the backward the sender was
-    remaining: int  # so many were still to come
+    remaining: int  # number of gradients still missing
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One node's way through one backward."""
+    """One run of a node in one backward."""
 
     backward: int  # its number
     called: Site
@@ -73,20 +73,20 @@ class Turn:
     needed: int  # gradients; NONE if that was not counted
     arrivals: tuple[GradientArrival, ...]
     position: int  # 1 for the first node that ran; NONE if it did not run
-    of: int  # so many ran
+    of: int  # number of nodes that ran
     queue: int
     ready: int  # when; NONE when no push was recorded
     begin: int
     end: int
     queued_ns: int  # without gradscope's own work
     before: tuple[Other, ...]  # what ran while it was ready
-    passed: tuple[Other, ...]  # what was ready, too, when it was taken
+    passed: tuple[Other, ...]  # also ready when it was taken
     skipped: bool  # it was not needed for `inputs=`
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """When it ran in another backward."""
+    """When the node ran in another backward."""
 
     backward: int
     position: int  # NONE if it did not run
@@ -96,20 +96,20 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """All turns of one node."""
+    """All runs of one node."""
 
     node: int
     name: str
     sequence_nr: int
     site: Site
     backwards: int
-    recorded: bool  # whether it was looked at which nodes ran
-    first: Turn | None  # in the backward asked for, or the first that came to it
+    recorded: bool  # whether it was recorded which nodes ran
+    first: Turn | None  # in the requested backward, or the first that reached it
     others: tuple[Brief, ...]
 
 
 def turns_of(trace: Trace, node: int, task: int = NONE) -> Turns:
-    """Of a node, in all backwards that came to it, that of this task first, then the others."""
+    """The runs of a node in all backwards that reached it, that of this task first."""
     row = trace.table(Node).row(node)
     numbers = backward_numbers(trace)
     came = set[int]()
@@ -152,7 +152,7 @@ def _briefly(
 
 
 class _Backward:
-    """One backward, replayed up to a node's turn."""
+    """One backward, replayed until a node runs."""
 
     def __init__(self, trace: Trace, task: GraphTask) -> None:
         self._trace = trace
@@ -206,7 +206,7 @@ class _Backward:
         return max(begin - ready - OwnWorkTimes(self._trace).on((thread,), ready, begin), 0)
 
     def _queue(self, node: int, push: Push | None) -> tuple[list[Other], list[Other]]:
-        """What went before it while it was ready, and what was still in its queue after that."""
+        """Nodes that ran while it was ready, and nodes left in its queue then."""
         if push is None:
             return [], []
         waiting: dict[int, Push] = {}
@@ -235,7 +235,7 @@ class _Backward:
         return Other(node, sequence_nr, site_of_row(self._trace, Node, node), because)
 
     def _because(self, its: Push, mine: Push) -> Because:
-        """Why the other goes before this one, or after it."""
+        """Why the other node runs before or after this one."""
         if its.depth != mine.depth:
             return Because.DEEPER if its.depth > mine.depth else Because.OLDER
         leaves = self._is_leaf(its.node), self._is_leaf(mine.node)

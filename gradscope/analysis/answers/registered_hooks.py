@@ -44,14 +44,14 @@ KINDS = {
 ANYWHERE = frozenset((
     HookKind.OPTIMIZER_PRE, HookKind.OPTIMIZER_POST, HookKind.PACK, HookKind.UNPACK, HookKind.POST,
 ))  # fmt: skip
-"""Of these it is not told on what they were registered."""
+"""Kinds for which it is not recorded on what they were registered."""
 MACHINERY = "BackwardHook."
-"""The names of hooks begin so by which the engines call those of modules."""
+"""Prefix of the names of hooks with which the engines call module hooks."""
 
 
 @dataclass(frozen=True, slots=True)
 class On:
-    """What a hook is on: a leaf or a module; or what a node of this name and line gave."""
+    """What a hook is on: a leaf, a module, or a tensor whose grad_fn has this name and line."""
 
     tensor: int = NONE
     module: int = NONE
@@ -65,11 +65,11 @@ class On:
 
 @dataclass(slots=True)
 class Hook:
-    """One function, as it was hooked to one thing, or to things alike."""
+    """One function registered as a hook on one thing, or on several similar ones."""
 
-    kind: HookKind | None  # None: one that this gradscope does not know
+    kind: HookKind | None  # None: unknown to this version of gradscope
     name: str
-    on: str  # in words: "body.weight", "head", "what TanhBackward0 gave"
+    on: str  # in words: "body.weight", "head", "a tensor with grad_fn TanhBackward0"
     written: Site  # the function
     registered: list[Site] = field(default_factory=list)  # each line once
     registrations: int = 0
@@ -77,7 +77,7 @@ class Hook:
     replaced: int = 0
     unfinished: int = 0  # calls that did not return
     ns: int = 0
-    norms: list[float] = field(default_factory=list)  # of what it left, where it was looked at
+    norms: list[float] = field(default_factory=list)  # of the value afterwards, if recorded
     nodes: list[int] = field(default_factory=list)  # on which it was called
     first: int = 0  # when it was registered, or first called
 
@@ -105,7 +105,7 @@ def hooks_of(trace: Trace) -> Hooks:
 
 
 class _Told:
-    """Calls and registrations, brought together."""
+    """Calls of hooks, matched with their registrations."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -142,7 +142,7 @@ class _Told:
     def _of_registration(
         self, candidates: list[tuple[On, Hook]], on: On, site: Site, *, anywhere: bool
     ) -> Hook | None:
-        """The hook that was called which a registration may be of."""
+        """The called hook that a registration may belong to."""
         if anywhere:
             its = [hook for _, hook in candidates]
         elif on.is_named:
@@ -190,7 +190,7 @@ class _Told:
         return found[key]
 
     def _norms(self) -> dict[int, float]:
-        """By the event at which a hook returned, the norm of what it left."""
+        """The norm of the value after a hook, by the event at which it returned."""
         table = self._trace.table(Value)
         looked = table["place"] == Place.HOOK
         pairs = zip(table["seq"][looked].tolist(), table["norm"][looked].tolist(), strict=True)
@@ -220,8 +220,8 @@ class _Told:
         if on.module != NONE and self._trace.table(Module).has(on.module):
             path = self._modules.get(on.module)
             return f"module {path}" if path else self._trace.table(Module).row(on.module).type
-        made = f" at {on.made}" if on.made else ""
-        return f"what {on.node} gave{made}" if on.node else ""
+        made = f" from {on.made}" if on.made else ""
+        return f"a tensor with grad_fn {on.node}{made}" if on.node else ""
 
 
 def _on_of(act: Done[ActFacts]) -> On:

@@ -1,8 +1,8 @@
-"""What each piece of a program cost against its limit: what it computes, and what it moves.
+"""The cost of each piece of a program compared to its limit: what it computes, and what it moves.
 
-Counted are the arrays a call or node takes and makes, each once: less cannot be moved from and to
-memory. Operations on numbers are counted where the shapes say how many there are: two for each
-product that is added up, one for each element that a pointwise operation makes or a sum takes.
+Bytes are those of the inputs and outputs of a call or node, each counted once: the least that must
+be moved. Operations are counted where shapes determine them: two for each product in a sum of
+products, one for each output of a pointwise operation and for each input of a sum.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ VIEWS = frozenset((
 ))  # fmt: skip
 SUMS = frozenset(("sum", "mean", "norm", "amax", "amin", "max", "min", "var", "std", "logsumexp"))
 MOVED = {Accumulation.STOLEN: 0, Accumulation.CLONED: 2}
-"""How often a gradient's bytes are moved; what is added is read twice and written."""
+"""How often a gradient's bytes are moved: an addition reads two arrays and writes one."""
 STEPS = {"_fused_sgd_": 4, "_fused_adam_": 12, "_fused_adamw_": 12, "_fused_rmsprop_": 8}
-"""Operations for each parameter's element."""
+"""Operations for each element of a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """What a machine reaches."""
+    """The limits of a machine."""
 
     flops: float  # in a second
     bandwidth: float  # bytes in a second
@@ -49,33 +49,33 @@ class Peaks:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What all calls of one line and name, or runs of their nodes, cost."""
+    """The cost of all calls of one line and name, or of the runs of their nodes."""
 
     name: str
     site: Site
     count: int
     ns: int
-    typical_ns: int  # if each had taken as long as most that are alike: some load or compile
+    typical_ns: int  # as if each took the median time of its kind: some load or compile
     bytes: int
     flops: int
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte that is moved."""
+        """Operations per moved byte."""
         return self.flops / self.bytes if self.bytes else 0.0
 
     def limit_ns(self, peaks: Peaks) -> float:
-        """The time it would take at the machine's limit."""
+        """The time at the machine's limit."""
         return 1e9 * max(self.flops / peaks.flops, self.bytes / peaks.bandwidth)
 
     def is_bound_by_memory(self, peaks: Peaks) -> bool:
-        """Whether memory, and not arithmetic, is its limit."""
+        """Whether memory is its limit, not arithmetic."""
         return self.bytes / peaks.bandwidth >= self.flops / peaks.flops
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """All of them, the longest first."""
+    """The costs of all pieces, the longest first."""
 
     peaks: Peaks
     costs: tuple[Cost, ...]
@@ -83,7 +83,7 @@ class Roofline:
 
 
 def roofline(trace: Trace, peaks: Peaks) -> Roofline:
-    """What calls and nodes cost, by line."""
+    """The cost of calls and nodes, by line."""
     sizes = _Sizes(trace)
     found: dict[tuple[str, Site], _Sum] = {}
     sites: dict[int, Site] = {NONE: Site()}
@@ -101,7 +101,7 @@ def roofline(trace: Trace, peaks: Peaks) -> Roofline:
 
 @dataclass(slots=True)
 class _Sum:
-    """What was found of one name and line."""
+    """Sums of times, bytes and operations for one name and line."""
 
     times: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by what each costs
     bytes: int = 0
@@ -136,7 +136,7 @@ class _Sizes:
 
 
 def _calls(trace: Trace, sizes: _Sizes) -> Iterator[tuple[str, int, int, int, int]]:
-    """Name, stack, time, bytes and operations of each call that ran in no other."""
+    """Name, stack, time, bytes and operations of each outermost call."""
     table = trace.table(Op)
     order = np.argsort(table["begin"], kind="stable")
     inputs, outputs = table.ragged("inputs").tuples(), table.ragged("outputs").tuples()
@@ -157,7 +157,7 @@ def _calls(trace: Trace, sizes: _Sizes) -> Iterator[tuple[str, int, int, int, in
 
 
 def flops_of(name: str, given: Sequence[int], made: Sequence[int], sizes: _Sizes) -> int:
-    """How many operations on numbers a call does, at least."""
+    """The least number of arithmetic operations of a call."""
     shape = sizes.shape
     result = sum(sizes.elements(id) for id in made)
     if name in VIEWS or not given:
@@ -179,9 +179,9 @@ def flops_of(name: str, given: Sequence[int], made: Sequence[int], sizes: _Sizes
 
 
 def _inner(factors: Sequence[tuple[int, ...]], made: tuple[int, ...]) -> int:
-    """How many products are added up for each number; 0 where the shapes do not tell.
+    """Number of products in each sum; 0 where the shapes do not determine it.
 
-    Of a call on PyTorch the factor may be missing that needs no gradient.
+    For a call on PyTorch the factor that needs no gradient may be missing.
     """
     if len(factors) > 1:
         return factors[0][-1] if factors[0] else 1
@@ -196,7 +196,7 @@ def _inner(factors: Sequence[tuple[int, ...]], made: tuple[int, ...]) -> int:
 
 
 def _taps(given: Sequence[tuple[int, ...]], made: tuple[int, ...]) -> int:
-    """How many products a convolution adds up for each number, by its weight."""
+    """Number of products in each sum of a convolution, from the shape of its weight."""
     for weight in reversed(given):
         if len(weight) > 2 and len(made) > 1 and weight[0] == made[1]:
             return prod(weight[1:])
@@ -249,14 +249,14 @@ def _kept(trace: Trace) -> Mapping[int, list[int]]:
 
 
 def _wanted(trace: Trace) -> Mapping[int, int]:
-    """How many gradients of each node somebody wants."""
+    """Number of gradients of each node that another node receives."""
     edges = trace.table(Edge)
     nodes, counts = np.unique(edges["node"][edges["next"] != NONE], return_counts=True)
     return dict(zip(nodes.tolist(), counts.tolist(), strict=True))
 
 
 def _how(trace: Trace) -> Mapping[tuple[int, int], Accumulation]:
-    """What was done with each gradient that arrived at a leaf."""
+    """How each gradient was accumulated at its leaf."""
     table = trace.table(Accumulate)
     columns = (table[name].tolist() for name in ("task", "node", "how"))
     return {(task, node): Accumulation(how) for task, node, how in zip(*columns, strict=True)}

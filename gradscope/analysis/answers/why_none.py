@@ -1,4 +1,4 @@
-"""Why a leaf has a gradient, or none: what brought one, what kept it away, who cleared it."""
+"""Why a leaf has a gradient or none: what sent, blocked or cleared it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CLEARED = (ZeroGradAct, GradSetAct, GradZeroedAct)
 
 @dataclass(frozen=True, slots=True)
 class StoryLine:
-    """Something the program did to it, and where, as often as it did it there."""
+    """Something the program did to the leaf, where, and how often."""
 
     what: str
     site: Site
@@ -47,13 +47,13 @@ class StoryLine:
 
 @dataclass(frozen=True, slots=True)
 class LeafGradient:
-    """What a trace tells of a leaf's gradient."""
+    """What a trace says about a leaf's gradient."""
 
     title: str
     answer: str  # in a sentence
     backwards: int
-    brought: int  # so many of them brought a gradient
-    knows: bool  # whether what they brought was recorded
+    brought: int  # number of backwards that sent a gradient
+    knows: bool  # whether it was recorded what they sent
     asks: bool  # requires_grad, as it was last seen
     asked: tuple[StoryLine, ...]  # what set that
     cuts: tuple[StoryLine, ...]  # tensors computed from it that lost their history
@@ -98,7 +98,7 @@ def _came(trace: Trace, tensor: int) -> int:
 
 
 class _Story:
-    """What acts say of one tensor."""
+    """Events of the program that concern one tensor."""
 
     def __init__(self, training: Training, tensor: int) -> None:
         self._training = training
@@ -115,7 +115,7 @@ class _Story:
         return isinstance(act.facts, ZeroGradAct) and of is not None and self._tensor in of.tensors
 
     def ran(self) -> tuple[StoryLine, ...]:
-        """How the module was called that has it."""
+        """How the module that owns the tensor was called."""
         module = self._training.parameters.get(self._tensor, NONE)
         return self._folded(
             act for act in self._training.acts.of(RanAct) if module != NONE and act.module == module
@@ -145,10 +145,10 @@ def _in_words(act: Done[ActFacts]) -> str:
         case RequiresGradAct(to=to):
             return f"requires_grad was set to {to}"
         case CutAct(by=by):
-            return f"{by} cut what was computed from it"
+            return f"{by} cut the graph of a tensor computed from it"
         case RanAct(grad=grad, training=training):
             how = "with gradients on" if grad else "under no_grad()"
-            return f"called first {how}, in {'train' if training else 'eval'} mode,"
+            return f"first called {how}, in {'train' if training else 'eval'} mode,"
         case ZeroGradAct(set_to_none=to_none):
             return f"zero_grad{'' if to_none else ' (to zeros)'}"
         case GradSetAct(to=what):
@@ -157,49 +157,49 @@ def _in_words(act: Done[ActFacts]) -> str:
 
 
 def _answer(trace: Trace, tensor: int, story: LeafGradient) -> str:
-    """The first of the reasons that holds."""
+    """The first reason that applies."""
     row = trace.table(Tensor).row(tensor)
     name = story.title
     if not story.backwards:
         return f"No backward was recorded, so {name} has no gradient."
     if not row.leaf:
         return (
-            f"{name} is not a leaf: a backward passes its gradient on and keeps none in .grad, "
-            "unless retain_grad() was called on it."
+            f"{name} is not a leaf: a backward passes its gradient on and does not keep it in "
+            ".grad, unless retain_grad() was called on it."
         )
     if story.brought:
         return _of_brought(story)
     if came := _came(trace, tensor):
         return (
-            f"{came} of {story.backwards} backwards came to {name} without a gradient: a node on "
+            f"{came} of {story.backwards} backwards reached {name} without a gradient: a node on "
             "the way returned None."
         )
     if story.asks and not story.knows:
-        return f"At level graph it is not recorded whether a backward came to {name}."
+        return f"Level graph does not record whether a backward reached {name}; use --level engine."
     if not story.asks:
         why = f": {story.asked[-1]}" if story.asked else ""
         return f"{name} does not require a gradient{why}."
     grads_on = [line for line in story.ran if "gradients on" in line.what]
     if story.ran and not grads_on:
-        return f"What {name} is in only ran under no_grad(): {story.ran[0]}."
+        return f"The module that owns {name} only ran under no_grad(): {story.ran[0]}."
     if story.cuts:
-        return f"No backward came to {name}: {story.cuts[0]}."
+        return f"No backward reached {name}: {story.cuts[0]}."
     modules = trace.table(Module)
     owner = trace.once(Training).parameters.get(tensor, NONE)
     if modules.has(owner) and not story.ran and trace.meta.get("level") != "graph":
         path = modules.row(owner).path or "the model"
-        return f"{path}, which has {name}, was not called in what was recorded."
+        return f"{path}, which owns {name}, was not called during the recording."
     return (
-        f"None of {story.backwards} backwards came to {name}: nothing that they began with was "
+        f"None of {story.backwards} backwards reached {name}: what they started from was not "
         "computed from it, as far as was recorded."
     )
 
 
 def _of_brought(story: LeafGradient) -> str:
-    brought = f"{story.brought} of {story.backwards} backwards brought {story.title} a gradient"
+    brought = f"{story.brought} of {story.backwards} backwards sent {story.title} a gradient"
     to_none = [
         each for each in story.cleared if "set to None" in each.what or each.what == "zero_grad"
     ]
     if to_none:
-        return f"{brought}; until the next one, its .grad is None after {to_none[0]}."
-    return f"{brought}; nothing that was recorded made its .grad None again."
+        return f"{brought}; its .grad is None from {to_none[0]}, until the next backward."
+    return f"{brought}; nothing in the recording reset its .grad to None."

@@ -1,1 +1,1 @@
-"""The backward graph, or the part of it that a person means, with what each node did."""
+"""The backward graph, or a selected part of it, with the runs of each node."""

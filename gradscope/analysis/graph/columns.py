@@ -1,4 +1,4 @@
-"""A graph as arrays: what can be asked of all its nodes at once, however many they are."""
+"""A graph as arrays, for fast operations on all its nodes."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class GraphColumns:
-    """Nodes in the order in which they were made, and the edges between them by their places."""
+    """Nodes in the order of creation, and the edges between them by place."""
 
     id: Ids  # rising
-    rank: Ids  # the place of the node in the order that was chosen
+    rank: Ids  # the place of the node in the selected order
     name: Ids  # the text's number
     stack: Ids
     module: Ids
-    step: Ids  # the id of the step it was made in, or NONE
-    made_in: Ids  # the number of the backward that made it, or NONE
+    step: Ids  # the id of the step in which it was created, or NONE
+    made_in: Ids  # the number of the backward that created it, or NONE
     leaf: np.ndarray
-    beside: np.ndarray  # a leaf that some node here sends a gradient to: drawn beside it
-    own_ns: Ids  # spent on its runs, without the nodes run inside them
-    hidden: Ids  # how many edges lead to or come from nodes that were not chosen
+    beside: np.ndarray  # a leaf that receives a gradient from a node here: drawn next to it
+    own_ns: Ids  # time of its runs, excluding nodes run inside them
+    hidden: Ids  # number of edges to or from nodes that were not selected
     tail: Ids  # of each edge: the place of the node whose gradient it is
     head: Ids  # and of the one it goes to
 
     def places(self, ids: Collection[int]) -> Ids:
-        """Where these nodes stand; those that are not here are left out."""
+        """The places of these nodes; unknown ones are left out."""
         wanted = np.fromiter(ids, np.int64, len(ids))
         found = np.searchsorted(self.id, wanted)
         known = found < len(self.id)
@@ -43,7 +43,7 @@ class GraphColumns:
 
 
 def graph_columns(trace: Trace, selected: Selected) -> GraphColumns:
-    """The nodes that were chosen, with the runs of the graph tasks that were."""
+    """The selected nodes, with the runs of the selected graph tasks."""
     chosen = np.array(selected.nodes, np.int64)
     order = np.argsort(chosen, kind="stable")
     ids = chosen[order]
@@ -73,7 +73,7 @@ def graph_columns(trace: Trace, selected: Selected) -> GraphColumns:
 
 
 def _edges(trace: Trace, ids: Ids) -> tuple[Ids, Ids, Ids]:
-    """The edges between these nodes, and for each node how many lead out of them."""
+    """The edges between these nodes, and the number of other edges of each node."""
     edges = trace.table(Edge)
     if not len(ids):
         return ids, ids, ids

@@ -1,4 +1,4 @@
-"""The chain of nodes that no number of threads would make shorter."""
+"""The critical path: the chain of nodes that more threads cannot shorten."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gradscope.trace.trace import Trace
 
 
 def critical_path(trace: Trace, nodes: Iterable[int], own_ns: Mapping[int, int]) -> list[int]:
-    """Of all chains along edges between these nodes, the one whose own times add up to most.
+    """The chain along edges between these nodes with the largest sum of own times.
 
-    From the node that runs first to the one that runs last. Of equally long ones, the one with
-    more nodes.
+    From the node that runs first to the one that runs last. If several are equally long, the one
+    with the most nodes.
     """
     edges = trace.table(Edge)
     order = list(nodes)
@@ -40,7 +40,7 @@ def critical_path(trace: Trace, nodes: Iterable[int], own_ns: Mapping[int, int])
 
 
 def _users_first(users: Mapping[int, list[int]]) -> list[int]:
-    """Each node after those that send it gradients; what lies on a cycle is left out."""
+    """The nodes, each after those that send it gradients; nodes on a cycle are left out."""
     targets: dict[int, list[int]] = {node: [] for node in users}
     for node, senders in users.items():
         for sender in senders:

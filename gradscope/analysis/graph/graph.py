@@ -1,4 +1,4 @@
-"""The backward graph: which nodes there are, where gradients go, and what was run."""
+"""The backward graph: nodes, edges and runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NodeRun:
 
 @dataclass(frozen=True, slots=True)
 class TensorMeta:
-    """What a node knows of one tensor: of a gradient it takes, or of a value it saved."""
+    """Facts about a tensor of a node: a gradient it receives, or a value it saved."""
 
     shape: Shape
     dtype: str
@@ -47,7 +47,7 @@ class TensorMeta:
 
 @dataclass(frozen=True, slots=True)
 class NodeSaved:
-    """One value a node keeps for its backward."""
+    """One value that a node saves for backward."""
 
     id: int
     slot: str
@@ -58,30 +58,30 @@ class NodeSaved:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """One backward function, with everything a picture of it may say."""
+    """One backward function, with everything that a picture may show."""
 
     id: int
     name: str
     unique: str
     leaf: NamedLeaf | None
     inputs: tuple[TensorMeta | None, ...]
-    module: str  # as in `module_names`; "" when it was made in none
+    module: str  # as in `module_names`; "" if created in none
     site: Site
     step: int  # the step's number; NONE outside of steps
-    made_in: int  # the number of the backward that made it (double backward), or NONE
+    made_in: int  # the number of the backward that created it (double backward), or NONE
     sequence_nr: int
     root: bool  # a graph task starts here
     runs: tuple[NodeRun, ...]
     backwards: tuple[int, ...]  # the numbers of those it took part in
-    captured: bool  # its gradient was asked for by `inputs=`
+    captured: bool  # its gradient was requested by `inputs=`
     inside: int  # the CopySlices that ran it, or NONE
     saved: tuple[NodeSaved, ...]
-    given: str = ""  # as in "dim=0": to its call besides tensors, where that was read
+    given: str = ""  # as in "dim=0": arguments of its call besides tensors, if recorded
 
 
 @dataclass(frozen=True, slots=True)
 class GraphEdge:
-    """Where one gradient goes."""
+    """An edge, along which a gradient flows."""
 
     node: int
     index: int  # which output of `node`
@@ -104,9 +104,9 @@ def graph(
     tasks: Collection[int] | None = None,
     parts: NodesInBackwards | None = None,
 ) -> Graph:
-    """The graph of the given nodes, in the given order; with the runs of the given tasks.
+    """The graph of the given nodes, in the given order, with the runs of the given tasks.
 
-    `parts`: how nodes took part in these tasks, where that is known already.
+    `parts`: how nodes took part in these tasks, if already known.
     """
     order = list(dict.fromkeys(ids))
     table = trace.table(Node)
@@ -163,7 +163,7 @@ class _Build:
 
 
 def _metas_of_nodes(trace: Trace, order: list[int]) -> dict[int, TensorMeta]:
-    """Shape and dtype of every tensor that these nodes take or keep, where the trace holds it."""
+    """Shape and dtype of the tensors that these nodes receive or save, where recorded."""
     nodes, saved = trace.table(Node), trace.table(Saved)
     inputs = nodes.ragged("inputs").take(nodes.positions(np.array(order, np.int64)))
     kept = saved["tensor"][np.isin(saved["node"], order)]
@@ -171,7 +171,7 @@ def _metas_of_nodes(trace: Trace, order: list[int]) -> dict[int, TensorMeta]:
 
 
 def metas_of(trace: Trace, wanted: Ids) -> dict[int, TensorMeta]:
-    """Shape and dtype of these tensors, where the trace holds them."""
+    """Shape and dtype of these tensors, where recorded."""
     tensors = trace.table(Tensor)
     ids = distinct(wanted)
     positions = tensors.positions(ids)
@@ -200,7 +200,7 @@ def _runs_of(
 def saved_of(
     trace: Trace, order: list[int], metas: Mapping[int, TensorMeta]
 ) -> dict[int, list[NodeSaved]]:
-    """By node, what it keeps for its backward."""
+    """The saved values of each node."""
     table = trace.table(Saved)
     found: dict[int, list[NodeSaved]] = defaultdict(list)
     for row in table.take(np.flatnonzero(np.isin(table["node"], order))):

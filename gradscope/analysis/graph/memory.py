@@ -1,4 +1,4 @@
-"""What the graph keeps alive for its backward, counted once for each storage."""
+"""Memory that the graph keeps alive for backward, each storage counted once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.trace.schema import NONE, Node, Op, Saved, Storage, Tensor
 from gradscope.trace.trace import Trace
 
 MOST_VIEWS = 4
-"""So many views of one another are seen through."""
+"""Number of nested views that are resolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,23 @@ class SavedRows:
     holder: Ids  # a number for each storage
     bytes: Ids
     begin: Ids
-    end: Ids  # released by a backward, gone with its node or storage; NONE: still held
+    end: Ids  # released by a backward, or freed with its node or storage; NONE: still held
 
 
 @dataclass(frozen=True, slots=True)
 class OverTime:
-    """How many bytes were held, from each of these moments on."""
+    """The bytes held, from each of these moments on."""
 
     t: Ids
     bytes: Ids
 
     def at(self, t: int) -> int:
-        """After what happened at this moment."""
+        """The bytes held after this moment."""
         place = int(np.searchsorted(self.t, t, side="right")) - 1
         return int(self.bytes[place]) if place >= 0 else 0
 
     def before(self, t: int) -> int:
-        """Before what happened at this moment."""
+        """The bytes held before this moment."""
         place = int(np.searchsorted(self.t, t)) - 1
         return int(self.bytes[place]) if place >= 0 else 0
 
@@ -64,7 +64,7 @@ def held(trace: Trace) -> SavedRows:
 
 
 def _gone(trace: Trace) -> Ids:
-    """When the node of each saved value went, where that was seen."""
+    """When the node of each saved value was freed, where recorded."""
     saved, nodes = trace.table(Saved), trace.table(Node)
     if not len(nodes):
         return np.full(len(saved), NONE, np.int64)
@@ -82,7 +82,7 @@ def saved_peak(trace: Trace) -> Peak:
 
 
 def over_time(all: SavedRows) -> OverTime:
-    """The bytes held together, each storage counted once."""
+    """The bytes held over time, each storage counted once."""
     ended = all.end != NONE
     holder = np.concatenate([all.holder, all.holder[ended]])
     size = np.concatenate([all.bytes, all.bytes[ended]])
@@ -104,7 +104,7 @@ def over_time(all: SavedRows) -> OverTime:
 
 
 def _holders(trace: Trace) -> Ids:
-    """One number for each storage; a saved value without one counts by itself."""
+    """A number for each storage; a saved value without one counts separately."""
     saved, tensors = trace.table(Saved), trace.table(Tensor)
     by_itself = -2 - np.arange(len(saved), dtype=np.int64)
     if not len(tensors):
@@ -115,7 +115,7 @@ def _holders(trace: Trace) -> Ids:
 
 
 def _viewed(trace: Trace, places: Ids) -> Ids:
-    """For each place of a tensor that of the one it is a view of, where that call was recorded."""
+    """For each tensor the place of its base, if it is a view and the call was recorded."""
     tensors, ops = trace.table(Tensor), trace.table(Op)
     names = distinct(ops["name"]).tolist()
     views = [name for name in names if trace.text(name).partition(".")[0] in VIEWS]
@@ -136,7 +136,7 @@ def _viewed(trace: Trace, places: Ids) -> Ids:
 
 
 def _running_count(holder: Ids, change: Ids) -> Ids:
-    """The cumulated changes, from zero for each holder."""
+    """The cumulative changes of each holder, starting at zero."""
     total = np.cumsum(change)
     first = np.concatenate(([True], holder[1:] != holder[:-1]))
     before = np.where(first, total - change, 0)
@@ -145,7 +145,7 @@ def _running_count(holder: Ids, change: Ids) -> Ids:
 
 
 def _last_size(holder: Ids, size: Ids, held: Ids, change: Ids) -> Ids:
-    """At each row, the bytes that were counted when its storage was first held."""
+    """For each row, the bytes that were counted when its storage was first held."""
     opening = (held == 1) & (change == 1)
     places = np.maximum.accumulate(np.where(opening, np.arange(len(holder)), 0))
     return size[places]

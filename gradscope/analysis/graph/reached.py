@@ -1,4 +1,4 @@
-"""Which parameters of the modules that were called a backward brought a gradient to."""
+"""The parameters of called modules, and which of them a backward reached."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class ParametersReached:
-    """Those that need a gradient, by name; those that no backward reached."""
+    """Parameters that require a gradient, by name, and those that no backward reached."""
 
     all: tuple[str, ...]
     unreached: tuple[str, ...]
 
 
 def parameters(trace: Trace) -> ParametersReached:
-    """The parameters of all modules that were called, and of those inside them."""
+    """The parameters of all called modules and of those inside them."""
     tensors = trace.table(Tensor)
     owned = distinct(trace.table(Module).ragged("parameters").values).tolist()
     rows = [tensors.row(id) for id in owned if tensors.has(id)]
@@ -34,7 +34,7 @@ def parameters(trace: Trace) -> ParametersReached:
 
 
 def reached_leaves(trace: Trace) -> set[int]:
-    """Leaves whose `.grad` a gradient arrived in, or whose gradient `autograd.grad` returned."""
+    """Leaves in whose `.grad` a gradient arrived, or whose gradient `autograd.grad` returned."""
     found = set(trace.table(Accumulate)["tensor"].tolist())
     nodes = trace.table(Node)
     captured = nodes.positions(distinct(trace.table(Capture)["node"]))

@@ -1,4 +1,4 @@
-"""Where a sequence repeats itself: the turns of a loop, or equal blocks in a row."""
+"""Finds repetitions in a sequence: iterations of a loop, or equal blocks in a row."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gradscope.analysis.lookups import Ids
 
 LONGEST_PERIOD = 64
 FEWEST = 3
-"""So many turns are worth being one thing."""
+"""Least number of iterations of a repetition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A stretch of a sequence that is one turn after another."""
+    """A range of a sequence that consists of equal iterations."""
 
-    first: int  # where the first turn begins
-    period: int  # how many elements a turn has
+    first: int  # where the first iteration starts
+    period: int  # number of elements of an iteration
     count: int
 
     @property
@@ -30,12 +30,12 @@ class Repeat:
 
 
 def repeats(keys: Ids) -> list[Repeat]:
-    """The repeats of a sequence, in its order, none inside another; of several, the longest.
+    """The repetitions of a sequence in order, not nested; the longest where several overlap.
 
-    Among those of the same length, the one with the shortest turns.
+    Among equally long ones the one with the shortest iterations.
     """
     if not len(keys) or np.unique(keys, return_counts=True)[1].max() < FEWEST:
-        return []  # nothing comes so often
+        return []  # nothing occurs that often
     # Largest first, and what a chosen one leaves of the others is put back, by its new length.
     waiting = [_entry(first, end, period) for first, end, period in _runs(keys)]
     heapq.heapify(waiting)
@@ -62,7 +62,7 @@ def _entry(first: int, end: int, period: int) -> tuple[int, int, int, int]:
 
 
 def _runs(keys: Ids) -> Iterator[tuple[int, int, int]]:
-    """For each period, every longest stretch in which each element is the one a period before."""
+    """For each period, the maximal ranges in which each element equals the one a period before."""
     for period in range(1, min(LONGEST_PERIOD, len(keys) // FEWEST) + 1):
         alike = np.concatenate(([False], keys[:-period] == keys[period:], [False]))
         edges = np.flatnonzero(alike[1:] != alike[:-1])

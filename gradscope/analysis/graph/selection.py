@@ -1,4 +1,4 @@
-"""Which nodes a person asked to see: of one step or backward, around a node, on the way to one."""
+"""Selection of nodes: of a step or backward, around a node, or on the way to one."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to look at. Everything, unless some of these say otherwise; together, what all allow."""
+    """A selection of nodes: everything, limited by each of these options."""
 
     step: int | None = None  # the step's number
-    backward: int | None = None  # its number: which of the trace's backwards
+    backward: int | None = None  # the number of the backward
     around: str | None = None
     hops: int = 2
-    path_to: str | None = None  # only what a gradient passes on its way to this node or leaf
-    critical: bool = False  # only the chain of nodes whose own times add up to most
+    path_to: str | None = None  # only nodes that a gradient passes on its way to this node or leaf
+    critical: bool = False  # only the critical path
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The nodes chosen, nearest to the start of the backward (or to the focus) first."""
+    """The selected nodes, nearest to the start of the backward, or to the focus, first."""
 
     nodes: tuple[int, ...]
     focus: tuple[int, ...]  # the nodes named by `around` or `path_to`
-    tasks: frozenset[int] | None  # whose runs count; None: those of all graph tasks
+    tasks: frozenset[int] | None  # tasks whose runs count; None: all
 
 
 def select(trace: Trace, selection: Selection) -> Selected:
-    """The nodes a selection means. Raises UnknownNameError for what is not in the trace."""
+    """The nodes of a selection. Raises UnknownNameError for unknown names."""
     scope = _scope(trace, selection)
     tasks = _tasks(trace, selection)
     forward, backward = adjacency(trace)
@@ -65,8 +65,8 @@ def _found(trace: Trace, name: str, scope: frozenset[int]) -> tuple[int, ...]:
     found = tuple(node for node in find_nodes(trace, name) if node in scope)
     if not found:
         raise UnknownNameError(
-            f"{name!r} is not among the nodes chosen by --step, --task, --path-to or --critical; "
-            "leave those out, or choose others"
+            f"{name!r} is not among the nodes selected by --step, --task, --path-to or --critical; "
+            "leave these out, or select others"
         )
     return found
 
@@ -76,7 +76,7 @@ def _critical(trace: Trace, scope: frozenset[int], tasks: frozenset[int] | None)
     spent = own_ns(trace, nodes, tasks)
     if not spent.any():
         raise EmptyTraceError(
-            "no node of this graph was timed, so no chain of them is the longest; record it with "
+            "no times of these nodes were recorded, so there is no critical path; record it with "
             "--level engine"
         )
     own = dict(zip(nodes.tolist(), spent.tolist(), strict=True))
@@ -90,7 +90,7 @@ def adjacency(trace: Trace) -> tuple[Links, Links]:
 
 
 def reach(starts: Iterable[int], onward: Links, within: frozenset[int] | None = None) -> list[int]:
-    """Every node that can be reached, each once, breadth first; only over these nodes, if any."""
+    """All reachable nodes, breadth first; only through these nodes, if given."""
     order = list(dict.fromkeys(starts))
     seen = set(order)
     for node in order:  # grows while it is read
@@ -130,7 +130,7 @@ def nodes_of_task(trace: Trace, task: GraphTask) -> set[int]:
 
 
 def _nodes_of_step(trace: Trace, steps: list[int]) -> set[int]:
-    """The nodes made during the steps, and the leaves their gradients flow to."""
+    """The nodes created during the steps, and the leaves their gradients flow to."""
     nodes, edges = trace.table(Node), trace.table(Edge)
     made: Ids = nodes["id"][np.isin(nodes["step"], steps)]
     targets: Ids = edges["next"][np.isin(edges["node"], made)]
@@ -147,7 +147,7 @@ def leaf_nodes(trace: Trace) -> Ids:
 
 
 def _roots(trace: Trace, scope: frozenset[int]) -> list[int]:
-    """Where a picture of the scope starts: roots of graph tasks, then nodes nothing leads to."""
+    """The start of a picture: roots of graph tasks, then nodes without incoming edges."""
     tasks = [node for task in backwards(trace) for node in task.roots if node in scope]
     nodes, edges = trace.table(Node), trace.table(Edge)
     led_to = set(edges["next"][np.isin(edges["node"], sorted(scope))].tolist())
@@ -157,7 +157,7 @@ def _roots(trace: Trace, scope: frozenset[int]) -> list[int]:
 
 def _in_reach_order(starts: list[int], onward: Links, scope: frozenset[int]) -> tuple[int, ...]:
     reached = [node for node in reach(starts, onward) if node in scope]
-    rest = sorted(scope.difference(reached))  # only cycles, which no engine makes
+    rest = sorted(scope.difference(reached))  # only cycles, which engines do not create
     return (*reached, *rest)
 
 

@@ -1,7 +1,7 @@
-"""Which backwards each node took part in: it ran, its gradient was taken, or another node ran it.
+"""The backwards in which each node took part: it ran, was captured, or was run by another node.
 
-A node may take part without an event that says that it ran. What `inputs=` asks for is taken from
-a node that then need not run; and the node of a write through a view runs inside CopySlices.
+A node may take part without an event that says it ran: a gradient requested by `inputs=` is
+captured without running its node, and the node of a write through a view runs inside CopySlices.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class NodesInBackwards:
     """How nodes took part in some backwards."""
 
     backwards: dict[int, tuple[int, ...]]  # by node: the numbers of the backwards
-    captured: frozenset[int]  # nodes whose gradient `inputs=` asked for and got
+    captured: frozenset[int]  # nodes whose gradient was captured for `inputs=`
     inside: dict[int, int]  # by node: the CopySlices that ran it
 
 
 def took_part_unseen(trace: Trace, tasks: Collection[int] | None = None) -> NodesInBackwards:
-    """Only the parts of nodes that took part without running: in time for a great many nodes."""
+    """The nodes that took part without running; fast for many nodes."""
     captured = frozenset(node for node, _ in _of_tasks(trace, Capture, tasks))
     return NodesInBackwards({}, captured, _ran_inside(trace, tasks))
 
 
 def took_part(trace: Trace, tasks: Collection[int] | None = None) -> NodesInBackwards:
-    """The parts of all nodes in these graph tasks, or in all of them."""
+    """How all nodes took part in these graph tasks, or in all of them."""
     unseen = took_part_unseen(trace, tasks)
     inside = unseen.inside
     numbers = backward_numbers(trace)
@@ -80,10 +80,10 @@ def _ran_inside(trace: Trace, tasks: Collection[int] | None) -> dict[int, int]:
 
 
 def written_by(trace: Trace) -> dict[int, int]:
-    """For each CopySlices the node of the write that it holds.
+    """For each CopySlices the node of its write.
 
-    The trace does not name it, but it was made just before on the same thread, and CopySlices has
-    its edges, except for the first.
+    The trace does not record it, but it was created just before on the same thread, and CopySlices
+    has its edges, except for the first.
     """
     nodes = trace.table(Node)
     names = distinct(nodes["name"]).tolist()
@@ -100,7 +100,7 @@ def written_by(trace: Trace) -> dict[int, int]:
 
 
 def _later_edges(trace: Trace, wanted: Ids) -> dict[int, list[tuple[int, int, int]]]:
-    """By node, all edges but the first."""
+    """All edges of each node except the first."""
     edges = trace.table(Edge)
     found: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for row in edges.take(np.flatnonzero(np.isin(edges["node"], wanted) & (edges["index"] > 0))):

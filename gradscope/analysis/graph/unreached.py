@@ -1,4 +1,4 @@
-"""Which graphs were made and walked by no backward, and how many of them were there at once."""
+"""Graphs that no backward traversed, and how many of them existed at once."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ ROOTS = (ACCUMULATE_GRAD, "GraphRoot")
 
 @dataclass(frozen=True, slots=True)
 class IdleStretch:
-    """Nodes that a thread made one after another, and no backward came to any of them."""
+    """Consecutive nodes of a thread that no backward reached."""
 
     nodes: int
     begin: int
     end: int
     rows: Ids  # in `IdleGraphs`
-    passes: int  # so many times the model was run
-    together: int  # so many of these were there at once; 0: when they went was not seen
-    last: bool  # nothing that a backward came to was made behind it
+    passes: int  # number of times the model was run
+    together: int  # number of these alive at once; 0: not recorded
+    last: bool  # no later node was reached by a backward
 
 
 class IdleGraphs:
-    """What was made in forwards, by thread and time, and whether a backward came to it."""
+    """Nodes of forward passes, by thread and time, and whether a backward reached them."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -71,7 +71,7 @@ class IdleGraphs:
         return found
 
     def _leave_out(self, slices: Flags) -> None:
-        """The nodes of writes through views: CopySlices, made right behind, runs them itself."""
+        """Leave out the nodes of writes through views, which CopySlices runs itself."""
         behind = np.flatnonzero(slices[1:] & ~self.is_told[:-1])
         behind = behind[self.stack[behind] == self.stack[behind + 1]]
         self.many[behind] -= 1
@@ -79,7 +79,7 @@ class IdleGraphs:
 
     @cached_property
     def stretches(self) -> tuple[IdleStretch, ...]:
-        """Those in which a whole model was run, that others were trained of."""
+        """The stretches in which a whole model was run that was also trained."""
         modules = self._trained
         found = []
         for first, last in self._between():
@@ -92,7 +92,7 @@ class IdleGraphs:
 
     @cached_property
     def _trained(self) -> dict[int, frozenset[int]]:
-        """Of each model the parts with parameters that a backward came to."""
+        """The parts of each model with parameters that a backward reached."""
         modes = self.trace.once(Modes)
         has = {row.id for row in self.trace.rows(Module) if row.parameters}
         found: dict[int, set[int]] = defaultdict(set)
@@ -102,7 +102,7 @@ class IdleGraphs:
         return {root: frozenset(parts) for root, parts in found.items()}
 
     def _between(self) -> Iterator[tuple[int, int]]:
-        """From where and to where no row is of a node that a backward came to."""
+        """The ranges of rows without a node that a backward reached."""
         breaks = self.reached
         starts = np.flatnonzero(np.append(True, self.thread[1:] != self.thread[:-1]))
         edges = distinct(np.concatenate((np.flatnonzero(breaks), starts[: len(breaks)])))
@@ -133,7 +133,7 @@ class IdleGraphs:
         )
 
     def called_from(self, stretch: IdleStretch) -> Done[RanAct] | None:
-        """The call of a model in it that came from a line from which none had come before."""
+        """The first call of a model in it from a new line."""
         acts, first = self.trace.once(Acts), int(stretch.rows[0])
         is_first = first == 0 or self.thread[first - 1] != self.thread[first]
         since = -1 if is_first else int(self.until[first - 1])
@@ -149,11 +149,11 @@ class IdleGraphs:
 
     @cached_property
     def lines_reached(self) -> frozenset[int]:
-        """The stacks of nodes that backwards came to."""
+        """The stacks of nodes that backwards reached."""
         return frozenset(distinct(self.stack[self.reached]).tolist())
 
     def own_lines(self, stretch: IdleStretch) -> list[int]:
-        """The stacks of its nodes of which no backward ever came to any, by how many there are."""
+        """The stacks of its nodes that no backward ever reached, most frequent first."""
         found: dict[int, int] = defaultdict(int)
         pairs = zip(
             self.stack[stretch.rows].tolist(), self.many[stretch.rows].tolist(), strict=True
@@ -165,7 +165,7 @@ class IdleGraphs:
 
 
 def reached(trace: Trace) -> Flags:
-    """Of each node, whether it ran in a backward, or a backward that began above it left it out."""
+    """Whether each node ran in a backward, or was left out by one that started above it."""
     nodes, edges = trace.table(Node), trace.table(Edge)
     ids = nodes["id"]
     ran: Flags = np.isin(ids, trace.table(NodeBegin)["node"])
@@ -189,7 +189,7 @@ def reached(trace: Trace) -> Flags:
 
 
 def _together(born: Ids, died: Ids) -> int:
-    """How many there were at once, at most."""
+    """The largest number alive at once."""
     gone = np.where(died == NONE, LONGEST, died)
     t = np.concatenate([born, gone])
     change = np.concatenate([np.ones(len(born), np.int64), -np.ones(len(gone), np.int64)])

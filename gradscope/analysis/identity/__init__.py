@@ -1,1 +1,1 @@
-"""What things are called, and which one is meant: nodes, leaves, lines, backwards, steps."""
+"""Names of nodes, leaves, lines, backwards and steps, and look-up by name."""

@@ -1,4 +1,4 @@
-"""All paths by which a parameter can be called: of tied weights, and in shared modules."""
+"""All paths of a parameter, for tied weights and shared modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 2
 
 
 def other_paths(trace: Trace) -> Mapping[int, tuple[str, ...]]:
-    """Of parameters that have several, those beside the one that is their name."""
+    """The other paths of parameters that have several."""
     return trace.once(_OtherPaths).of
 
 
@@ -42,7 +42,7 @@ class _OtherPaths:
 
 
 def also(trace: Trace, tensor: int) -> str:
-    """As in " (also decoder.weight)"; "" of a parameter with one path."""
+    """As in " (also decoder.weight)"; "" for a parameter with one path."""
     others = other_paths(trace).get(tensor, ())
     if not others:
         return ""

@@ -1,6 +1,6 @@
-"""Backwards by number: counted from 0 in the order in which they began, so that one can be named.
+"""Numbers of backwards: counted from 0 in the order in which they started.
 
-The ids of graph tasks are counters that a recorder shares with much else.
+They differ from the ids of graph tasks, which share a counter with other rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gradscope.trace.trace import Trace
 
 
 def backwards(trace: Trace, steps: Collection[int] | None = None) -> tuple[GraphTask, ...]:
-    """The graph tasks in the order they began: all, or those of the steps with these ids."""
+    """The graph tasks in the order in which they started: all, or those of some steps."""
     tasks = sorted(trace.rows(GraphTask), key=lambda task: (task.begin, task.id))
     return tuple(task for task in tasks if steps is None or task.step in steps)
 

@@ -1,8 +1,8 @@
-"""The id of a finding: what stays the same of it when lines move and rows get other ids.
+"""Ids of findings, which stay the same when lines move and rows get other ids.
 
-It is made of the rule, the file, the text of the line, and the names of what the finding rests on:
-nodes, calls, tensors and modules. Neither line numbers, ids and counts nor the sentence are in it.
-Of findings that have all of that in common each has a number, too: another one more is new.
+An id is computed from the rule, the file, the text of the line, and the names of the evidence:
+nodes, calls, tensors and modules; not from line numbers, ids, counts or the message. Findings for
+which all of that is equal are numbered.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from gradscope.trace.schema import Module, Node, Op, Tensor
 from gradscope.trace.trace import Trace
 
 LENGTH = 12
-"""Hexadecimal digits of an id; SHORT of them, or as many as tell it from others, are shown."""
+"""Hexadecimal digits of an id; at least SHORT of them are shown, more where needed."""
 SHORT = 4
 
 
 class Fingerprints:
-    """Gives the findings of one rule in one trace their ids, in the order they are found."""
+    """Assigns ids to the findings of one rule in one trace, in order."""
 
     def __init__(self, trace: Trace, rule: str) -> None:
         self._trace = trace
@@ -35,7 +35,7 @@ class Fingerprints:
         from hashlib import sha256  # noqa: PLC0415  OpenSSL takes 3 ms; most traces have no finding
 
         named = *(name for row in rows for name in self._names(row)), " ".join(site.text.split())
-        if not any(named):  # nothing but its sentence tells it from others
+        if not any(named):  # only its message distinguishes it
             named = (re.sub(r"\d[\d,.]*", "", message),)
         parts = (self._rule, site.place.rpartition(":")[0], *named)
         number = self._seen[parts]
@@ -61,7 +61,7 @@ class Fingerprints:
 
 
 def shortened(ids: Sequence[str]) -> dict[str, str]:
-    """By id, as few of its first digits as tell it from the others."""
+    """By id, its shortest unique prefix."""
     distinct = set(ids)
     length = SHORT
     while length < LENGTH and len({id[:length] for id in distinct}) < len(distinct):

@@ -1,4 +1,4 @@
-"""Which findings a project knows of already, as it keeps them in a file: only others count."""
+"""Known findings of a project, kept in a file, which are not reported again."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def known_ids(path: str | PathLike[str]) -> frozenset[str]:
         document = json.loads(file.read_bytes())
         return frozenset(str(each["id"]) for each in document["findings"])
     except FileNotFoundError:
-        hint = f"make it: gradscope inspect TRACE --known {file.name} --write-known"
+        hint = f"create it: gradscope inspect TRACE --known {file.name} --write-known"
         raise UsageError(f"there is no file of known findings '{file}'; {hint}") from None
     except OSError as error:
         raise UsageError(f"cannot read the known findings in '{file}': {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(
-            f"'{file}' holds no findings; it is written by --write-known, or inspect --json"
+            f"'{file}' contains no findings; create it with --write-known or inspect --json"
         ) from None
 
 
 def known_text(findings: Iterable[Finding]) -> str:
-    """The file that makes these findings known. Only ids count; the rest is for who reads it."""
+    """The contents of a file of known findings. Only ids are used; the rest is for readers."""
     rows = [
         {
             "id": each.id,

@@ -1,4 +1,4 @@
-"""Which tensors are leaves, and what a person calls them."""
+"""The leaves of a trace, and their names."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gradscope.trace.schema import NONE, Node, Op, Tensor
 from gradscope.trace.trace import Trace
 
 ACCUMULATE_GRAD = "AccumulateGrad"
-LONGEST_LINE = 500  # that is worth reading for a name
+LONGEST_LINE = 500  # that is parsed for a name
 
 
 @dataclass(frozen=True, slots=True)
 class NamedLeaf:
-    """A tensor whose gradient is kept in `.grad`."""
+    """A tensor whose gradient is accumulated in `.grad`."""
 
     tensor: int
-    name: str  # "" when nothing names it
-    guessed: bool  # the name was read off the source line `name = torch.…(…)`
+    name: str  # "" if it has no name
+    guessed: bool  # the name was taken from the source line `name = torch.…(…)`
     shape: tuple[int, ...]
     dtype: str
 
@@ -32,25 +32,25 @@ class NamedLeaf:
 
 
 UNKNOWN = NamedLeaf(NONE, "", guessed=False, shape=(), dtype="")
-"""A leaf of which the trace knows only that it is there."""
+"""A leaf without any recorded facts."""
 
 
 def leaf_of(trace: Trace, node: Node) -> NamedLeaf | None:
-    """The leaf an AccumulateGrad node fills, or None for any other node."""
+    """The leaf of an AccumulateGrad node, or None for any other node."""
     if node.name != ACCUMULATE_GRAD:
         return None
     return (leaf(trace, node.inputs[0]) if node.inputs else None) or UNKNOWN
 
 
 def fill_leaves(trace: Trace) -> NDArray[np.bool_]:
-    """Which nodes fill a leaf's `.grad`, in the order of their table."""
+    """A mask of the nodes that accumulate into a leaf's `.grad`, in table order."""
     names = trace.table(Node)["name"]
     wanted = [n for n in distinct(names).tolist() if trace.text(n) == ACCUMULATE_GRAD]
     return np.isin(names, wanted)
 
 
 def leaf(trace: Trace, tensor_id: int) -> NamedLeaf | None:
-    """The leaf with this tensor id; None when the trace does not hold it."""
+    """The leaf with this tensor id, or None if it is not in the trace."""
     tensors = trace.table(Tensor)
     if tensor_id == NONE or not tensors.has(tensor_id):
         return None
@@ -60,7 +60,7 @@ def leaf(trace: Trace, tensor_id: int) -> NamedLeaf | None:
 
 
 def _assigned_name(trace: Trace, tensor: Tensor) -> str:
-    """The variable of `name = torch.op(…)`, when the line that made the tensor has that form."""
+    """The variable of `name = torch.op(…)`, if the line that created the tensor is like that."""
     ops = trace.table(Op)
     if tensor.op == NONE or not ops.has(tensor.op):
         return ""
@@ -69,7 +69,7 @@ def _assigned_name(trace: Trace, tensor: Tensor) -> str:
 
 
 def made_as(trace: Trace, wanted: str) -> list[int]:
-    """The tensors that a line `wanted = torch.…(…)` has made."""
+    """The tensors created by a line `wanted = torch.…(…)`."""
     tensors, ops = trace.table(Tensor), trace.table(Op)
     stacks = distinct(ops["stack"]).tolist()
     begins = [each for each in stacks if trace.source(each).lstrip().startswith(wanted)]
@@ -79,7 +79,7 @@ def made_as(trace: Trace, wanted: str) -> list[int]:
 
 
 def variable_of(source: str, called: str) -> str:
-    """`x` for the line `x = torch.ones(2)` and the call `ones`; "" when that is not certain."""
+    """`x` for the line `x = torch.ones(2)` and the call `ones`; "" if uncertain."""
     if len(source) > LONGEST_LINE:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What each node is called, and which nodes a person means by a name."""
+"""Names of nodes, and look-up of nodes by name."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from gradscope.trace.schema import NONE, Module, Node
 from gradscope.trace.trace import Trace
 
 MOST_NAMES = 2_000
-"""How many names are worth comparing with one that is misspelt."""
+"""Largest number of names that are compared with a misspelt one."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """The unique name of every node: "MulBackward0#2" is the second one made."""
+    """The unique name of every node: "MulBackward0#2" is the second one created."""
 
     trace: Trace
     ordinals: Ids  # from 1, among the nodes of the same name, in the order of the trace
-    counts: Ids  # how many nodes have the name
+    counts: Ids  # number of nodes with the name
 
     def of(self, node: int) -> str:
-        """The unique name of a node. A name that only one node has stays as it is."""
+        """The unique name of a node. A name that only one node has is unchanged."""
         nodes = self.trace.table(Node)
         if node == NONE or not nodes.has(node):
             return f"node {node}"
@@ -41,7 +41,7 @@ class NodeNames:
         return f"{name}#{self.ordinals[position]}"
 
     def title(self, node: int) -> str:
-        """The unique name; where the leaf of an AccumulateGrad has one, "AccumulateGrad (w)"."""
+        """The unique name, or "AccumulateGrad (w)" for a leaf with a name."""
         if not self.trace.table(Node).has(node):
             return self.of(node)
         leaf = leaf_of(self.trace, self.trace.table(Node).row(node))
@@ -56,11 +56,11 @@ def node_names(trace: Trace) -> NodeNames:
 
 
 def find_nodes(trace: Trace, wanted: str) -> tuple[int, ...]:
-    """The nodes meant by an id, a unique name, a name, a leaf, a module's path or a source line.
+    """The nodes with an id, unique name, name, leaf, module path or source line.
 
-    The end of a path or line will do, where no other ends so.
+    A unique suffix of a path or line is enough.
 
-    Raises UnknownNameError, naming what comes near, when there is none.
+    Raises UnknownNameError with similar names if there is none.
     """
     if not len(trace.table(Node)):
         raise UnknownNameError(f"no node is called {wanted!r}: this trace holds no nodes")
@@ -85,7 +85,7 @@ def _by_unique_name(trace: Trace, wanted: str) -> tuple[int, ...]:
 
 
 def _is_number(text: str) -> bool:
-    """Whether the text is a number that an id can be."""
+    """Whether the text is a possible id."""
     return text.isascii() and text.isdigit() and len(text) < 19
 
 
@@ -110,7 +110,7 @@ def node_made_at(trace: Trace, node: int) -> str:
 
 
 def made_in_module(trace: Trace, modules: Ids, wanted: str) -> np.ndarray:
-    """Which of these modules are the one of this path, or inside it; the path's end will do."""
+    """A mask of the modules with this path or path suffix, and those inside them."""
     names = module_names(trace)
     called = {module.id: (module.path, names[module.id]) for module in trace.rows(Module)}
     inside = _inside(called, wanted)
@@ -131,7 +131,7 @@ def _by_site(trace: Trace, wanted: str) -> tuple[int, ...]:
 
 
 def made_on_line(trace: Trace, stacks: Ids, wanted: str) -> np.ndarray:
-    """Which of these stacks end on this line, as in "train.py:41"."""
+    """A mask of the stacks that end at this line, as in "train.py:41"."""
     meant = [
         stack
         for stack in set(stacks.tolist() if ":" in wanted else ())
@@ -155,9 +155,11 @@ def _leaf_names(trace: Trace) -> list[tuple[int, str]]:
 def _nothing_found(trace: Trace, wanted: str) -> str:
     ids = trace.table(Node)["id"]
     if _is_number(wanted):
-        return f"no node has the id {wanted}: this trace's nodes are {ids.min()} to {ids.max()}"
+        return (
+            f"no node has the id {wanted}: the nodes of this trace are {ids.min()} to {ids.max()}"
+        )
     close = _near(trace, wanted)
-    hint = f"did you mean {', '.join(close)}?" if close else "the ids stand in the picture"
+    hint = f"did you mean {', '.join(close)}?" if close else "ids are shown in the picture"
     return f"no node, leaf, module or source line is called {wanted!r}: {hint}"
 
 
@@ -167,7 +169,7 @@ def _near(trace: Trace, wanted: str) -> list[str]:
 
 
 def near(trace: Trace, wanted: str, names: Sequence[str], of_tensors: Iterable[str]) -> list[str]:
-    """What comes near a name among these, those of tensors and those of modules."""
+    """Similar names among these, those of tensors and those of modules."""
     of_name = Counter(names)
     known = [
         *of_name,

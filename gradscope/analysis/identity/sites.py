@@ -1,4 +1,4 @@
-"""Where in the program something was written, as short as stays clear."""
+"""Source lines, in a short form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradscope.trace.trace import Trace
 class Site:
     """A source line: "train.py:41" and its text."""
 
-    place: str = ""  # "train.py:41"; "" when the trace does not know
+    place: str = ""  # "train.py:41"; "" if not recorded
     text: str = ""  # of that line
     file: str = field(default="", compare=False)  # as recorded: from the folder it was run in
     line: int = field(default=0, compare=False)
@@ -24,33 +24,33 @@ class Site:
 
 
 def at(site: Site) -> str:
-    """ " at train.py:41", where it is known."""
+    """ " at train.py:41", or "" if not recorded."""
     return f" at {site}" if site.place else ""
 
 
 def in_brackets(site: Site) -> str:
-    """ " (train.py:41)", where it is known."""
+    """ " (train.py:41)", or "" if not recorded."""
     return f" ({site})" if site.place else ""
 
 
 class _Known:
-    """Lines that were looked up in a trace, by stack: the same few are asked for often."""
+    """A cache of lines by stack."""
 
     def __init__(self, _: Trace) -> None:
         self.sites: dict[int, Site] = {NONE: Site()}
 
 
 INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python3.")
-"""In the paths of files that somebody installed, and did not write."""
+"""Parts of the paths of installed files."""
 
 
 def is_installed(file: str) -> bool:
-    """Whether somebody else wrote it."""
+    """Whether the file belongs to an installed package."""
     return any(part in file.replace("\\", "/") for part in INSTALLED)
 
 
 def own_site(trace: Trace, stack: int) -> Site:
-    """The innermost line of a stack in a file of the program's own, if it has one."""
+    """The innermost line of a stack in a file that is not installed, if any."""
     for frame in trace.frames(stack):
         if not is_installed(frame.file):
             short = _shorter(frame.file, str(trace.meta.get("cwd", "")))
@@ -59,7 +59,7 @@ def own_site(trace: Trace, stack: int) -> Site:
 
 
 def site_of(trace: Trace, stack: int) -> Site:
-    """The innermost line of a stack; an empty Site when the trace does not know."""
+    """The innermost line of a stack; an empty Site if not recorded."""
     known = trace.once(_Known).sites
     if stack not in known:
         file, _, line = trace.site(stack).rpartition(":")
@@ -69,18 +69,18 @@ def site_of(trace: Trace, stack: int) -> Site:
 
 
 def site_of_row(trace: Trace, kind: type[Row], id: int) -> Site:
-    """The line of a row that has a stack; an empty Site when the trace has no such row."""
+    """The line of a row with a stack; an empty Site if the row does not exist."""
     table = trace.table(kind)
     return site_of(trace, int(table["stack"][table.index(id)])) if table.has(id) else Site()
 
 
 def site_at(trace: Trace, file: str, line: int, text: str) -> Site:
-    """A line of a file that has no stack: of the source that is in the trace."""
+    """A line of the recorded source, without a stack."""
     return Site(f"{_shorter(file, str(trace.meta.get('cwd', '')))}:{line}", text, file, line)
 
 
 def site(trace: Trace, stack: int) -> str:
-    """As in "train.py:41", relative to the directory the script ran in; "" when not known."""
+    """As in "train.py:41", relative to the working directory of the script; "" if not recorded."""
     if stack == NONE:
         return ""
     place: str = trace.site(stack)

@@ -1,11 +1,11 @@
-"""What counts as a training step: the one definition that every view and limit goes by.
+"""The definition of a training step, which all views and limits use.
 
-A step ends where an optimizer has made its step, or where the program says `gradscope.step()`.
-Where it does neither, each outermost backward that is called again and again (in a loop, or from a
-line that did so before) has a step of its own, with what the program does with the gradients up to
-the next forward. What comes after the last step is one, too, if a backward began in it; evaluation
-and clean-up after training are not. Steps that were left out of the recording (`--steps`,
-`--max-events`) keep their numbers, and are not counted among those that the trace holds.
+A step ends after an optimizer's step, or where the program calls `gradscope.step()`. Without
+either, each outermost backward that is called repeatedly (in a loop, or from a line that did so
+before) is a step, which includes what the program does with the gradients until the next forward.
+What follows the last step is a step too, if a backward started in it; evaluation and clean-up
+after training are not. Steps that were not recorded (`--steps`, `--max-events`) keep their numbers,
+and are not counted as steps of the trace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradscope.trace.trace import Trace
 
 
 def steps(trace: Trace) -> tuple[Step, ...]:
-    """The steps that the trace holds something of, in the order in which they began."""
+    """The steps with recorded contents, in the order in which they started."""
     table = trace.table(Step)
     rows = table.take(np.lexsort((table["id"], table["begin"])))
     with_backward = _used(trace, GraphTask)
@@ -29,7 +29,7 @@ def steps(trace: Trace) -> tuple[Step, ...]:
 
 
 def _is_complete(trace: Trace, step: Step) -> bool:
-    """Whether an optimizer ended this step, or in the absence of one a backward."""
+    """Whether this step was ended by an optimizer, or without one by a backward."""
     if trace.meta.get("steps_end_with"):
         return True
     spans = trace.table(Span)
@@ -37,12 +37,12 @@ def _is_complete(trace: Trace, step: Step) -> bool:
 
 
 def _used(trace: Trace, kind: type[GraphTask | Op | Node]) -> set[int]:
-    """The ids of the steps that some row names."""
+    """The ids of the steps that rows refer to."""
     return set(trace.table(kind)["step"].tolist())
 
 
 def step_numbers(trace: Trace) -> dict[int, int]:
-    """Step id → the number its owner gave it, of all steps that were begun."""
+    """The numbers of all started steps, by id."""
     table = trace.table(Step)
     return dict(zip(table["id"].tolist(), table["number"].tolist(), strict=True))
 

@@ -1,6 +1,6 @@
-"""What a trace says of a run that would hold of any other run of the program, on any engine.
+"""The facts of a trace that do not depend on the run or the engine.
 
-`likeness` tells it in lines; `compare` finds where two traces differ.
+`likeness` returns them as lines; `compare` finds the differences of two traces.
 """
 
 from gradscope.analysis.likeness.compare import Comparison, compare

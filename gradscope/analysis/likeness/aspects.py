@@ -1,4 +1,4 @@
-"""One kind of difference between two traces: how many there are, and the first of them."""
+"""Differences between two traces in one aspect: their number and the first one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradscope.trace.schema import NONE, GraphTask, Node
 
 
 class Aspect(StrEnum):
-    """What differs, in the order in which one looks."""
+    """What is compared, in order."""
 
     STRUCTURE = "structure"
     NAMES = "names"
@@ -36,16 +36,16 @@ NOWHERE = Site()
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one of the traces says."""
+    """The side of one trace in a difference."""
 
-    text: str = ""  # "" where it says nothing
+    text: str = ""  # "" if it has nothing
     site: Site = NOWHERE
-    node: int = NONE  # the id of what it says it of
+    node: int = NONE  # the id of the node
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first of its kind: what differs, and what each of the traces says of it."""
+    """A difference: what differs, and both sides."""
 
     what: str
     one: Side
@@ -56,7 +56,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What was compared of one kind."""
+    """The result of comparing one aspect."""
 
     kind: Aspect
     first: Difference | None
@@ -70,23 +70,23 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class SameNodes:
-    """Nodes and leaves by their ids: those that both traces have, pair by pair; and the others."""
+    """The ids of nodes and leaves: pairs that both traces have, and the others."""
 
     one: Ids
     other: Ids
-    only_one: Ids  # in the order of their making
+    only_one: Ids  # in the order of creation
     only_other: Ids
 
 
 class DifferenceList:
-    """Gathers the differences of one kind; of each group the number, and the first of all."""
+    """Collects the differences in one aspect: the number of each kind, and the first of all."""
 
     def __init__(self) -> None:
         self._counts: list[tuple[str, int]] = []
         self._first: tuple[int, Difference] | None = None
 
     def add(self, what: str, places: Ids, describe: Callable[[int], Difference]) -> None:
-        """Differences of one sort: where they are, as what comes first; how to tell of one."""
+        """Add differences of one kind: their places in order, and a description of one."""
         if not len(places):
             return
         self._counts.append((what, len(places)))
@@ -99,7 +99,7 @@ class DifferenceList:
 
 
 class Both:
-    """Two traces and what in them is the same; tells of nodes and backwards in words."""
+    """Two traces and their matching parts; describes nodes and backwards."""
 
     def __init__(self, one: TraceParts, other: TraceParts, matched: Match) -> None:
         self.one, self.other, self.match = one, other, matched
@@ -109,20 +109,20 @@ class Both:
 
     @property
     def whole(self) -> bool:
-        """Whether every node and every backward of one is matched with one of the other."""
+        """Whether every node and backward of one trace has a match in the other."""
         nodes = len(self.one.nodes["name"]), len(self.other.nodes["name"])
         tasks = len(self.one.tasks["site"]), len(self.other.tasks["site"])
         return nodes == (len(self.nodes[0]),) * 2 and tasks == (len(self.tasks[0]),) * 2
 
     def side(self, place: int, code: int, text: str = "{}") -> Side:
-        """What a trace says of a node; `{}` is the node."""
+        """A side about a node; `{}` in the text is the node."""
         of = (self.one, self.other)[place]
         return Side(
             text.replace("{}", self.title(place, code)), self.site(of, code), of.who.id(code)
         )
 
     def same(self) -> SameNodes:
-        """Which nodes are the same ones, and which only one trace has."""
+        """The nodes that match, and those that only one trace has."""
         pairs = self.nodes, _pairs(self.match.leaves)
         who = self.one.who, self.other.who
         both, only = [], []
@@ -134,7 +134,7 @@ class Both:
         return SameNodes(both[0], both[1], only[0], only[1])
 
     def title(self, place: int, code: int) -> str:
-        """A node's name, and which it is among those that backwards reached."""
+        """The name of a node, and its number among those that backwards reached."""
         if code < 0:
             return self.lines[place].name(code)
         number, kind = divmod(code, KINDS)
@@ -148,7 +148,7 @@ class Both:
         return f"leaf {number}{of.who.leaf_name(number)}"
 
     def site(self, of: TraceParts, code: int) -> Site:
-        """The line that made a node."""
+        """The line that created a node."""
         if code < 0 or code % KINDS != NODE:
             return Site()
         table = of.who.trace.table(Node)
@@ -168,7 +168,7 @@ class Both:
 
 
 def _pairs(of: Ids) -> tuple[Ids, Ids]:
-    """Numbers in the first trace and in the second, by rising number in the first."""
+    """Numbers in the first trace and in the second, sorted by the first."""
     theirs = np.flatnonzero(of != NONE)
     mine = of[theirs]
     order = np.argsort(mine, kind="stable")

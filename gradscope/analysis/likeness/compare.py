@@ -1,4 +1,4 @@
-"""Two traces compared: what both say, and where they first differ."""
+"""Compares two traces: what is the same, and where they first differ."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ GRAPH = "graph"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was compared of two traces, kind by kind, and what was not."""
+    """The comparison of two traces: the result for each aspect, and what was not compared."""
 
     sections: tuple[Section, ...]
     not_compared: tuple[str, ...]
-    moved: int  # lines that stand elsewhere in the file, and are otherwise the same
+    moved: int  # lines that moved in the file and are otherwise the same
     same: SameNodes
 
     @property
     def first(self) -> tuple[Section, Difference] | None:
-        """The first difference of the first kind that has any."""
+        """The first difference of the first aspect that has any."""
         found = (each for each in self.sections if each.first is not None)
         section = next(found, None)
         return None if section is None or section.first is None else (section, section.first)
 
 
 def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Comparison:
-    """Compare two traces; what one of them does not have is left out, and said."""
+    """Compare two traces; what one of them lacks is left out and reported."""
     for which, trace in (("first", one), ("second", other)):
         if not len(trace.table(GraphTask)):
             raise EmptyTraceError(
-                f"the {which} trace has no backward, so that there is nothing to compare; "
+                f"the {which} trace has no backward, so there is nothing to compare; "
                 "record a program that calls backward() or torch.autograd.grad()"
             )
     words, absent = WordNumbers(), not_seen(one, other)
@@ -62,7 +62,7 @@ def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Com
         if both.whole:
             sections.append(orders.others())
         else:
-            said.append("events: counts and queues follow from the graphs, which differ")
+            said.append("events: counts and queues depend on the graphs, which differ")
     if Aspect.VALUES not in left_out:
         sections.append(values(both, tolerance or Tolerance()))
     said += _absent(one, other)
@@ -70,7 +70,7 @@ def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Com
 
 
 def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Aspect, str]]:
-    """Kinds of differences that cannot be looked for, and why."""
+    """Aspects that cannot be compared, and why."""
     at = [trace.meta.get("level") for trace in (one, other)]
     side = _which([level == GRAPH for level in at])
     if side:
@@ -78,14 +78,17 @@ def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Aspect, str]]:
         yield order, f"{order}, accumulation and events: {side} at level graph"
     kept = [len(trace.table(Saved)) > 0 for trace in (one, other)]
     if side and not all(kept):
-        yield Aspect.SAVED, f"{Aspect.SAVED}: {_which([not each for each in kept])} without"
+        yield Aspect.SAVED, f"{Aspect.SAVED}: {_which([not each for each in kept])} without them"
     read = [bool(np.any(trace.table(Node)["arguments"])) for trace in (one, other)]
     if any(read) and not all(read):
-        yield Aspect.ARGUMENTS, f"{Aspect.ARGUMENTS}: {_which([not each for each in read])} without"
+        yield (
+            Aspect.ARGUMENTS,
+            f"{Aspect.ARGUMENTS}: {_which([not each for each in read])} without them",
+        )
     measured = [len(trace.table(Value)) > 0 for trace in (one, other)]
     if not all(measured):
         side = _which([not each for each in measured])
-        yield Aspect.VALUES, f"{Aspect.VALUES}: {side} without; record with --level values"
+        yield Aspect.VALUES, f"{Aspect.VALUES}: {side} without them; record with --level values"
 
 
 def _which(chosen: list[bool]) -> str:
@@ -95,22 +98,22 @@ def _which(chosen: list[bool]) -> str:
 
 
 def _absent(one: Trace, other: Trace) -> Iterator[str]:
-    """What one trace could not see, as far as the other has any of it."""
+    """What one trace could not record, if the other has it."""
     left_out = not_seen(one, other)
     for which, trace, others in (("first", one, other), ("second", other, one)):
         names = [name for name in sorted(left_out & _not_sure(trace)) if _has(others, name)]
         if names:
             what = "that" if len(names) == 1 else "them"
-            yield f"{', '.join(names)}: the {which} trace could not see {what}"
+            yield f"{', '.join(names)}: the {which} trace could not record {what}"
 
 
 def _not_sure(trace: Trace) -> set[str]:
-    """What a trace says that it has not seen."""
+    """What a trace reports as missing."""
     return {name for key in ("absent", "inferred") for name in trace.meta.get(key, ())}
 
 
 def _has(trace: Trace, name: str) -> bool:
-    """Whether a trace holds something of a kind of events, or in one of its columns."""
+    """Whether a trace has a kind of events, or values in one of its columns."""
     kind, _, column = name.partition(".")
     if kind not in EVENTS:
         return name == "saved.version"

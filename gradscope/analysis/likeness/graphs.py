@@ -1,4 +1,4 @@
-"""Where two graphs differ: nodes and edges, names and lines, what nodes keep."""
+"""Differences of two graphs: nodes and edges, names and lines, saved values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gradscope.trace.schema import NONE
 
 Bools = NDArray[np.bool_]
 PLACES = 2
-"""Differences are ordered by the first trace's nodes; what only the second has, comes between."""
+"""Differences are ordered by nodes of the first trace; those of the second lie between."""
 
 
 def structure(both: Both) -> Section:
@@ -45,7 +45,7 @@ def structure(both: Both) -> Section:
 
 
 def _missing(both: Both, found: DifferenceList) -> None:
-    """Nodes that only one trace has, and which node that both have was made next."""
+    """Nodes that only one trace has, each with the next node that both have."""
     mine, theirs = both.nodes
     sizes = [len(part.nodes["name"]) for part in (both.one, both.other)]
     by_theirs = np.argsort(theirs)
@@ -78,7 +78,7 @@ def _missing(both: Both, found: DifferenceList) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NodeColumn:
-    """A column of nodes: what it means that it differs, in words for all and for one node."""
+    """A column of nodes, with texts for differences of several nodes and of one."""
 
     name: str
     all: str
@@ -88,23 +88,29 @@ class NodeColumn:
 
 
 TAKES = NodeColumn(
-    "takes", "nodes take other gradients", "a node takes another gradient", " takes {}"
+    "takes",
+    "nodes receive different gradients",
+    "a node receives a different gradient",
+    " receives {}",
 )
 MADE_IN = NodeColumn(
-    "made_in", "nodes are made in another backward", "a node is made in another backward",
-    " was made in backward {}", number=True,
+    "made_in", "nodes are created in another backward",
+        "a node is created in another backward",
+    " was created in backward {}", number=True,
 )  # fmt: skip
 ARGUMENTS = NodeColumn(
-    "arguments", "nodes were made with other arguments", "a node was made with other arguments",
-    " was made with {}",
+    "arguments", "nodes have different arguments", "a node has different arguments",
+    " was created with {}",
 )  # fmt: skip
 NAMES = (
-    NodeColumn("name", "nodes have another name", "a node has another name"),
-    NodeColumn("module", "nodes are made in another module", "a node is made in another module"),
-    NodeColumn("line", "nodes are made by another line", "a node is made by another line"),
+    NodeColumn("name", "nodes have a different name", "a node has a different name"),
     NodeColumn(
-        "step", "nodes are made in another step", "a node is made in another step",
-        " was made in step {}", number=True,
+        "module", "nodes are created in another module", "a node is created in another module"
+    ),
+    NodeColumn("line", "nodes are created by another line", "a node is created by another line"),
+    NodeColumn(
+        "step", "nodes are created in another step", "a node is created in another step",
+        " was created in step {}", number=True,
     ),
 )  # fmt: skip
 
@@ -134,7 +140,7 @@ def _column(both: Both, found: DifferenceList, column: NodeColumn) -> None:
 
 
 def _edges(both: Both, found: DifferenceList) -> None:
-    """Edges of matched nodes, of which both ends are known in both traces."""
+    """Edges of matched nodes whose ends are known in both traces."""
     mine, theirs = both.nodes
     one, other = both.one.edges, both.other.edges
     split = len(one["index"])
@@ -164,13 +170,13 @@ def _edges(both: Both, found: DifferenceList) -> None:
         which = int(np.flatnonzero(one["node"][at] == place // PLACES)[0])
         a, b = int(at[which]), int(here[which])
         return Difference(
-            "an edge leads elsewhere",
+            "an edge leads to a different node",
             both.side(0, KINDS * int(one["node"][a]) + NODE, _edge(both, 0, one, a)),
             both.side(1, KINDS * int(other["node"][b]) + NODE, _edge(both, 1, other, b)),
             step=both.step(int(one["node"][a])),
         )
 
-    found.add("edges lead elsewhere", one["node"][at] * PLACES, describe)
+    found.add("edges lead to a different node", one["node"][at] * PLACES, describe)
     many = [
         np.bincount(part.edges["node"], minlength=len(part.nodes["name"]))
         for part in (both.one, both.other)
@@ -200,9 +206,9 @@ TASK_FLAGS = ("keep_graph", "create_graph", "accumulate_grad", "depth", "error")
 
 
 def _tasks(both: Both, found: DifferenceList) -> None:
-    """Backwards: those that only one has; then how they were called and what they were asked."""
+    """Backwards that only one trace has, then differences in their calls and arguments."""
     mine, theirs = both.tasks
-    end = len(both.one.nodes["name"]) * PLACES  # behind all nodes
+    end = len(both.one.nodes["name"]) * PLACES  # after all nodes
     for place, (part, pairs, which) in enumerate(
         ((both.one, mine, "first"), (both.other, theirs, "second"))
     ):
@@ -225,17 +231,17 @@ def _tasks(both: Both, found: DifferenceList) -> None:
         a = at - end
         b = int(theirs[np.searchsorted(mine, a)])
         return Difference(
-            "a backward is asked otherwise",
+            "a backward is called differently",
             both.task_side(0, a, _called(both, 0, a)),
             both.task_side(1, b, _called(both, 1, b)),
             when=a,
         )
 
-    found.add("backwards are asked otherwise", mine[differ] + end, told)
+    found.add("backwards are called differently", mine[differ] + end, told)
 
 
 def _asked(both: Both, place: int) -> dict[int, list[tuple[int, int]]]:
-    """By backward, what it has to do with: nodes that both traces have, by their role."""
+    """The nodes that each backward refers to and both traces have, by role."""
     asked = (both.one, both.other)[place].asked
     codes = both.match.codes(asked["node"]) if place else asked["node"]
     mine = np.append(both.match.nodes, NONE) if place else both.nodes[0]
@@ -264,7 +270,7 @@ def _called(both: Both, place: int, number: int) -> str:
 
 
 def names(both: Both) -> Section:
-    """Names of nodes, modules and lines. Lines that have only moved are none."""
+    """Compare names of nodes, modules and lines; moved lines do not differ."""
     found = DifferenceList()
     for column in NAMES:
         _column(both, found, column)
@@ -273,7 +279,7 @@ def names(both: Both) -> Section:
 
 
 def arguments(both: Both) -> Section:
-    """What calls were given besides tensors, where that was read of both nodes."""
+    """Compare arguments of calls besides tensors, where both nodes have them."""
     found = DifferenceList()
     _column(both, found, ARGUMENTS)
     return found.section(Aspect.ARGUMENTS, f"{np.count_nonzero(_read(both)):,} nodes")
@@ -286,7 +292,7 @@ def _read(both: Both) -> Bools:
 
 
 def moved(both: Both) -> int:
-    """How many lines that made nodes have only another number."""
+    """The number of lines with nodes that only moved."""
     mine, theirs = both.nodes
     one, other = both.one.nodes, both.other.nodes
     same = one["line"][mine] == other["line"][theirs]
@@ -298,7 +304,7 @@ def moved(both: Both) -> int:
 
 
 def saved(both: Both) -> Section:
-    """What nodes keep: slots, shapes, versions."""
+    """Compare saved values: slots, shapes, versions."""
     found = DifferenceList()
     mine, theirs = both.nodes
     kept = [_kept(both, place) for place in (0, 1)]
@@ -309,29 +315,29 @@ def saved(both: Both) -> Section:
         apart = set(texts[others].split(AND))
         only = [each for each in texts[word].split(AND) if each and each not in apart]
         said = ", ".join(only) or ("no more" if word else "nothing")
-        return both.side(place, KINDS * node + NODE, f"{{}} keeps {said}")
+        return both.side(place, KINDS * node + NODE, f"{{}} saves {said}")
 
     def describe(place: int) -> Difference:
         at = int(np.searchsorted(mine, place // PLACES))
         a, b = int(one[at]), int(other[at])
         return Difference(
-            "a node keeps something else",
+            "a node saves something different",
             side(0, int(mine[at]), a, b),
             side(1, int(theirs[at]), b, a),
             step=both.step(int(mine[at])),
         )
 
-    found.add("nodes keep something else", mine[one != other] * PLACES, describe)
+    found.add("nodes save something different", mine[one != other] * PLACES, describe)
     of_both = np.isin(both.one.saved["node"], mine)
     return found.section(Aspect.SAVED, f"{np.count_nonzero(of_both):,} values")
 
 
 AND = "; "
-"""Between the things that a node keeps."""
+"""Separator of the saved values of a node."""
 
 
 def _kept(both: Both, place: int) -> Ids:
-    """For each node a word for all that it keeps."""
+    """For each node a text of all its saved values."""
     part = (both.one, both.other)[place]
     columns = part.saved
     rows = zip(*(columns[name].tolist() for name in columns), strict=True)

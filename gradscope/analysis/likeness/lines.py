@@ -1,4 +1,4 @@
-"""What a trace says that names nothing by id, clock, thread or engine, in lines for a person."""
+"""The facts of a trace without ids, clocks, threads and engine, as lines of text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gradscope.trace.trace import Trace
 
 KINDS_OF_EVENTS = tuple(EVENTS.items())
 NAMED: dict[str, type[IntEnum]] = {"hook": HookKind, "how": Accumulation}
-"""Columns of events whose numbers have names."""
+"""Columns of events whose values are enums."""
 
 
 def in_words(named: IntEnum) -> str:
@@ -33,10 +33,10 @@ def in_words(named: IntEnum) -> str:
 
 
 def likeness(trace: Trace, *, absent: Collection[str] = ()) -> Iterator[str]:
-    """Nodes with their edges and what they keep; backwards with all their events; values.
+    """Nodes with their edges and saved values; backwards with all their events; values.
 
-    `absent` names kinds of events and columns (`accumulate.how`) that are left out: what the other
-    trace could not see.
+    `absent`: kinds of events and columns (`accumulate.how`) to leave out because the other trace
+    lacks them.
     """
     words = WordNumbers()
     told = LikenessLines(parts(trace, words, absent), words)
@@ -61,7 +61,7 @@ class LikenessLines:
         return f"{('node', 'leaf', 'root')[kind]} {number}"
 
     def nodes(self) -> Iterator[str]:
-        """Each node, where its gradients go, and what it keeps."""
+        """Each node, with its edges and saved values."""
         edges, saved = self._by_node(self._parts.edges), self._by_node(self._parts.saved)
         for number, row in enumerate(_rows(self._parts.nodes)):
             yield f"node {number} {self.node(row)}"
@@ -101,7 +101,7 @@ class LikenessLines:
             yield f"leaf {number} {self._texts[int(meta[0])] if len(meta) else ''}".rstrip()
 
     def tasks(self) -> Iterator[str]:
-        """Each backward, what it was asked, and all its events."""
+        """Each backward, its arguments, and all its events."""
         events, asked = self._parts.events, self._parts.asked
         count = len(self._parts.tasks["site"])
         bounds = np.searchsorted(events["task"], np.arange(NONE, count + 1))

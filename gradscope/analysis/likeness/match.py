@@ -1,4 +1,4 @@
-"""Which nodes, leaves and backwards of two traces are the same ones."""
+"""Matches the nodes, leaves and backwards of two traces."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gradscope.analysis.lookups import Ids
 from gradscope.trace.schema import NONE
 
 OTHERS = -3
-"""The code of what only the second trace has."""
+"""The code of nodes that only the second trace has."""
 
 MOST = 500
-"""How many insertions and removals a stretch may have that are searched for."""
+"""Largest number of insertions and removals that are searched for in a range."""
 
 Pairs: TypeAlias = "list[tuple[int, int]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """For each node, leaf, root and backward of the second trace, that of the first; or NONE."""
+    """For each node, leaf, root and backward of the second its match in the first, or NONE."""
 
     nodes: Ids
     leaves: Ids
@@ -32,7 +32,7 @@ class Match:
     tasks: Ids
 
     def codes(self, codes: Ids) -> Ids:
-        """What the second trace's codes are called in the first."""
+        """The codes of the second trace translated to the first."""
         number, kind = np.divmod(codes, KINDS)
         found = np.full(len(codes), OTHERS, np.int64)
         for each, of in ((NODE, self.nodes), (LEAF, self.leaves), (ROOT, self.roots)):
@@ -43,7 +43,7 @@ class Match:
 
 
 def match(one: TraceParts, other: TraceParts) -> Match:
-    """Match nodes by names and lines in the order of their making, the rest by the nodes."""
+    """Match nodes by name and line in the order of creation, and the rest by the nodes."""
     nodes = _nodes(one, other)
     leaves = _leaves(one, other, nodes)
     roots = _by_number(len(one.who.roots), len(other.who.roots))
@@ -60,7 +60,7 @@ def _by_number(ours: int, theirs: int) -> Ids:
 
 
 def _nodes(one: TraceParts, other: TraceParts) -> Ids:
-    """Step by step: by name, line and module; what lies between by name; then by its place."""
+    """Match nodes of each step: by name, line and module, then by name, then by position."""
     exact = [_keys(one, other, names) for names in (("name", "line", "module"), ("name",))]
     made = np.full(len(other.nodes["name"]), NONE, np.int64)
     for mine, theirs in _steps(one, other):
@@ -73,7 +73,7 @@ def _nodes(one: TraceParts, other: TraceParts) -> Ids:
 
 
 def _keys(one: TraceParts, other: TraceParts, names: tuple[str, ...]) -> tuple[Ids, Ids]:
-    """A number for each node, the same for nodes that say the same in these columns."""
+    """A number for each node, the same for nodes that are equal in these columns."""
     split = len(one.nodes["name"])
     joined = [np.concatenate([part.nodes[name] for part in (one, other)]) for name in names]
     keys = numbered(joined)
@@ -90,7 +90,7 @@ def numbered(columns: list[Ids]) -> Ids:
 
 
 def _steps(one: TraceParts, other: TraceParts) -> list[tuple[Ids, Ids]]:
-    """The nodes of each step, in both; of all steps at once where only one trace has any."""
+    """The nodes of each step in both traces; all at once if only one has steps."""
     mine, theirs = one.nodes["step"], other.nodes["step"]
     if not len(mine) or not len(theirs) or not np.isin(mine, theirs).any():
         return [(np.arange(len(mine)), np.arange(len(theirs)))]
@@ -107,7 +107,7 @@ def _steps(one: TraceParts, other: TraceParts) -> list[tuple[Ids, Ids]]:
 
 
 def _aligned(mine: list[int], theirs: list[int], keys: list[tuple[Ids, Ids]]) -> Pairs:
-    """Pairs of nodes: by the first keys, between these by the next ones, at last by place."""
+    """Pairs of nodes: by the first keys, in between by the next ones, finally by position."""
     if not keys:
         return list(zip(mine, theirs, strict=True)) if len(mine) == len(theirs) else []
     (own, others), *rest = keys
@@ -124,7 +124,7 @@ def _aligned(mine: list[int], theirs: list[int], keys: list[tuple[Ids, Ids]]) ->
 
 
 def common(one: list[int], other: list[int]) -> Pairs:
-    """A longest common subsequence, as pairs of places (Myers); where it is far, place by place."""
+    """A longest common subsequence as pairs of places (Myers); by position if too different."""
     begin = 0
     least = min(len(one), len(other))
     while begin < least and one[begin] == other[begin]:
@@ -142,7 +142,7 @@ def common(one: list[int], other: list[int]) -> Pairs:
 
 
 def _shortest(a: list[int], b: list[int]) -> Pairs | None:
-    """The pairs on a shortest way from one to the other; None if it is longer than MOST."""
+    """The pairs on a shortest edit path; None if it is longer than MOST."""
     reach = {1: 0}
     trail: list[dict[int, int]] = []
     for edits in range(min(len(a) + len(b), MOST) + 1):
@@ -159,7 +159,7 @@ def _shortest(a: list[int], b: list[int]) -> Pairs | None:
 
 
 def _way_back(trail: list[dict[int, int]], end: tuple[int, int]) -> Pairs:
-    """The steps that both take at once, from the end to the beginning."""
+    """The diagonal steps of the path, traced back from the end."""
     x, y = end
     found: Pairs = []
     for edits in range(len(trail) - 1, -1, -1):
@@ -178,7 +178,7 @@ def _way_back(trail: list[dict[int, int]], end: tuple[int, int]) -> Pairs:
 
 
 def _leaves(one: TraceParts, other: TraceParts, nodes: Ids) -> Ids:
-    """Leaves are the same to which the same edges lead first."""
+    """Match leaves by the first edges that lead to them."""
     made = np.full(len(other.who.leaves), NONE, np.int64)
     mine = _edges_to_leaves(one, lambda numbers: numbers)
     theirs = _edges_to_leaves(other, lambda numbers: nodes[numbers])
@@ -196,7 +196,7 @@ def _leaves(one: TraceParts, other: TraceParts, nodes: Ids) -> Ids:
 
 
 def _edges_to_leaves(of: TraceParts, number: Callable[[Ids], Ids]) -> dict[tuple[int, int], int]:
-    """Which leaf the edges lead to, by node and index; only the first edge to each leaf."""
+    """The leaf of each edge, by node and index; only the first edge to each leaf."""
     target = of.edges["target"]
     chosen = np.flatnonzero((target >= 0) & (target % KINDS == LEAF))
     node = number(of.edges["node"][chosen])
@@ -211,7 +211,7 @@ def _edges_to_leaves(of: TraceParts, number: Callable[[Ids], Ids]) -> dict[tuple
 
 
 def _tasks(one: TraceParts, other: TraceParts, so_far: Match) -> Ids:
-    """Backwards in their order, by their lines and by the nodes they begin with."""
+    """Match backwards in order, by their lines and their roots."""
     keys = []
     for part in (one, other):
         asked = part.asked

@@ -1,4 +1,4 @@
-"""Where two runs differ: the order of nodes and of additions, other events, values."""
+"""Differences of two runs: order of nodes and additions, other events, values."""
 
 from __future__ import annotations
 
@@ -25,50 +25,54 @@ from gradscope.trace.schema import EVENTS, NONE, Accumulate, Decrement, Node, No
 KINDS_OF_EVENTS = list(EVENTS.values())
 ADDITIONS = (Decrement, Accumulate)
 COUNTED = tuple(name for name in COUNTS if name != "zero")
-"""Counts that must be the same: whether a sum is 0 or nearly so, rounding decides."""
+"""Counts that must be equal; zeros are excluded because they depend on rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far apart two numbers may be: so much, and so much of the larger."""
+    """The tolerance of values: absolute, and relative to the larger one."""
 
     relative: float = 1e-4
     absolute: float = 1e-6
 
 
 class Orders:
-    """Events of matched backwards, in terms of the first trace."""
+    """The events of matched backwards, translated to the first trace."""
 
     def __init__(self, both: Both) -> None:
         self._both = both
         self._events = both.one.events, _translated(both)
 
     def execution(self) -> Section:
-        """Which nodes ran, in what order."""
+        """Compare the order in which nodes ran."""
         chosen = [self._of(place, (NodeBegin,)) for place in (0, 1)]
         ran = f"{len(chosen[0]):,} runs"
         return self._compared(
-            chosen, ("node",), (Aspect.EXECUTION, "backwards run nodes in another order", ran)
+            chosen, ("node",), (Aspect.EXECUTION, "backwards run nodes in a different order", ran)
         )
 
     def accumulation(self) -> Section:
-        """Which gradients were added to which, in what order."""
+        """Compare the order in which gradients were added."""
         chosen = [self._of(place, ADDITIONS) for place in (0, 1)]
         sent = f"{len(chosen[0]):,} gradients"
         names = ("kind", "node", "said0", "said1")
         return self._compared(
-            chosen, names, (Aspect.ACCUMULATION, "backwards add gradients in another order", sent)
+            chosen,
+            names,
+            (Aspect.ACCUMULATION, "backwards add gradients in a different order", sent),
         )
 
     def others(self) -> Section:
-        """All events, with all that they say."""
+        """Compare all events with all their columns."""
         chosen = [np.arange(len(events["task"])) for events in self._events]
         names = ("kind", "node", *(f"said{n}" for n in range(WIDEST)))
         told = f"{len(chosen[0]):,} events"
-        return self._compared(chosen, names, (Aspect.EVENTS, "backwards have other events", told))
+        return self._compared(
+            chosen, names, (Aspect.EVENTS, "backwards have different events", told)
+        )
 
     def _of(self, place: int, kinds: tuple[type, ...]) -> Ids:
-        """Which events are of these kinds and of nodes that both traces have."""
+        """The events of these kinds about nodes that both traces have."""
         events = self._events[place]
         numbers = [KINDS_OF_EVENTS.index(kind) for kind in kinds]
         chosen = np.isin(events["kind"], numbers) & self._known(events["node"])
@@ -91,7 +95,7 @@ class Orders:
     def _compared(
         self, chosen: list[Ids], names: tuple[str, ...], told: tuple[Aspect, str, str]
     ) -> Section:
-        """Task by task, whether the chosen events say the same in these columns."""
+        """Compare the selected events in these columns, backward by backward."""
         kind, many, of = told
         found = DifferenceList()
         sides = [
@@ -129,7 +133,7 @@ class Orders:
     def _of_both(
         self, keys: tuple[Ids, Ids], tasks: list[Ids], chosen: list[Ids]
     ) -> tuple[tuple[Ids, Ids], list[Ids], list[Ids]]:
-        """Where graphs differ, only what happens in both: what else does, follows from that."""
+        """Where graphs differ, only events that occur in both: the rest is a consequence."""
         pairs = numbered([np.concatenate(tasks), np.concatenate(keys)])
         split = len(keys[0])
         kept = [np.isin(pairs[:split], pairs[split:]), np.isin(pairs[split:], pairs[:split])]
@@ -156,19 +160,19 @@ class Orders:
         return Side(said.replace(self._both.lines[place].name(code), title, 1), site)
 
     def _original(self, place: int, at: int) -> int:
-        """Where the event stands in its own trace, which has other tasks' order."""
+        """The position of the event in its own trace."""
         return at if place == 0 else int(self._events[1]["origin"][at])
 
 
 WHAT = {
-    Aspect.EXECUTION: "another node runs",
-    Aspect.ACCUMULATION: "another gradient arrives",
-    Aspect.EVENTS: "another event",
+    Aspect.EXECUTION: "a different node runs",
+    Aspect.ACCUMULATION: "a different gradient arrives",
+    Aspect.EVENTS: "a different event",
 }
 
 
 def _translated(both: Both) -> Columns:
-    """The second trace's events: tasks and nodes as the first has them, in that order."""
+    """The events of the second trace, translated to tasks and nodes of the first."""
     events = both.other.events
     made = dict(events)
     task = np.append(both.match.tasks, NONE)[events["task"]]
@@ -188,7 +192,7 @@ def _translated(both: Both) -> Columns:
 
 
 def values(both: Both, tolerance: Tolerance) -> Section:
-    """Statistics of values that both traces have."""
+    """Compare statistics of values that both traces have."""
     found = DifferenceList()
     one, other = both.one.values, dict(both.other.values)
     task = np.append(both.match.tasks, NONE)[other["task"]]
@@ -211,20 +215,20 @@ def values(both: Both, tolerance: Tolerance) -> Section:
         at = int(np.searchsorted(mine, place))
         sides = [_value_side(both, n, int(pair[at])) for n, pair in enumerate((mine, theirs))]
         row = {name: int(column[place]) for name, column in one.items()}
-        what = f"another value: {both.lines[0].value(row)}"
+        what = f"different value: {both.lines[0].value(row)}"
         step = both.step(row["node"] // KINDS) if row["node"] % KINDS == NODE else NONE
         return Difference(what, sides[0], sides[1], when=row["task"], step=step)
 
-    found.add("values are further apart", mine[apart], describe)
+    found.add("values differ by more than the tolerance", mine[apart], describe)
     alone = len(rows) - 2 * len(mine)
-    of = f"{len(mine):,} values" + f", and {alone:,} of one trace alone" * bool(alone)
+    of = f"{len(mine):,} values" + f", and {alone:,} in only one trace" * bool(alone)
     return found.section(Aspect.VALUES, of)
 
 
 def _far(
     one: dict[str, NDArray[np.float64]], other: dict[str, NDArray[np.float64]], by: Tolerance
 ) -> NDArray[np.bool_]:
-    """Whether a measure is off; all are held to the range, since a mean may be near 0."""
+    """Whether a statistic differs; compared relative to the range, since a mean may be near 0."""
     far = np.zeros(len(one["mean"]), bool)
     with np.errstate(invalid="ignore"):
         range_ = np.fmax.reduce(

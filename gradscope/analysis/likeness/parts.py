@@ -1,4 +1,4 @@
-"""What is compared of a trace: tables of numbers that mean the same in another trace."""
+"""The comparable parts of a trace: tables of numbers that mean the same in any trace."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ Columns: TypeAlias = Mapping[str, Ids]
 Numbers: TypeAlias = Mapping[str, NDArray[np.float64]]
 
 OF_THREADS = (Wait, Wake)
-"""Kinds of events that tell of threads, not of the graph."""
+"""Kinds of events about threads, not about the graph."""
 
 NOT_SAID = frozenset({"seq", "t", "thread", "task", "node", "queue", "pool", "tensor"})
-"""Columns of events that are ids, clocks or threads, or stand apart."""
+"""Columns of events that are ids, clocks or threads, or are compared separately."""
 
 WIDEST = 6
-"""How many further columns an event may have."""
+"""Largest number of further columns of an event."""
 
 COUNTS = ("count", "nan", "posinf", "neginf", "zero")
 MEASURES = ("min", "max", "mean", "rms", "norm")
 
 
 OF_ANOTHER_MOMENT = frozenset({"saved.version"})
-"""Columns that, where they are inferred, tell of another moment than where they are observed."""
+"""Columns that describe a different moment when inferred than when observed."""
 
 
 def not_seen(*traces: Trace) -> frozenset[str]:
@@ -71,14 +71,14 @@ class TraceParts:
     edges: Columns  # by node, then index
     saved: Columns  # by node, then slot
     tasks: Columns  # by number
-    asked: Columns  # which nodes a task has to do with, and how
-    events: Columns  # by task, then as they came
+    asked: Columns  # the nodes of each task, by role
+    events: Columns  # by task, then in order
     values: Columns
     measures: Numbers  # of the same values
 
 
 def parts(trace: Trace, words: WordNumbers, absent: Collection[str] = ()) -> TraceParts:
-    """What is compared of a trace; without kinds of events and columns that are `absent`."""
+    """The comparable parts of a trace, without `absent` kinds of events and columns."""
     who = Who(trace, words)
     about, measures = _values(who)
     saved = _saved(who, absent)
@@ -135,7 +135,7 @@ OPERANDS = ("self", "other")
 
 
 def _saved(who: Who, absent: Collection[str]) -> Columns:
-    """What nodes keep, but for numbers: one engine keeps them as tensors, another as numbers."""
+    """Saved values, except scalars: one engine saves them as tensors, another as numbers."""
     table, tensors = who.trace.table(Saved), who.trace.table(Tensor)
     code = who.codes(table["node"])
     lengths = np.append(tensors.ragged("shape").lengths, -1)
@@ -174,7 +174,7 @@ ROLES = ("roots", "inputs", "needed", "captured")
 
 
 def _asked(who: Who, absent: Collection[str]) -> Columns:
-    """Of inputs, which of those that can be reached: for others each engine has its own node."""
+    """Roles of nodes; only inputs that can be reached, since others differ by engine."""
     table = who.trace.table(GraphTask)
     at = table.positions(np.array([task.id for task in who.tasks], np.int64))
     met = who.met_by_tasks()
@@ -187,7 +187,7 @@ def _asked(who: Who, absent: Collection[str]) -> Columns:
         place = np.arange(len(code)) - lists.offsets[:-1][task]
         if name != "roots":
             code = np.where(np.isin(who.pairs(task, code), met), code, STRANGER)
-        if role >= 2:  # sets, which each engine writes in an order of its own
+        if role >= 2:  # sets, whose order depends on the engine
             _, chosen = np.unique(who.pairs(task, code), return_index=True)
             chosen = chosen[code[chosen] >= 0]
             task, code = task[chosen], code[chosen]
@@ -202,12 +202,12 @@ def _asked(who: Who, absent: Collection[str]) -> Columns:
 
 
 def said_columns(kind: type[Event]) -> list[Column]:
-    """What an event says besides its node, in order."""
+    """The columns of an event besides its node, in order."""
     return [each for each in columns(kind) if each.name not in NOT_SAID]
 
 
 def _events(who: Who, absent: Collection[str], saved: Columns) -> Columns:
-    """All events, one row each; what a kind says stands in its further columns, in order."""
+    """All events, one row each; the columns of a kind are its further columns, in order."""
     made: list[Ids] = []
     for number, (name, kind) in enumerate(EVENTS.items()):
         table = who.trace.table(kind)
@@ -234,7 +234,7 @@ def _events(who: Who, absent: Collection[str], saved: Columns) -> Columns:
 
 
 def _of_seen_hooks(rows: Ids, absent: Collection[str]) -> Ids:
-    """Not calls of hooks of a kind that is absent, as in `hook_begin.POST`."""
+    """Without calls of hooks of an absent kind, as in `hook_begin.POST`."""
     kinds = list(EVENTS.values())
     unseen = [int(kind) for kind in HookKind if f"{HookBegin.KIND}.{kind.name}" in absent]
     calls = np.isin(rows[2], [kinds.index(HookBegin), kinds.index(HookEnd)])
@@ -242,9 +242,9 @@ def _of_seen_hooks(rows: Ids, absent: Collection[str]) -> Ids:
 
 
 def _is_told(rows: Ids, keeps: Ids) -> Ids:
-    """Not that a node lets go which keeps nothing that is compared.
+    """Without releases by nodes that save nothing that is compared.
 
-    CopySlices lets go of the node it holds, and others of numbers.
+    CopySlices releases the node it holds, and others release numbers.
     """
     releases = rows[2] == list(EVENTS.values()).index(SavedReleased)
     return np.flatnonzero(~releases | np.isin(rows[3], keeps))
@@ -268,7 +268,7 @@ def _meaning(who: Who, column: Column, data: Any) -> Ids:
 
 
 def _values(who: Who) -> tuple[Columns, Numbers]:
-    """Statistics of what nodes and leaves take, give and were made with."""
+    """Statistics of values that nodes and leaves receive, return and were created with."""
     table, ops = who.trace.table(Value), who.trace.table(Op)
     nodes = np.where(
         table["node"] != NONE,

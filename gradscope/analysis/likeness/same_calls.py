@@ -1,4 +1,4 @@
-"""Which forward calls two traces share: through the nodes that they made, and by line and name."""
+"""Matches the forward calls of two traces: by their nodes, and by line and name."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class SameCalls:
-    """By place of a call: that of the same one in the other trace, or NONE."""
+    """By place of a call: the matching one in the other trace, or NONE."""
 
     in_one: Ids  # of calls of the one trace
     in_other: Ids
 
 
 def same_calls(one: Trace, other: Trace, nodes: SameNodes) -> SameCalls:
-    """Calls that made a node both have are the same.
+    """Match calls that created matching nodes.
 
-    Of those that made none, the first of a name from one line (by its text, since lines move) in
-    one module is the first of these in the other, and so on.
+    Calls without a node match in order by name, line (its text, since lines move) and module.
     """
     first, second = one.once(ForwardCalls), other.once(ForwardCalls)
     made = {int(node): place for place, node in enumerate(first.node.tolist()) if node != NONE}
@@ -48,7 +47,7 @@ def same_calls(one: Trace, other: Trace, nodes: SameNodes) -> SameCalls:
 
 
 def _alone(trace: Trace) -> Iterator[tuple[tuple[object, ...], int]]:
-    """The places of calls that made no node, each with what tells it apart."""
+    """The places of calls that created no node, each with its key."""
     calls, modules = trace.once(ForwardCalls), module_names(trace)
     seen: Counter[tuple[object, ...]] = Counter()
     columns = (calls.node.tolist(), calls.stack.tolist(), calls.module.tolist())

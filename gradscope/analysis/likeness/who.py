@@ -1,11 +1,10 @@
-"""Which node, leaf, backward and line is meant, said so that another trace can mean the same.
+"""Identifies nodes, leaves, backwards and lines independently of the trace.
 
 # Note [Codes]
-Ids count whatever a recorder notes, in an order of its own. So the nodes that a backward reached
-are numbered in the order in which they were made, leaves in the order in which edges lead to them,
-and what stands above several roots in the order of backwards. A code holds such a number and which
-of the three it is. Nodes called AccumulateGrad are their leaf: when one is made, and how many there
-are for one leaf, is an engine's own affair.
+Ids depend on the recorder. So the nodes that a backward reached are numbered in the order of their
+creation, leaves in the order in which edges lead to them, and roots above several in the order of
+backwards. A code holds such a number and which of the three it is. AccumulateGrad nodes stand for
+their leaf: when they are created, and how many there are for one leaf, depends on the engine.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ GRAPH_ROOT = "GraphRoot"
 
 
 class WordNumbers:
-    """Texts as numbers: the same number in both traces."""
+    """Texts as numbers, the same in both traces."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {"": 0}
@@ -51,7 +50,7 @@ class WordNumbers:
         return known
 
     def numbers(self, ids: Ids, texts: list[str]) -> Ids:
-        """For each id, the number of its text; `texts` are those of the distinct ids, in order."""
+        """For each id the number of its text; `texts` are those of the distinct ids, in order."""
         made = np.array([self.number(text) for text in texts], np.int64)
         return made[np.searchsorted(distinct(ids), ids)] if len(ids) else ids.astype(np.int64)
 
@@ -70,20 +69,20 @@ class Who:
         self.tasks = backwards(trace)
         self._task_numbers = {task.id: number for number, task in enumerate(self.tasks)}
         self.nodes = self._nodes()
-        """Where the numbered nodes stand in their table."""
+        """The positions of the numbered nodes in their table."""
         self._codes = np.full(len(table), STRANGER, np.int64)
         self._codes[self.nodes] = KINDS * np.arange(len(self.nodes)) + NODE
         self.roots = self._in_order(np.flatnonzero(self._is_root))
         self._codes[self.roots] = KINDS * np.arange(len(self.roots)) + ROOT
         self.leaves = self._number_leaves()
-        """Where the first AccumulateGrad of each leaf stands."""
+        """The position of the first AccumulateGrad of each leaf."""
 
     def _in_order(self, positions: Ids) -> Ids:
         ids: Ids = self._table["id"][positions]
         return positions[np.argsort(ids, kind="stable")]
 
     def _nodes(self) -> Ids:
-        """The ordinary nodes that a backward reached, in the order in which they were made."""
+        """The ordinary nodes that a backward reached, in the order of creation."""
         edges, table = self.trace.table(Edge), self._table
         source, target = table.positions(edges["node"]), table.positions(edges["next"])
         inside = (source != NONE) & (target != NONE)
@@ -107,7 +106,7 @@ class Who:
             return positions
         lists = self._table.ragged("inputs").take(positions)
         ids = self._table["id"][positions]
-        tensors = -2 - ids  # of which it is not known, each is one by itself
+        tensors = -2 - ids  # unknown ones count as separate tensors
         known = lists.lengths > 0
         tensors[known] = lists.values[lists.offsets[:-1][known]]
         _, leaf = np.unique(tensors, return_inverse=True)
@@ -125,7 +124,7 @@ class Who:
         return first_of
 
     def _mentioned(self) -> Ids:
-        """Places of nodes to which edges lead, by node and edge; then of roots."""
+        """The places of nodes that edges lead to, by node and edge; then of roots."""
         edges = self.trace.table(Edge)
         source = self.codes(edges["node"])
         target = self._table.positions(edges["next"])
@@ -138,18 +137,18 @@ class Who:
     # -- what ids mean --------------------------------------------------------------------------
 
     def codes(self, ids: Ids) -> Ids:
-        """What nodes are: NOWHERE for NONE, STRANGER for those that are not numbered."""
+        """The codes of nodes: NOWHERE for NONE, STRANGER for those without a number."""
         places = self._table.positions(ids)
         found = np.append(self._codes, STRANGER)[places]
         return np.where(np.asarray(ids) == NONE, NOWHERE, found)
 
     def position(self, code: int) -> int:
-        """Where the node with this code stands in its table."""
+        """The position of the node with this code in its table."""
         number, kind = divmod(code, KINDS)
         return int((self.nodes, self.leaves, self.roots)[kind][number])
 
     def id(self, code: int) -> int:
-        """The id of the node with this code; NONE where none is meant."""
+        """The id of the node with this code, or NONE."""
         return NONE if code < 0 else int(self._table["id"][self.position(code)])
 
     def ids(self, kind: int) -> Ids:
@@ -158,7 +157,7 @@ class Who:
         return found
 
     def met_by_tasks(self) -> Ids:
-        """`pairs` of tasks asked for inputs, and the nodes that each counted or pushed."""
+        """`pairs` of tasks with `inputs=`, and the nodes that each counted or pushed."""
         tables = [self.trace.table(kind) for kind in (Dependency, Push)]
         tasks = np.concatenate([table["task"] for table in tables])
         nodes = np.concatenate([table["node"] for table in tables])
@@ -166,11 +165,11 @@ class Who:
         return distinct(self.pairs(self.task_numbers(tasks[asking]), self.codes(nodes[asking])))
 
     def pairs(self, tasks: Ids, codes: Ids) -> Ids:
-        """A number for a task and a node."""
+        """A number for each pair of a task and a node."""
         return tasks * (KINDS * (len(self._table) + 1)) + codes
 
     def task_numbers(self, ids: Ids) -> Ids:
-        """The number of each graph task; NONE where there is none."""
+        """The number of each graph task, or NONE."""
         rising = distinct(np.asarray(ids))
         numbers = [self._task_numbers.get(task, NONE) for task in rising.tolist()]
         return np.array(numbers, np.int64)[np.searchsorted(rising, ids)] if len(ids) else ids
@@ -180,12 +179,12 @@ class Who:
         return self.words.numbers(ids, self.trace.texts(distinct(ids)))
 
     def heads(self, ids: Ids) -> Ids:
-        """Words of the first lines of interned texts: what follows is one engine's own."""
+        """Words of the first lines of interned texts; the rest depends on the engine."""
         texts = self.trace.texts(distinct(ids))
         return self.words.numbers(ids, [text.partition("\n")[0] for text in texts])
 
     def arguments(self, ids: Ids) -> Ids:
-        """Words of what calls were given besides tensors; one engine's 3.0 is another's 3."""
+        """Words of arguments besides tensors; 3.0 and 3 are the same."""
         texts = self.trace.texts(distinct(ids))
         return self.words.numbers(ids, [in_words(arguments_of(text)) for text in texts])
 
@@ -201,7 +200,7 @@ class Who:
         return self.words.numbers(stacks, found)
 
     def lines(self, stacks: Ids) -> Ids:
-        """Words of what stands in the line; where that is not known, of the line."""
+        """Words of the texts of lines or, where unknown, of the lines."""
         found = [site_of(self.trace, stack) for stack in distinct(stacks).tolist()]
         return self.words.numbers(stacks, [site.text or site.place for site in found])
 
@@ -231,11 +230,11 @@ class Who:
 
     @cached_property
     def _devices(self) -> dict[int, str]:
-        """What is said of a tensor on each device: of the CPU nothing."""
+        """The text for each device; empty for the CPU."""
         return {row.id: f" {row.name}" for row in self.trace.rows(Device) if row.name != "cpu"}
 
     def leaf_name(self, number: int) -> str:
-        """What a person calls a leaf, in brackets; its shape, where nobody has named it."""
+        """The name of a leaf in brackets, or its shape if it has no name."""
         found = leaf_of(self.trace, self._table.at(int(self.leaves[number])))
         if found is None or found.tensor == NONE:
             return ""

@@ -1,1 +1,1 @@
-"""What the engine and the program held at any moment of a trace."""
+"""The state of the engine and the program at any moment of a trace."""

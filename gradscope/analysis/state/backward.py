@@ -1,4 +1,4 @@
-"""One backward right after a moment: what runs, what stands in its queues, what waits, is kept."""
+"""The state of a backward after a moment: running, queued and waiting nodes, and buffers."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ class Queued:
     node: int
     since: int  # the moment
     queue: int
-    depth: int  # of nested backwards: the deeper goes first,
-    sequence_nr: int  # then the node made last; -1: an AccumulateGrad, before all others
+    depth: int  # of nested backwards: deeper ones run first,
+    sequence_nr: int  # then the node created last; -1: an AccumulateGrad, which runs first
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A gradient that came for a node that has not begun."""
+    """A gradient that arrived for a node that has not started."""
 
     source: int  # the node that sent it
-    index: int  # which of its results
+    index: int  # which of its outputs
     since: int
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A node that has not got all gradients it was counted for."""
+    """A node that still waits for gradients."""
 
     node: int
     count: int
-    came: int  # so many have
+    came: int  # number of gradients that arrived
 
 
 @dataclass(frozen=True, slots=True)
 class RunningNode:
-    """A node that runs, or was taken from its queue and is about to."""
+    """A node that runs, or that was taken from its queue and is about to."""
 
     node: int
     since: int
@@ -73,18 +73,18 @@ class RunningNode:
 
 @dataclass(frozen=True, slots=True)
 class BufferedGradient:
-    """A gradient that is kept for one input of a node, till that begins."""
+    """The buffered gradient for one input of a node that has not started."""
 
     node: int
     input_nr: int
     since: int
     undefined: bool  # None came
-    added: int  # so many gradients were added to it since,
-    in_place: int  # so many of them in place
+    added: int  # number of gradients added to it since,
+    in_place: int  # number of these added in place
 
 
 class BackwardState:
-    """One backward, right after a moment."""
+    """The state of a backward right after a moment."""
 
     def __init__(self, held: TraceStretches, moment: int, task: GraphTask) -> None:
         self._held = held
@@ -93,21 +93,21 @@ class BackwardState:
         self.number = held.numbers[task.id]
 
     def _of(self, kind: type[Row], stretches: Stretches, *names: str) -> list[tuple[Any, ...]]:
-        """The moment and these columns of all rows of this backward that hold."""
+        """The start and these columns of all rows of this backward that hold at the moment."""
         places = self._places(kind, stretches)
         since = self._held.moments.of(kind)[places]
         columns = [self._column(kind, name)[places].tolist() for name in names]
         return list(zip(since.tolist(), *columns, strict=True))
 
     def _places(self, kind: type[Row], stretches: Stretches) -> Ids:
-        """Which rows of this backward hold."""
+        """The rows of this backward that hold at the moment."""
         places = stretches.at(self._moment)
         mine: Ids = places[self._column(kind, "task")[places] == self.task.id]
         return mine
 
     @cached_property
     def running(self) -> tuple[RunningNode, ...]:
-        """Nodes that run, the outermost first, or that a thread has taken and not begun."""
+        """Running nodes, outermost first, and nodes taken from the queue but not started."""
         engine, names = self._held.engine, ("node", "thread")
         begun = [
             RunningNode(node, since, thread, begun=True)
@@ -121,7 +121,7 @@ class BackwardState:
 
     @cached_property
     def queued(self) -> tuple[Queued, ...]:
-        """Nodes in ready queues, in the order in which they will be taken from each."""
+        """Nodes in ready queues, in the order in which they will be taken."""
         return self.first_queued(len(self._queue[0]))
 
     @property
@@ -138,19 +138,19 @@ class BackwardState:
 
     @cached_property
     def _queue(self) -> tuple[Ids, Ids]:
-        """The rows of Push that hold, in the order of the queues; and their sequence numbers."""
+        """The rows of queued nodes, in queue order, and their sequence numbers."""
         places, nodes = self._places(Push, self._held.engine.queued), self._held.trace.table(Node)
         at = nodes.positions(self._column(Push, "node")[places])
         numbers: Ids = np.zeros(len(places), np.int64)
         numbers[at != NONE] = np.asarray(nodes["sequence_nr"])[at[at != NONE]]
         depth, queue = (self._column(Push, name)[places] for name in ("depth", "queue"))
         since = self._held.moments.of(Push)[places]
-        # An AccumulateGrad, whose number is below zero here, goes before all others.
+        # An AccumulateGrad, whose number is negative here, runs before all others.
         order = np.lexsort((since, -numbers, numbers >= 0, -depth.astype(np.int64), queue))
         return places[order], numbers[order]
 
     def arrived(self, node: int) -> tuple[Arrived, ...]:
-        """Gradients that came for a node that has not begun, the first first."""
+        """Gradients that arrived for a node that has not started, in order."""
         places = self._arrived[self._column(Decrement, "node")[self._arrived] == node]
         since = self._held.moments.of(Decrement)[places].tolist()
         columns = [self._column(Decrement, name)[places].tolist() for name in ("source", "index")]
@@ -162,7 +162,7 @@ class BackwardState:
 
     @cached_property
     def _came(self) -> dict[int, int]:
-        """How many gradients came for each node that has not begun."""
+        """The number of gradients that arrived for each node that has not started."""
         nodes, many = np.unique(self._column(Decrement, "node")[self._arrived], return_counts=True)
         return dict(zip(nodes.tolist(), many.tolist(), strict=True))
 
@@ -176,20 +176,19 @@ class BackwardState:
 
     @property
     def waiting_count(self) -> int:
-        """How many nodes are not ready yet, of those that are needed."""
+        """The number of needed nodes that are not ready yet."""
         return len(self._waiting)
 
     @cached_property
     def waiting(self) -> tuple[Waiting, ...]:
-        """Nodes that are not ready yet and for which something has come."""
+        """Nodes that are not ready yet and have received some gradient."""
         come = np.isin(self._column(Dependency, "node")[self._waiting], [*self._came])
         return tuple(self._each_waiting(self._waiting[come]))
 
     def all_waiting(self) -> Iterator[Waiting]:
         """All nodes that are not ready yet, as the engine counted them.
 
-        Where only some gradients were asked for, without nodes that are not needed: nobody tells
-        what comes for those.
+        With `inputs=` without nodes that are not needed: their gradients are not recorded.
         """
         return self._each_waiting(self._waiting)
 
@@ -203,7 +202,7 @@ class BackwardState:
 
     @cached_property
     def buffers(self) -> tuple[BufferedGradient, ...]:
-        """Gradients that are kept for nodes that have not begun."""
+        """Gradients that are buffered for nodes that have not started."""
         return self.first_buffers(self.buffer_count)
 
     @property
@@ -236,20 +235,20 @@ class BackwardState:
 
     @cached_property
     def captured(self) -> tuple[tuple[int, int], ...]:
-        """Nodes whose gradient was captured for `inputs=`, and which of their inputs."""
+        """Nodes whose gradient was captured for `inputs=`, and the input."""
         rows = self._of(Capture, self._held.engine.captured, "node", "input_nr")
         return tuple((node, nr) for _, node, nr in rows)
 
     @cached_property
     def progress(self) -> tuple[int, int]:
-        """How many nodes have begun, and how many do in all, or would have if none had raised."""
+        """The number of nodes that started, and the total, assuming none raises."""
         begun = self._held.begun_in(self.task.id)
         many = max(len(begun), len(self._foreseen) if self.task.error else 0)
         return int(np.searchsorted(begun, self._moment, side="right")), many
 
     @property
     def _foreseen(self) -> set[int]:
-        """The nodes that were counted, put into a queue, or begun, of those that are needed."""
+        """The needed nodes that were counted, queued or started."""
         told = set[int]()
         for kind in (Dependency, Push, NodeBegin):
             mine = self._column(kind, "task") == self.task.id

@@ -1,4 +1,4 @@
-"""All that a trace tells of, on one line: what the engine did, and what the program did."""
+"""All events of a trace in one order: those of the engine and of the program."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 BESIDES: dict[type[Row], str] = {Op: "begin", Version: "t", Act: "t", Mark: "t", Step: "begin"}
-"""What is a moment besides the engine's events, and when it was."""
+"""Rows that are moments besides the engine's events, and their time columns."""
 
 
 class Moments:
-    """Every moment by its number, in the order of time; the engine's events keep theirs."""
+    """All moments by number, in the order of time; events of the engine keep their order."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -49,7 +49,7 @@ class Moments:
         self._of: dict[type[Row], Ids] = {}
 
     def _acts_that_are(self) -> np.ndarray:
-        """Not those read in the source, which are noted when the recording ends."""
+        """Without those found in the source, which are recorded at the end."""
         kinds = np.asarray(self.trace.table(Act)["kind"])
         read = [
             text for text in distinct(kinds).tolist() if self.trace.text(text) == StatementAct.KIND
@@ -57,7 +57,7 @@ class Moments:
         return ~np.isin(kinds, read)
 
     def _times_of_events(self) -> Ids:
-        """Never falling: threads write theirs apart, and `seq` says what came first."""
+        """The times of events, made monotonic: `seq` decides the order across threads."""
         times = self.trace.event_column("t")
         return np.maximum.accumulate(times) if len(times) else times
 
@@ -66,7 +66,7 @@ class Moments:
 
     @cached_property
     def _offsets(self) -> dict[type[Row], int]:
-        """Where the moments of the tables besides events begin in `_numbers`."""
+        """The offset in `_numbers` of each table that is no event."""
         found: dict[type[Row], int] = {}
         at = len(self.of_events)
         for each in BESIDES:
@@ -75,7 +75,7 @@ class Moments:
         return found
 
     def of(self, kind: type[Row]) -> Ids:
-        """The moment of each row of a table, in the order of the table; NONE where it is none."""
+        """The moment of each row of a table, in the order of the table; NONE for rows without."""
         found = self._of.get(kind)
         if found is None:
             found = self._of[kind] = self._found(kind)
@@ -93,7 +93,7 @@ class Moments:
         return self._numbers[first:last]
 
     def since(self, t: Ids | int) -> Ids:
-        """The first moments that are not before these times; as many as there are for NONE."""
+        """The first moments not before these times; the number of moments for NONE."""
         at = np.asarray(t, np.int64)
         return np.where(at == NONE, len(self), np.searchsorted(self.t, at, side="left"))
 
@@ -101,10 +101,10 @@ class Moments:
         return int(self.of_events[self.trace.place_of(seq)])
 
     def at(self, number: int) -> Row:
-        """What happened then: an event, a forward call that began, a write, an act."""
+        """The row of a moment: an engine event, a forward call, a write, a program event."""
         if not 0 <= number < len(self):
             raise UnknownNameError(
-                f"there is no moment {number:,}: this trace has {len(self):,}, counted from 0"
+                f"there is no moment {number:,}: this trace has {len(self):,}, numbered from 0"
             )
         kind = self.kinds[int(self.kind[number])]
         return self.trace.table(kind).at(int(self.row[number]))

@@ -1,4 +1,4 @@
-"""One node right after a moment: where it is on its way, who sends to it, where its results go."""
+"""The state of one node after a moment: its stage, its senders and its receivers."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 MOST = 200
-"""So many senders and receivers of a node are named; of how many, is said."""
+"""Largest number of senders and receivers of a node that are listed."""
 
 
 class Stage(StrEnum):
-    """Where a node is on its way through a backward."""
+    """The stages of a node in a backward."""
 
-    OUTSIDE = "outside"  # this backward does not come to it, or has not told so yet
+    OUTSIDE = "outside"  # this backward does not reach it, or has not reported so yet
     WAITING = "waiting"
     READY = "ready"
-    TAKEN = "taken"  # out of its queue, and not begun
+    TAKEN = "taken"  # out of its queue, not started
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
-    SKIPPED = "skipped"  # not needed for `inputs=`, whether or not its turn has come
+    SKIPPED = "skipped"  # not needed for `inputs=`
 
 
 STAGES: dict[type[Row], Stage] = {
@@ -54,63 +54,63 @@ STAGES: dict[type[Row], Stage] = {
     NodeEnd: Stage.DONE,
     Skipped: Stage.SKIPPED,
 }
-"""What each event makes of a node."""
+"""The stage after each event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """An edge by which a gradient comes to the node."""
+    """An edge along which a gradient arrives at the node."""
 
     node: int
-    index: int  # which of the sender's results
-    input_nr: int  # which of the node's inputs
+    index: int  # which output of the sender
+    input_nr: int  # which input of the node
     sent: int  # the moment; NONE: not yet
     stage: Stage
 
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """An edge by which one of the node's results goes on."""
+    """An edge along which an output of the node goes on."""
 
     index: int
-    node: int  # NONE: nobody wants it
+    node: int  # NONE: not needed
     input_nr: int
     stage: Stage
 
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
-    """One call of a hook on the node, as the whole trace tells."""
+    """One call of a hook on the node, from the whole trace."""
 
     name: str
     moment: int
-    called: bool  # by now; else it is to come
+    called: bool  # by now
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAt:
-    """One node in one backward, right after a moment."""
+    """The state of one node in one backward, right after a moment."""
 
     node: int
-    task: int  # NONE: no backward is under way
+    task: int  # NONE: no backward is running
     stage: Stage
-    since: int  # the moment it came to this stage; NONE outside of all
-    count: int  # for so many gradients it waits in all; NONE if nobody counted them
+    since: int  # the moment of this stage; NONE outside backwards
+    count: int  # number of gradients it waits for in total; NONE: not recorded
     came: int
     senders: tuple[Sender, ...]  # those of this backward, in the order of the trace
-    sender_count: int  # of how many these are the first
+    sender_count: int  # total number
     receivers: tuple[Receiver, ...]
     receiver_count: int
-    hooks: tuple[Hooked, ...]  # in this backward, called and to come
+    hooks: tuple[Hooked, ...]  # in this backward, called or not yet
 
     @property
     def missing(self) -> tuple[Sender, ...]:
-        """Those who have not sent yet."""
+        """The senders that have not sent yet."""
         return tuple(each for each in self.senders if each.sent == NONE)
 
 
 class _By:
-    """The rows of a table by one of its columns, and within it in the table's own order."""
+    """An index of the rows of a table by one column, in table order."""
 
     def __init__(self, keys: Ids) -> None:
         self._order = np.argsort(keys, kind="stable")
@@ -122,7 +122,7 @@ class _By:
 
 
 class GradientTraffic:
-    """Finds what was told of a node; made once for a trace."""
+    """Looks up the events of nodes; created once for a trace."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -132,14 +132,14 @@ class GradientTraffic:
         self._of_task: tuple[int, Ids] = (NONE, np.zeros(0, np.int64))
 
     def warm(self) -> None:
-        """Sort what will be looked up."""
+        """Build the indexes in advance."""
         for kind in (*STAGES, Decrement):
             self._rows(kind, "node", NONE)
         for kind in (Dependency, Push, NodeBegin):
             self._rows(kind, "task", NONE)
 
     def at(self, node: int, task: int, moment: int) -> NodeAt:
-        """A node right after a moment, in this backward; NONE: in none."""
+        """The state of a node right after a moment, in this backward, or in none for NONE."""
         stage, since = self.stage(node, task, moment)
         counted = self._told(Dependency, node, task, self._last)
         counts = self._column(Dependency, "count")[counted]
@@ -165,7 +165,7 @@ class GradientTraffic:
         return len(self._moments)
 
     def stage(self, node: int, task: int, moment: int) -> tuple[Stage, int]:
-        """Where a node is in a backward, and since which moment."""
+        """The stage of a node in a backward, and the moment it began."""
         found, since = Stage.OUTSIDE, NONE
         if NONE in (task, node):
             return found, since
@@ -182,7 +182,7 @@ class GradientTraffic:
         return found, since
 
     def _is_needed(self, node: int, task: int) -> bool:
-        """Whether the backward runs this node: not all, where only some gradients are asked for."""
+        """Whether the backward runs this node; with `inputs=` not all are needed."""
         tasks = self._trace.table(GraphTask)
         if not tasks.has(task):
             return True
@@ -225,7 +225,7 @@ class GradientTraffic:
         return found, len(rows)
 
     def _is_in(self, nodes: Ids, task: int) -> Ids:
-        """Which of these nodes the backward comes to."""
+        """Which of these nodes the backward reaches."""
         if self._of_task[0] != task:
             told = [
                 self._column(kind, "node")[self._rows(kind, "task", task)]
@@ -240,7 +240,7 @@ class GradientTraffic:
         return found
 
     def _told(self, kind: type[Row], node: int, task: int, moment: int) -> Ids:
-        """The rows of an event about this node in this backward, no later than a moment."""
+        """The rows of an event about this node in this backward up to a moment."""
         rows = self._rows(kind, "node", node)
         rows = rows[self._column(kind, "task")[rows] == task]
         found: Ids = rows[self._moments.of(kind)[rows] <= moment]
@@ -257,5 +257,5 @@ class GradientTraffic:
 
 
 def node_at(trace: Trace, node: int, task: int, moment: int) -> NodeAt:
-    """One node right after a moment, in the backward with this task."""
+    """The state of a node right after a moment, in the backward with this task."""
     return trace.once(GradientTraffic).at(node, task, moment)

@@ -1,4 +1,4 @@
-"""What holds in the engine from one event to another: what waits, is queued, runs, is kept."""
+"""Ranges of the engine from one event to another: waiting, queued, running, buffered."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ OF_NODES = (
     Dependency, Push, Pop, NodeBegin, NodeEnd, Skipped, Decrement, BufferMade, BufferAdded,
     HookBegin, HookEnd, Capture,
 )  # fmt: skip
-"""Events that are about a node of a backward."""
+"""Events about a node of a backward."""
 
 
 class Passage:
-    """Stretches of the engine's; the rows of each are positions in the table named beside it."""
+    """Ranges of the engine; the rows of each are positions in the table named first."""
 
     def __init__(self, trace: Trace, moments: Moments) -> None:
         self._trace = trace
@@ -52,7 +52,7 @@ class Passage:
 
     @cached_property
     def tasks(self) -> Stretches:
-        """GraphTask: backwards under way."""
+        """GraphTask: running backwards."""
         table = self._trace.table(GraphTask)
         return Stretches(self._begun_of_tasks, self.ends_of_tasks(np.asarray(table["id"])))
 
@@ -73,7 +73,7 @@ class Passage:
         return found
 
     def ends_of_tasks(self, tasks: Ids) -> Ids:
-        """When each of these backwards ended; after all moments, if it did not."""
+        """The end of each of these backwards; after all moments if there is none."""
         table, last = self._trace.table(GraphTask), len(self._moments)
         if not len(table):
             return np.full(len(tasks), last, np.int64)
@@ -84,7 +84,7 @@ class Passage:
 
     @cached_property
     def waiting(self) -> Stretches:
-        """Dependency: nodes that were counted, and are not ready yet, or not needed."""
+        """Dependency: nodes that were counted, and are not ready or not needed."""
         return self._until(Dependency, Push, Skipped)
 
     @cached_property
@@ -94,42 +94,42 @@ class Passage:
 
     @cached_property
     def taken(self) -> Stretches:
-        """Pop: nodes out of their queue that have neither begun nor been passed over."""
+        """Pop: nodes taken from their queue, not started and not skipped."""
         return self._until(Pop, NodeBegin, Skipped)
 
     @cached_property
     def running(self) -> Stretches:
-        """NodeBegin: nodes that run."""
+        """NodeBegin: running nodes."""
         return self._until(NodeBegin, NodeEnd)
 
     @cached_property
     def arrived(self) -> Stretches:
-        """Decrement: gradients that have come for a node that has not begun."""
+        """Decrement: gradients that arrived for a node that has not started."""
         return self._until(Decrement, NodeBegin, Skipped)
 
     @cached_property
     def kept(self) -> Stretches:
-        """BufferMade: gradients that are kept until their node begins."""
+        """BufferMade: gradients that are buffered until their node starts."""
         return self._until(BufferMade, NodeBegin, Skipped)
 
     @cached_property
     def added(self) -> Stretches:
-        """BufferAdded: additions to those."""
+        """BufferAdded: additions to these buffers."""
         return self._until(BufferAdded, NodeBegin, Skipped)
 
     @cached_property
     def captured(self) -> Stretches:
-        """Capture: gradients that will be handed over when their backward is over."""
+        """Capture: gradients that are returned when their backward ends."""
         return self._until(Capture)
 
     @cached_property
     def hooks(self) -> Stretches:
-        """HookBegin: hooks under way."""
+        """HookBegin: running hooks."""
         return self._until(HookBegin, HookEnd)
 
     @cached_property
     def asleep(self) -> Stretches:
-        """Wait: threads that sleep."""
+        """Wait: sleeping threads."""
         waits, wakes = self._trace.table(Wait), self._trace.table(Wake)
         since = self._moments.of(Wait)
         last = np.full(len(waits), len(self._moments), np.int64)
@@ -137,7 +137,7 @@ class Passage:
         return Stretches(since, until)
 
     def _until(self, begins: type[Event], *ends: type[Event]) -> Stretches:
-        """From an event to the first of others of the same node in the same backward, if any."""
+        """Ranges from an event to the next of others for the same node and backward."""
         since = self._moments.of(begins)
         until = self.ends_of_tasks(np.asarray(self._trace.table(begins)["task"]))
         for each in ends:
@@ -145,7 +145,7 @@ class Passage:
         return Stretches(since, np.maximum(until, since))
 
     def next_of(self, begins: type[Event], ends: type[Event]) -> Ids:
-        """For each event, when the first of another sort came of the same node in its backward."""
+        """For each event, the next event of another kind for the same node and backward."""
         since = self._moments.of(begins)
         never = np.full(len(since), len(self._moments), np.int64)
         return first_after(
@@ -154,7 +154,7 @@ class Passage:
 
 
 def _keys_of_nodes(trace: Trace) -> dict[type[Event], Ids]:
-    """A number for each node of each backward, alike in all tables of events."""
+    """A number for each node of each backward, the same in all tables of events."""
     tables = [trace.table(kind) for kind in OF_NODES]
     parts = [
         np.unique(np.concatenate([table[name] for table in tables]), return_inverse=True)[1]

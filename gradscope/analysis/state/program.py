@@ -1,4 +1,4 @@
-"""What holds in the program: calls under way, gradients that are there, what graphs keep."""
+"""Ranges of the program: running calls, existing gradients, saved values."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 LETS_GO = (GradSetAct, ZeroGradAct)
-"""Acts after which the `.grad` of a leaf is another, or none."""
+"""Events of the program that replace or remove the `.grad` of a leaf."""
 
 
 class ProgramStretches:
-    """Stretches of the program's; the rows of each are positions in the table named beside it."""
+    """Ranges of the program; the rows of each are positions in the table named first."""
 
     def __init__(self, trace: Trace, moments: Moments) -> None:
         self._trace = trace
@@ -45,7 +45,7 @@ class ProgramStretches:
 
     @cached_property
     def calls(self) -> Stretches:
-        """Op: forward calls under way."""
+        """Op: running forward calls."""
         return self._from_to(Op, self._moments.of(Op), "end")
 
     @cached_property
@@ -58,7 +58,7 @@ class ProgramStretches:
 
     @cached_property
     def saved(self) -> Stretches:
-        """Saved: values that nodes keep, until they are released, or freed with their node."""
+        """Saved: values that nodes save, until they are released or freed with the node."""
         known = held(self._trace)
         since = self._moments.since(known.begin)
         return Stretches(since, np.maximum(self._moments.since(known.end), since))
@@ -70,7 +70,7 @@ class ProgramStretches:
 
     @cached_property
     def gradients(self) -> Stretches:
-        """Accumulate: the last arrival in each `.grad` that is there."""
+        """Accumulate: the last arrival in each existing `.grad`."""
         table, since = self._trace.table(Accumulate), self._moments.of(Accumulate)
         leaf = np.asarray(table["tensor"], np.int64)
         gone, when = self._let_go
@@ -82,7 +82,7 @@ class ProgramStretches:
 
     @cached_property
     def _let_go(self) -> tuple[Ids, Ids]:
-        """Leaves whose `.grad` was taken away, and when."""
+        """Leaves whose `.grad` was removed, and when."""
         acts = self._trace.once(Acts)
         ids = self._trace.table(Act)["id"].tolist()
         moments = dict(zip(ids, self._moments.of(Act).tolist(), strict=True))
@@ -108,5 +108,5 @@ class ProgramStretches:
         return found
 
     def modules_above(self, module: int) -> list[Module]:
-        """A module and those it is part of, the outermost first."""
+        """A module and the modules around it, outermost first."""
         return [*self._trace.table(Module).chain(module, "parent")][::-1]

@@ -1,4 +1,4 @@
-"""Which piece of which plan ran at a moment, where a captured step was replayed."""
+"""The piece of a plan that ran at a moment in a replay of a captured step."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class ReplayedCalls:
 
     number: int  # of the replay, among all of its plan
     step: str  # the captured step's name
-    piece: int  # the how-manieth, from 1; 0: none has begun, or all are over
+    piece: int  # its number, from 1; 0: before the first or after the last
     pieces: int
     labels: tuple[str, ...]  # of the calls of this piece
-    fused: bool  # what happens inside it has shares of its time
+    fused: bool  # times inside it are shares
 
 
 class _Replays:
@@ -39,7 +39,7 @@ class _Replays:
 
 
 def replayed_at(trace: Trace, t: int, thread: int = NONE) -> ReplayedCalls | None:
-    """What was replayed at this moment; None: nothing."""
+    """The replay at this moment, or None."""
     known = trace.once(_Replays)
     place = int(np.searchsorted(known.begins, t, side="right")) - 1
     if place < 0:

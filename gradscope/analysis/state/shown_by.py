@@ -19,7 +19,7 @@ ANY_EVENT = "event"
 
 
 def moment_of(trace: Trace, table: str, id: int) -> int:
-    """When what this row tells of happened; NONE where the trace does not say."""
+    """The moment that a row is about; NONE if not recorded."""
     moments = trace.once(Moments)
     if table == ANY_EVENT or table in EVENTS:
         seq = trace.order().seq
@@ -42,7 +42,7 @@ def moment_of(trace: Trace, table: str, id: int) -> int:
 
 
 def moment_of_finding(trace: Trace, finding: Finding) -> int:
-    """Where it was made, the first that is known; of an error, the call that is to blame."""
+    """The moment of a finding: the first of its evidence or, for an error, the call at fault."""
     rows = finding.evidence
     if rows and rows[0].table == ANY_EVENT:
         rows = tuple(sorted(rows, key=lambda row: row.table != Op.TABLE))

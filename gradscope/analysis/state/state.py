@@ -1,4 +1,4 @@
-"""What the engine and the program held right after one moment of a trace."""
+"""The state of the engine and the program right after one moment of a trace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ R = TypeVar("R", bound="Row")
 
 
 class TraceStretches:
-    """All stretches of a trace, made when they are first asked for."""
+    """All ranges of a trace, computed on first use."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -51,11 +51,11 @@ class TraceStretches:
 
     @cached_property
     def holders(self) -> Ids:
-        """Whose bytes each saved value holds: one number for each storage."""
+        """A number for the storage of each saved value."""
         return kept_by_graphs(self.trace).holder
 
     def begun_in(self, task: int) -> Ids:
-        """When nodes began to run in a backward, one after the other."""
+        """The moments at which nodes of a backward started, in order."""
         order, tasks = self._begun_by_task
         first, last = (np.searchsorted(tasks, task, side=side) for side in ("left", "right"))
         return order[first:last]
@@ -74,7 +74,7 @@ class TraceStretches:
 
 @dataclass(frozen=True, slots=True)
 class GradientNow:
-    """What is in the `.grad` of a leaf."""
+    """The contents of the `.grad` of a leaf."""
 
     tensor: int
     since: int  # when the last gradient arrived in it
@@ -85,14 +85,14 @@ class GradientNow:
 
 @dataclass(frozen=True, slots=True)
 class SavedNow:
-    """What nodes keep for their backward, counted once for each storage."""
+    """The saved values of nodes, each storage counted once."""
 
     values: int
     bytes: int
 
 
 class State:
-    """The state right after the moment of this number; what is asked for is worked out then."""
+    """The state right after a moment; computed on demand."""
 
     def __init__(self, held: TraceStretches, moment: int) -> None:
         self._held = held
@@ -102,7 +102,7 @@ class State:
         self.t = int(held.moments.t[moment])
 
     def __len__(self) -> int:
-        """How many moments the trace has."""
+        """The number of moments of the trace."""
         return len(self._held.moments)
 
     def __repr__(self) -> str:
@@ -110,7 +110,7 @@ class State:
 
     @property
     def seq(self) -> int:
-        """The last event of the engine by now; NONE before the first."""
+        """The latest event of the engine; NONE before the first."""
         of_events = self._held.moments.of_events
         place = int(np.searchsorted(of_events, self.moment, side="right")) - 1
         return int(self.trace.order().seq[place]) if place >= 0 else NONE
@@ -122,20 +122,20 @@ class State:
 
     @cached_property
     def backwards(self) -> tuple[BackwardState, ...]:
-        """Those under way, the outermost first."""
+        """The running backwards, outermost first."""
         tasks = self._rows(GraphTask, self._held.engine.tasks)
         return tuple(BackwardState(self._held, self.moment, task) for task in tasks)
 
     @property
     def backward(self) -> BackwardState | None:
-        """The one that this moment belongs to, else the innermost."""
+        """The backward of this moment, or else the innermost running one."""
         task = getattr(self.happened, "task", NONE)
         of_it = [each for each in self.backwards if each.task.id == task]
         return next(iter(of_it or self.backwards[-1:]), None)
 
     @cached_property
     def hooks(self) -> tuple[HookBegin, ...]:
-        """Hooks that are called now, the outermost first."""
+        """Running hooks, outermost first."""
         return tuple(self._rows(HookBegin, self._held.engine.hooks))
 
     @cached_property
@@ -146,12 +146,12 @@ class State:
 
     @cached_property
     def calls(self) -> tuple[Op, ...]:
-        """Operations under way, the outermost first."""
+        """Running operations, outermost first."""
         return tuple(self._rows(Op, self._held.program.calls))
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
-        """Spans under way, the outermost first."""
+        """Open spans, outermost first."""
         return tuple(self._rows(Span, self._held.program.spans))
 
     @property
@@ -161,7 +161,7 @@ class State:
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
-        """The modules inside which it happened, the outermost first; of a node, which made it."""
+        """The modules of this moment, outermost first; for a node, those that created it."""
         module = getattr(self.happened, "module", NONE)
         node, nodes = getattr(self.happened, "node", NONE), self.trace.table(Node)
         if module == NONE and nodes.has(node):
@@ -170,9 +170,9 @@ class State:
 
     @cached_property
     def gradients(self) -> tuple[GradientNow, ...]:
-        """What is in `.grad`, of each leaf that has one, by the order of arrival.
+        """The leaves with a `.grad`, in the order of arrival.
 
-        Of what was there before the recording began the trace does not know.
+        Gradients from before the recording are not known.
         """
         stretches = self._held.program.gradients
         places = stretches.at(self.moment)
@@ -185,7 +185,7 @@ class State:
 
     @cached_property
     def saved(self) -> SavedNow:
-        """How much nodes keep for their backward."""
+        """The saved values of all nodes."""
         places = self._held.program.saved.at(self.moment)
         _, first = np.unique(self._held.holders[places], return_index=True)
         size = int(np.asarray(self.trace.table(Saved)["bytes"])[places[first]].sum())

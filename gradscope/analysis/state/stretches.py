@@ -1,7 +1,7 @@
-"""Rows that hold from one moment until another, and which of them hold at a moment.
+"""Ranges of moments during which rows hold, and look-up of those that hold at a moment.
 
-A state is nothing but that: what waits, what is queued, what runs, what is kept. No copies are made
-of it on the way, so any moment costs the same.
+A state consists of such ranges: waiting, queued, running, saved. Nothing is copied for each moment,
+so any moment costs the same.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 from gradscope.analysis.lookups import Ids
 
 BLOCK = 1 << 10
-"""So many rows are passed over at once where all of them are over."""
+"""Number of rows that are skipped at once if all of them have ended."""
 
 
 class Stretches:
-    """Sorted by when they begin. `rows` says whose each is."""
+    """Ranges sorted by start. `rows` are the rows they belong to."""
 
     def __init__(self, since: Ids, until: Ids, rows: Ids | None = None) -> None:
         order = np.argsort(since, kind="stable")
@@ -29,7 +29,7 @@ class Stretches:
         return len(self.rows)
 
     def at(self, moment: int) -> Ids:
-        """The rows of those that hold right after this moment, by when they began."""
+        """The rows that hold right after this moment, sorted by start."""
         begun = int(np.searchsorted(self.since, moment, side="right"))
         full = begun // BLOCK
         blocks = np.flatnonzero(self._last[:full] > moment) * BLOCK
@@ -43,7 +43,7 @@ class Stretches:
 
 
 def first_after(keys: Ids, moments: Ids, of_keys: Ids, of_moments: Ids, otherwise: Ids) -> Ids:
-    """For each key the first moment, after its own, among those of the same key."""
+    """For each key and moment the next moment of the same key."""
     if not len(of_keys) or not len(keys):
         return otherwise.copy()
     both = np.concatenate([keys, of_keys])

@@ -1,4 +1,4 @@
-"""What each training step consisted of, and how long its parts took."""
+"""The contents of each training step, and the times of its parts."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class StepFacts:
 
     number: int
     backwards: int
-    nodes: int  # that were made in it
+    nodes: int  # created in it
     forward_ns: int  # in operations
     backward_ns: int
-    optimizer_ns: int  # in optimizers' steps, as their spans tell; without these in operations
+    optimizer_ns: int  # in optimizer steps, from their spans or else from operations
     ns: int  # NONE when it did not end
 
 
 def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
-    """All steps that the trace holds something of, in the order in which they began."""
+    """All steps with recorded contents, in the order in which they started."""
     own = trace.once(OwnWorkTimes)
     tasks = trace.table(GraphTask)
     outer = tasks["parent"] == NONE
@@ -58,7 +58,7 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
 
 
 def _optimizers(trace: Trace, own: OwnWorkTimes) -> Counter[int]:
-    """How long the optimizers' spans of each step took together."""
+    """The total time of the optimizer spans of each step."""
     table = trace.table(Span)
     ended = (table["phase"] == Phase.OPTIMIZER) & (table["end"] != NONE)
     thread, begin, end = (table[name][ended] for name in ("thread", "begin", "end"))

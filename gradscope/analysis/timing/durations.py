@@ -1,4 +1,4 @@
-"""How long each node and each operation took, with and without what ran inside it."""
+"""Times of nodes and operations, including and excluding what ran inside them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The time spent on all things of one name."""
+    """The time of all nodes or operations with one name."""
 
     name: str
     count: int
     total: int
-    self: int  # without what ran inside, so that the sum over all names is the whole
-    longest: int  # of the times without what ran inside
+    self: int  # excluding what ran inside, so that all names add up to the total
+    longest: int  # of the times excluding what ran inside
 
 
 def node_runs(trace: Trace) -> Runs:
-    """Every execution of a node, in the order the engine began them."""
+    """Every execution of a node, in the order in which they started."""
     begins, ends = trace.table(NodeBegin), trace.table(NodeEnd)
     order = np.argsort(begins["seq"], kind="stable")
     own = OwnWorkTimes(trace)
@@ -67,9 +67,9 @@ def node_runs(trace: Trace) -> Runs:
 
 
 def own_ns(trace: Trace, nodes: Ids, tasks: Collection[int] | None = None) -> Ids:
-    """For each of these nodes (ids, rising), the own time of its runs, of these graph tasks or all.
+    """The own time of each of these nodes (sorted ids), in these graph tasks or in all.
 
-    0 for one that did not run, or did not end.
+    0 for nodes that did not run, or did not end.
     """
     runs = node_runs(trace)
     timed = (runs.self_ns != NONE) & np.isin(runs.node, nodes)
@@ -81,23 +81,23 @@ def own_ns(trace: Trace, nodes: Ids, tasks: Collection[int] | None = None) -> Id
 
 
 def durations(begin: Ids, end: Ids) -> Ids:
-    """How long each took; NONE for what did not end, 0 where a damaged trace ends before it began.
+    """Durations; NONE for what did not end, 0 where the end of a damaged trace precedes the start.
 
-    Times are cut at FOREVER.
+    Times are limited to FOREVER.
     """
     begin, end = np.clip(begin, -FOREVER, FOREVER), np.clip(end, -FOREVER, FOREVER)
     return np.where(end == NONE, NONE, np.maximum(end - begin, 0))
 
 
 def timing_by_node_name(trace: Trace) -> tuple[Timing, ...]:
-    """Backward time by the name of the node, most time of its own first."""
+    """Backward times by name of the node, largest own time first."""
     runs = node_runs(trace)
     names = _look_up(trace.table(Node), "name", runs.node)
     return _grouped(trace.texts(names), runs.ns, runs.self_ns)
 
 
 def timing_by_op(trace: Trace, part: ProgramPart) -> tuple[Timing, ...]:
-    """Time by the name of the operation whose end was seen, most time of its own first."""
+    """Times by name of operations that ended, largest own time first."""
     ops = trace.table(Op)
     order = np.argsort(ops["begin"], kind="stable")
     order = order[(ops_of(trace, part) & (ops["end"] != NONE))[order]]
@@ -107,7 +107,7 @@ def timing_by_op(trace: Trace, part: ProgramPart) -> tuple[Timing, ...]:
 
 
 def own_ns_of_calls(trace: Trace) -> list[int]:
-    """How long each operation took, in the order of the table, without gradscope's own work."""
+    """The time of each operation in table order, excluding gradscope's own work."""
     ops = trace.table(Op)
     begin, end = ops["begin"], ops["end"]
     ns, _ = _took(trace.once(OwnWorkTimes), ops["thread"], begin, end)
@@ -116,7 +116,7 @@ def own_ns_of_calls(trace: Trace) -> list[int]:
 
 
 def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
-    """Backward time by the module's id; a module's time is only its own nodes'."""
+    """Backward time by id of the module, excluding submodules."""
     runs = node_runs(trace)
     modules = _look_up(trace.table(Node), "module", runs.node)
     ended = runs.self_ns != NONE
@@ -127,7 +127,7 @@ def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
 
 
 def ns_of_ops(trace: Trace, part: ProgramPart, by: str) -> dict[int, int]:
-    """How long the operations of a part took, by one of their columns: "module", "step"."""
+    """The time of operations of a part, by one of their columns: "module", "step"."""
     ops = trace.table(Op)
     order = np.argsort(ops["begin"], kind="stable")
     order = order[(ops_of(trace, part) & (ops["end"] != NONE))[order]]
@@ -140,7 +140,7 @@ def ns_of_ops(trace: Trace, part: ProgramPart, by: str) -> dict[int, int]:
 
 
 def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarray]:
-    """For each begun (task, node), when it ended and whether it failed."""
+    """The end of each started (task, node), and whether it failed."""
     if not len(task) or not len(ends):
         return np.full(len(task), NONE, dtype=np.int64), np.zeros(len(task), dtype=bool)
     found = paired((ends["task"], ends["node"]), (task, node))
@@ -150,14 +150,14 @@ def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarra
 
 
 def _took(own: OwnWorkTimes, thread: Ids, begin: Ids, end: Ids) -> tuple[Ids, Ids]:
-    """How long each took without gradscope's own work, and without what lies inside either."""
+    """Times excluding gradscope's own work, and also excluding what ran inside."""
     ns = durations(begin, end)
     ns = np.where(end == NONE, NONE, np.maximum(ns - own.within(thread, begin, end), 0))
     return ns, _without_inner(thread, begin, end, ns)
 
 
 def _without_inner(thread: Ids, begin: Ids, end: Ids, ns: Ids) -> Ids:
-    """Durations less those of the spans that lie directly inside, per thread."""
+    """Durations minus those of spans directly inside, per thread."""
     own = ns.copy()
     for each in distinct(thread).tolist():
         of_thread = np.flatnonzero((thread == each) & (end != NONE))
@@ -182,7 +182,7 @@ def _subtract_inner(
 
 
 def _look_up(table: Table[Any], column: str, ids: Ids) -> Ids:
-    """The column's value for each id; NONE for ids the table does not hold."""
+    """The value of a column for each id; NONE for unknown ids."""
     if not len(table):
         return np.full(len(ids), NONE, dtype=np.int64)
     found = table.positions(ids)

@@ -1,4 +1,4 @@
-"""What gradscope did for itself in the middle of a program, such as compiling: nobody's time."""
+"""Own work of gradscope during a program, such as compiling, which no time includes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gradscope.trace.schema import NONE, Phase, Span
 from gradscope.trace.trace import Trace
 
 FOREVER = 1 << 61
-"""Times are cut at so many ns, some seventy years, so that no difference overflows."""
+"""Limit of times in nanoseconds, some seventy years, so that no difference overflows."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnWork:
-    """One stretch of it; several that lie in each other are the outermost one."""
+    """One period of own work; nested ones are merged into the outermost."""
 
     name: str  # "gradscope compiles lstm forward"
     thread: int
@@ -27,7 +27,7 @@ class OwnWork:
 
 
 def own_work(trace: Trace) -> tuple[OwnWork, ...]:
-    """Every stretch of gradscope's own work that ended, by thread and time."""
+    """Every finished period of gradscope's own work, by thread and time."""
     spans = trace.table(Span)
     chosen = np.flatnonzero((spans["phase"] == Phase.OWN_WORK) & (spans["end"] != NONE))
     order = chosen[
@@ -48,7 +48,7 @@ def _cut(t: int) -> int:
 
 
 class OwnWorkTimes:
-    """How much of any stretch of time gradscope worked for itself."""
+    """Computes how much of any period was own work of gradscope."""
 
     def __init__(self, trace: Trace) -> None:
         self.stretches = own_work(trace)
@@ -58,7 +58,7 @@ class OwnWorkTimes:
         }
 
     def within(self, thread: Ids, begin: Ids, end: Ids) -> Ids:
-        """How much of each stretch, on its own thread."""
+        """The own work in each period, on its own thread."""
         found = np.zeros(len(begin), np.int64)
         for each in distinct(thread).tolist() if self._threads else ():
             if each in self._threads:
@@ -67,14 +67,14 @@ class OwnWorkTimes:
         return found
 
     def on(self, threads: Iterable[int], begin: int, end: int) -> int:
-        """How much of one stretch, on any of these threads."""
+        """The own work in one period, on any of these threads."""
         wanted = {*threads}
         some = [each for each in self.stretches if each.thread in wanted]
         return int(_Sum(some).between(np.array([begin]), np.array([end]))[0]) if some else 0
 
 
 class _Sum:
-    """How much time some stretches cover up to any moment."""
+    """The total time that some periods cover up to any moment."""
 
     def __init__(self, stretches: list[OwnWork]) -> None:
         begin = np.array([each.begin for each in stretches], np.int64)

@@ -1,4 +1,4 @@
-"""Each node's way through a backward as places in the order of events: its state at any moment."""
+"""The runs of nodes as places in the order of events, and their states at any moment."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gradscope.trace.trace import Trace
 
 
 class PassageState(IntEnum):
-    """Where a node is in a backward, at one moment."""
+    """The state of a node in a backward."""
 
-    NOT_RUN = 0  # no backward comes to it
+    NOT_RUN = 0  # no backward reaches it
     WAITING = 1  # for gradients
     READY = 2  # in a queue
     RUNNING = 3
@@ -27,9 +27,9 @@ class PassageState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodePassages:
-    """Every passage of a node through a graph task, by when it was pushed or begun; columns.
+    """Every run of a node in a graph task, sorted by its push or start; columns.
 
-    Places are those of `Trace.order()`; NONE for what did not come, or was not seen.
+    Places are those of `Trace.order()`; NONE for what did not happen or was not recorded.
     """
 
     node: Ids
@@ -42,9 +42,9 @@ class NodePassages:
     after: Ids  # the node that sent the last gradient it waited for; NONE for a root
 
     def states(self, nodes: Ids, place: int, task: int | None = None) -> Ids:
-        """The state of each of these nodes once the event at this place has happened.
+        """The state of each of these nodes after the event at this place.
 
-        In one graph task, or in the last one that had come to the node by then.
+        In one graph task, or in the last one that had reached the node.
         """
         found = np.full(len(nodes), PassageState.NOT_RUN, np.int64)
         mine = np.flatnonzero(np.ones(len(self.task), bool) if task is None else self.task == task)
@@ -55,7 +55,7 @@ class NodePassages:
         rows, mine = order[at[known]], mine[known]
         found[rows] = PassageState.WAITING
         come = self._first()[mine] <= place
-        found[rows[come]] = self._state(mine[come], place)  # of several, the last one stays
+        found[rows[come]] = self._state(mine[come], place)  # the last one counts
         return found
 
     def _first(self) -> Ids:
@@ -86,7 +86,7 @@ def passages(trace: Trace) -> NodePassages:
 
 
 def _place(trace: Trace, table: Table[Event], task: Ids, node: Ids) -> Ids:
-    """Where in the order of events each one's event is; the first of several."""
+    """The place of the event of each node in the order of events; the first of several."""
     seq = _column(table, "seq", task, node)
     return np.where(seq == NONE, NONE, np.searchsorted(trace.order().seq, seq))
 
@@ -99,7 +99,7 @@ def _column(table: Table[Event], column: str, task: Ids, node: Ids) -> Ids:
 
 
 def _senders(trace: Trace, task: Ids, node: Ids) -> Ids:
-    """For each the source of the last gradient that arrived."""
+    """The source of the last gradient that arrived at each node."""
     table = trace.table(Decrement)
     if not len(table):
         return np.full(len(node), NONE, np.int64)

@@ -1,4 +1,4 @@
-"""Which operations belong to the forward pass, which to backward, and which to an optimizer."""
+"""Assigns operations to the forward pass, to backward, or to an optimizer."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gradscope.trace.trace import Trace
 
 
 class ProgramPart(StrEnum):
-    """What an operation is a part of."""
+    """The part of a program that an operation belongs to."""
 
     FORWARD = "forward"
-    BACKWARD = "backward"  # hooks, custom functions, create_graph, what is computed again
+    BACKWARD = "backward"  # hooks, custom functions, create_graph, recomputation
     OPTIMIZER = "optimizer"
 
 
 def ops_of(trace: Trace, part: ProgramPart) -> np.ndarray:
-    """For each operation of the trace, whether it belongs to this part."""
+    """A mask of the operations that belong to this part."""
     ops = trace.table(Op)
     optimizer = ops["phase"] == Phase.OPTIMIZER
     backward = ~optimizer & ((ops["phase"] == Phase.BACKWARD) | (ops["task"] != NONE))

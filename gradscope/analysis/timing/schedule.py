@@ -1,4 +1,4 @@
-"""Why the engine ran what it ran when it did: one backward, node by node."""
+"""The schedule of one backward: when each node was ready and ran, and why."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ E = TypeVar("E", bound=Event)
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One node's way through the engine."""
+    """One run of a node."""
 
     node: int
     position: int  # 1 for the first node the graph task ran
@@ -49,11 +49,11 @@ class Execution:
     self_ns: int  # without the nodes run inside it; NONE when it did not end
     failed: bool
     waited_for: tuple[int, ...]  # the nodes whose gradients it needed; the last made it ready
-    own_ns: int = 0  # how long gradscope worked for itself while it stood in the queue
+    own_ns: int = 0  # own work of gradscope while it was in the queue
 
     @property
     def queued_ns(self) -> int:
-        """How long it stood in the queue, without gradscope's own work."""
+        """The time in the queue, excluding gradscope's own work."""
         return NONE if self.ready == NONE else self.begin - self.ready - self.own_ns
 
 
@@ -71,7 +71,7 @@ class HookCall:
     """One call of one hook."""
 
     node: int
-    kind: HookKind | None  # None: a kind that this gradscope does not know
+    kind: HookKind | None  # None: unknown to this version
     name: str
     thread: int
     begin: int
@@ -88,12 +88,12 @@ class Accumulated:
     thread: int
     node: int
     tensor: int
-    how: Accumulation | None  # None: a way that this gradscope does not know
+    how: Accumulation | None  # None: unknown to this version
 
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """A thread had nothing to do, and waited for another to give it something."""
+    """A period in which a thread waited for work."""
 
     thread: int
     begin: int
@@ -102,7 +102,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One backward, as the engine went through it."""
+    """The schedule of one backward."""
 
     task: GraphTask
     site: Site  # where backward was called
@@ -115,12 +115,12 @@ class Schedule:
     skipped: tuple[int, ...]  # nodes that `inputs=` made unnecessary
     errors: tuple[Error, ...]
     sleeps: tuple[Sleep, ...] = ()  # of the threads that ran its nodes, or own it
-    own_work: tuple[OwnWork, ...] = ()  # of gradscope itself meanwhile, on these threads
+    own_work: tuple[OwnWork, ...] = ()  # of gradscope on these threads
     own_ns: int = 0  # how long that took
 
     @property
     def ns(self) -> int:
-        """How long it took, without gradscope's own work."""
+        """The duration, excluding gradscope's own work."""
         return max(self.end - self.begin - self.own_ns, 0)
 
 
@@ -163,7 +163,7 @@ def schedule(trace: Trace, task: GraphTask) -> Schedule:
 
 
 def sleeps(trace: Trace, begin: int, end: int) -> Iterator[Sleep]:
-    """Every stretch between these two moments that a thread slept through, or a part of it."""
+    """The periods between two moments during which threads slept."""
     for each in trace.once(_sleeps):
         until = end if each.end == NONE else each.end
         if until > begin and each.begin < end:
@@ -171,7 +171,7 @@ def sleeps(trace: Trace, begin: int, end: int) -> Iterator[Sleep]:
 
 
 def _sleeps(trace: Trace) -> tuple[Sleep, ...]:
-    """Every stretch that a thread slept through; NONE ends one that is not over."""
+    """All periods during which threads slept; the end is NONE if unknown."""
     asleep: dict[int, int] = {}
     found = []
     for event in trace.events(Wait, Wake):
@@ -247,7 +247,7 @@ def _queue(trace: Trace, task: int) -> tuple[QueueSample, ...]:
 
 
 def hook_calls(trace: Trace, task: int) -> tuple[HookCall, ...]:
-    """Calls and returns matched like brackets, since a hook may run another backward."""
+    """Calls of hooks matched with their returns, which nest because hooks may run backwards."""
     calls: list[tuple[HookBegin, HookEnd | None]] = []
     open_calls: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     rows: list[HookBegin | HookEnd] = []

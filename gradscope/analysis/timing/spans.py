@@ -1,4 +1,4 @@
-"""What the program itself said it was doing, and when: its spans and its marks."""
+"""Spans and marks of the program."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class NamedSpan:
-    """A stretch of time that the program named, or that an optimizer's step took."""
+    """A named period of time, or an optimizer step."""
 
     id: int
     name: str
-    phase: Phase | None  # None: one that this gradscope does not know
+    phase: Phase | None  # None: unknown to this version
     thread: int
     step: int
     begin: int
@@ -37,7 +37,7 @@ class NamedMoment:
 
 
 def spans(trace: Trace) -> tuple[NamedSpan, ...]:
-    """All spans, in the order in which they began; an outer one before those inside it."""
+    """All spans, in the order in which they started; outer ones first."""
     table = trace.table(Span)
     order = np.lexsort((table["id"], table["begin"]))
     return tuple(

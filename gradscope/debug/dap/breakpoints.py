@@ -1,4 +1,4 @@
-"""Breakpoints that an editor sets: at lines, by name, on data, for what went wrong."""
+"""Breakpoints that an editor sets: at lines, by name, on data, for errors."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from gradscope.debug.dap.session import Asked, EditorSession, request
 from gradscope.errors import GradscopeError
 
 FILTERS = (
-    {"filter": "error", "label": "Something raised", "default": True},
-    {"filter": "nan", "label": "A NaN is born (level values)", "default": False},
-    {"filter": "inf", "label": "An Inf is born (level values)", "default": False},
+    {"filter": "error", "label": "Exception", "default": True},
+    {"filter": "nan", "label": "First NaN (level values)", "default": False},
+    {"filter": "inf", "label": "First Inf (level values)", "default": False},
     {"filter": "finding", "label": "A finding of gradscope inspect", "default": False},
 )
 
 
 def _replace(session: EditorSession, kind: str, texts: list[str]) -> list[dict[str, Any]]:
-    """Breakpoints of one kind are set all at once: these, and no others of it."""
+    """Replace all breakpoints of one kind by these."""
     for number in session.set.pop(kind, []):
         if number in session.walk.stops:
             session.walk.remove(number)
@@ -46,7 +46,7 @@ def _set_breakpoints(session: EditorSession, asked: Asked) -> dict[str, Any]:
                                 zip(set_, wanted, strict=True)]}  # fmt: skip
     file = session.sources.recorded(path)
     if not file:
-        why = "nothing of this file is in the trace"
+        why = "the trace contains nothing from this file"
         _replace(session, f"source {path}", [])
         return {"breakpoints": [{"verified": False, "message": why} for _ in wanted]}
     lines = [session.sources.nearest(file, int(each["line"])) for each in wanted]

@@ -1,4 +1,4 @@
-"""Where editors come in: only a client that knows the token gets a session.
+"""Accepts editors: only a client that knows the token gets a session.
 
 # Note [Before the token]
 A debugger runs any code that its client asks for, and everybody on the machine can connect to a
@@ -36,11 +36,11 @@ MOST_BYTES, MOST_CLIENTS, SECONDS = 1 << 16, 4, 5.0
 MOST_PORTS = (1 << 16) - 1
 START = b"content-"
 LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,5})[ \t]*(?:\r\n|$)", re.IGNORECASE)
-REFUSED = "this port wants the token that gradscope printed when it began to listen"
+REFUSED = "this port needs the token that gradscope printed when it started to listen"
 
 
 class RefusedError(Exception):
-    """This client is no editor, or not ours; `said`: what it is answered."""
+    """This client is not an accepted editor; `said`: the reply."""
 
     def __init__(self, said: bytes = b"") -> None:
         super().__init__()
@@ -51,10 +51,12 @@ class Door:
     """Listens at a port of this machine, or at a socket in the file system."""
 
     def __init__(self, where: str, initialized: dict[str, Any]) -> None:
-        """`where`: a port, 0 for any that is free, or a path. `initialized`: what editors learn."""
+        """`where`: a port, 0 for any free one, or a path. `initialized`: the capabilities."""
         self._initialized = initialized
         if not (where.isdecimal() or "/" in where):
-            raise UsageError(f"{where!r} is no port, and no path of a socket, which has a slash")
+            raise UsageError(
+                f"{where!r} is neither a port nor the path of a socket, which contains a slash"
+            )
         self._path = None if where.isdecimal() else Path(where).absolute()
         self.token = secrets.token_hex(16) if self._path is None else ""
         try:
@@ -101,14 +103,14 @@ class Door:
         self.close()
 
     def _patience(self) -> float | None:
-        """Seconds until the first guest has been here for too long."""
+        """Seconds until the first guest times out."""
         until = min((guest.until for guest in self._guests.values()), default=None)
         return None if until is None else max(0.0, until - time.monotonic())
 
     def _accept(self) -> None:
         try:
             client, _ = self._listener.accept()
-        except OSError:  # it has gone again
+        except OSError:  # it is gone again
             return
         while len(self._guests) >= MOST_CLIENTS:
             self._dismiss(next(iter(self._guests)))
@@ -117,7 +119,7 @@ class Door:
         self._selector.register(client, selectors.EVENT_READ)
 
     def _heard(self, client: socket.socket) -> Wire | None:
-        """Read what a guest has sent; its connection, if it may come in."""
+        """Read what a guest sent. Returns its connection if it is accepted."""
         guest = self._guests[client]
         try:
             client.sendall(guest.takes(client.recv(MOST_BYTES)))
@@ -125,7 +127,7 @@ class Door:
             with suppress(OSError):
                 client.sendall(refused.said)
             self._dismiss(client)
-        except OSError:  # it has gone, or does not read what it is answered
+        except OSError:  # it is gone, or does not read replies
             self._dismiss(client)
         if not guest.is_known:
             return None
@@ -148,12 +150,12 @@ class _Guest:
         self._token = token
         self._initialized = initialized
         self.until = time.monotonic() + SECONDS
-        self.held = b""  # what it sent, and was not answered
+        self.held = b""  # data without a reply so far
         self._bytes = 0
         self.answered = self.is_known = False
 
     def takes(self, received: bytes) -> bytes:
-        """Judge what came; the answer to it."""
+        """Check received data. Returns the reply."""
         self.held += received
         self._bytes += len(received)
         if not received or self._bytes > MOST_BYTES:
@@ -178,7 +180,7 @@ class _Guest:
 
 
 def _is_same(given: str, token: str) -> bool:
-    """Takes as long for a token that is nearly right as for any other."""
+    """Compare in constant time."""
     return hmac.compare_digest(given.encode(errors="replace"), token.encode())
 
 
@@ -191,7 +193,7 @@ def _reply(asked: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def _first_message(held: bytes) -> tuple[dict[str, Any], int] | None:
-    """The message that this begins with, and its length; None: it has not come in full."""
+    """The first message, and its length; None if it is incomplete."""
     if held[: len(START)].lower() != START[: len(held)]:
         raise RefusedError
     head, end, rest = held.partition(b"\r\n\r\n")
@@ -213,7 +215,7 @@ def _first_message(held: bytes) -> tuple[dict[str, Any], int] | None:
 
 
 class _Rest(io.RawIOBase):
-    """What a client sends: first what was read of it already."""
+    """The data of a client, starting with what was already read."""
 
     def __init__(self, held: bytes, client: socket.socket) -> None:
         self._held = held
@@ -243,7 +245,7 @@ def _at_port(port: int) -> socket.socket:
 def _at_path(path: Path) -> socket.socket:
     """Its mode is 0600 before anybody can connect, which is after `listen`."""
     if not hasattr(socket, "AF_UNIX"):
-        raise OSError("this system has no sockets in the file system; give a port")
+        raise OSError("this system has no Unix sockets; use a port")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(os.fspath(path))

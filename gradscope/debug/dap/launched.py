@@ -1,7 +1,7 @@
-"""A script that an editor has launched: its debugger answers, and this hands messages on.
+"""A script launched by an editor: messages are forwarded to and from its debugger.
 
-The script runs in a process of its own, as `gradscope trace --dap` runs it: what it prints is told
-the editor as output, and what the editor asks goes to the port there.
+The script runs in a separate process, as by `gradscope trace --dap`: its output is sent to the
+editor, and requests of the editor are sent to its port.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from gradscope.errors import UsageError
 
 WAITS = re.compile(rf"gradscope: waiting for an editor on {re.escape(HERE)}:(\d+), token (\w+)")
 PATIENCE = 5.0
-"""Seconds that a script has to end in, once its editor has gone."""
+"""Seconds within which a script has to end once its editor is gone."""
 
 GONE = {
     "type": "request", "command": "disconnect", "arguments": {"terminateDebuggee": True},
 }  # fmt: skip
-"""What the script's debugger is asked when the editor has gone without a word."""
+"""Sent to the script's debugger when the editor disconnects unexpectedly."""
 
 OPTIONS = {"on": "--on", "level": "--level", "steps": "--steps", "output": "-o"}
-"""Of `launch`, and what they are for `gradscope trace`."""
+"""Arguments of `launch`, and the options of `gradscope trace` for them."""
 
 
 def is_script(asked: dict[str, Any]) -> bool:
-    """Whether this is to be run, and is no trace."""
+    """Whether this is a script to run, not a trace."""
     return bool(asked.get("module")) or str(asked.get("program", "")).endswith(".py")
 
 
 class Launched:
-    """One script, and the connection with its debugger."""
+    """A script, and the connection to its debugger."""
 
     def __init__(self, asked: dict[str, Any], tell: Callable[[str, str], None]) -> None:
-        """`tell` is told what it prints: of which category, and the text."""
+        """`tell` is called with the category and text of output."""
         self._stops_first = bool(asked.get("stopOnEntry", False))
         self._process = _started(asked)
         assert self._process.stdout is not None
@@ -62,7 +62,7 @@ class Launched:
             each.start()
 
     def _waiting(self, stream: IO[str]) -> tuple[int, str]:
-        """Where its debugger waits; an error says why it does not."""
+        """Where its debugger waits; raises an error if it does not."""
         said = []
         for line in stream:
             found = WAITS.match(line)
@@ -78,7 +78,7 @@ class Launched:
             self._wire.receive()
 
     def relay(self, editor: Wire) -> None:
-        """Hand messages on in both directions until the editor is gone; then the script ends."""
+        """Forward messages in both directions until the editor is gone; then end the script."""
         answers = Thread(target=self._answers, args=(editor,), daemon=True)
         answers.start()
         with suppress(OSError, ValueError):
@@ -98,7 +98,7 @@ class Launched:
         answers.join(PATIENCE)
 
     def _handed_on(self, message: dict[str, Any]) -> bool:
-        """Whether the script is still there to answer."""
+        """Forward a message. Returns whether the script is still running."""
         try:
             self._wire.send(message)
         except (OSError, ValueError):
@@ -108,7 +108,7 @@ class Launched:
     def _answers(self, editor: Wire) -> None:
         with suppress(OSError, ValueError):
             while (message := _next(self._wire)) is not None:
-                if message.get("event") != "terminated":  # there is more that it says
+                if message.get("event") != "terminated":  # more output may follow
                     editor.send({key: each for key, each in message.items() if key != "seq"})
         code = self._process.wait()
         for each in self._printed:
@@ -164,7 +164,7 @@ def _next(wire: Wire) -> dict[str, Any] | None:
 
 
 def _of_nobody(message: dict[str, Any]) -> dict[str, Any]:
-    """What is answered when the script is gone."""
+    """The reply when the script has ended."""
     name = message.get("command")
     answer = {"type": "response", "request_seq": message.get("seq", 0), "command": name}
     if name in ("disconnect", "terminate"):
@@ -173,4 +173,4 @@ def _of_nobody(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nothing() -> None:
-    """It may end by itself."""
+    """Do nothing: it may end by itself."""

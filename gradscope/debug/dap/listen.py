@@ -1,4 +1,4 @@
-"""Where clients come from: the pipe this was started with, or a port of this machine."""
+"""Serves clients over a pipe, or over a port of this machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gradscope.debug.dap.wire import Wire
 
 
 def over_pipe() -> None:
-    """One client, at the standard input and output."""
+    """Serve one client on standard input and output."""
     _served(Wire(sys.stdin.buffer, sys.stdout.buffer))
 
 
 def over_port(where: str) -> None:
-    """Any number of clients of this machine, each with a way of its own through its trace."""
+    """Serve any number of clients on this machine, each with a separate session."""
     with Door(where, CAN) as door:
         door.say("listening on")
         while True:

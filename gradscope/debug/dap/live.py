@@ -1,9 +1,9 @@
-"""An editor's session with a program that is running.
+"""An editor's session with a running program.
 
 # Note [Who answers]
-A thread reads what the editor asks. While the program runs it answers itself: breakpoints are set
-and taken away, the program is paused, ended, left alone; what only a program that stands can tell
-is refused. While the program stands, its own thread answers, where the tensors and frames are.
+A thread reads the requests of the editor. While the program runs, that thread answers: breakpoints
+are set and deleted, the program is paused, ended or detached; requests that need a stopped program
+are refused. While the program is stopped, its own thread answers, which has the tensors and frames.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from gradscope.debug.live.walk import LiveWalk
 
 GONE = (BrokenPipeError, ConnectionError, ValueError, OSError)
-"""What becomes of writing to a client that is not there any more."""
+"""Exceptions of writing to a client that is gone."""
 
 
 class Editor:
-    """One client that has come in by the door."""
+    """One accepted client."""
 
     by_hand = False
 
@@ -45,9 +45,9 @@ class Editor:
         self._door.say("waiting for an editor on")
 
     def waits(self, live: Live) -> None:
-        """Until one has come, and has said all that it wants before the program begins."""
+        """Wait for an editor, and for its configuration before the program starts."""
         session = None
-        with self._door as door:  # nobody else is served
+        with self._door as door:  # no other client is accepted
             while session is None:
                 wire = door.next_editor()
                 asking = EditorSession(wire)
@@ -83,16 +83,16 @@ class Editor:
                 _left(session, live)
 
     def _answered(self, session: EditorSession, message: dict[str, Any]) -> None:
-        """While the program runs."""
+        """Answer a request while the program runs."""
         try:
             answer(session, message)
         except GONE:
             session.over = True
 
     def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:
-        """Answer the editor until the program goes on (`GoesOn`), is to end, or it is left alone.
+        """Answer the editor until the program goes on (`GoesOn`), is to end, or is detached.
 
-        Whether it is to end.
+        Returns whether it is to end.
         """
         session = self._session
         if session is None or session.over:
@@ -124,7 +124,7 @@ class Editor:
         return "entry" if first else "pause" if pauses else "step"
 
     def _goes_on(self, session: EditorSession, running: Any) -> None:
-        """The program runs; what was asked before it did is answered as what is asked now."""
+        """The program runs; requests that arrived before are answered like later ones."""
         with self._turn:
             self._stands, session.opened = False, running
             while not self._asked.empty():
@@ -134,7 +134,7 @@ class Editor:
                     self._answered(session, message)
 
     def words(self, text: str) -> None:
-        """What is not about a place."""
+        """Show a message that is not about a place."""
         if self._session is not None:
             with suppress(*GONE):
                 self._session.wire.event("output", category="console", output=f"{text}\n")
@@ -148,7 +148,7 @@ class Editor:
 
 
 def _left(session: EditorSession, live: Live) -> None:
-    """The editor has gone, or wants the program to end."""
+    """The editor is gone, or wants the program to end."""
     if session.ends:
         live.end()
     else:

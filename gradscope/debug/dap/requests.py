@@ -1,4 +1,4 @@
-"""What an editor asks besides breakpoints: to begin, to move, to look."""
+"""Requests of an editor, except breakpoints: launch, moves, variables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CAN = {
 
 
 SOON = 100
-"""So many moments are looked at for the first that has a line."""
+"""Number of moments that are searched for the first with a line."""
 
 
 # -- begin and end ----------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def _launch(session: EditorSession, asked: Asked) -> None:
         return
     path = asked.get("program") or asked.get("trace")
     if not isinstance(path, str):
-        raise UsageError("launch names nothing: give the path of a trace or script as `program`")
+        raise UsageError("launch has no `program`: give the path of a trace or script")
     session.opened = Walk(load(path))
     session.known_sources = Sources(session.opened.trace)
     at = asked.get("at")
@@ -83,7 +83,7 @@ def _at_first(at: str) -> tuple[str, str]:
 
 
 def _first(walk: Walk) -> int:
-    """The first moment that has a line of the program, which an editor shows."""
+    """The first moment that has a source line for the editor to show."""
     happened = (walk.at(moment).happened for moment in range(min(walk.last + 1, SOON)))
     lines = (moment for moment, row in enumerate(happened) if getattr(row, "stack", NONE) != NONE)
     return next(lines, 0)
@@ -98,7 +98,7 @@ def _configuration_done(session: EditorSession, _asked: Asked) -> None:
     session.configured = True
     if session.live:
         return
-    walk = session.walk  # without a trace this is what is answered
+    walk = session.walk  # raises an error without a trace
     if session.stops_first:
         session.after(lambda: stopped(session, *_at_first(session.stops_at)))
     else:

@@ -1,4 +1,4 @@
-"""What can be asked of a program, and told it, while it runs."""
+"""The operations that are possible while a program runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RunningProgram:
-    """The program while it runs, or before it has begun: breakpoints can be set."""
+    """A program while it runs, or before it starts: breakpoints can be set."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -31,7 +31,7 @@ class RunningProgram:
         self._live.remove(number)
 
     def threads(self) -> list[dict[str, Any]]:
-        """Those that have done something with the engine."""
+        """The threads that have used the engine."""
         recording = self._live.places.recording
         session = None if recording is None else recording.session
         names = {} if session is None else session.contexts.threads.names()
@@ -40,8 +40,8 @@ class RunningProgram:
         ]
 
     def pause(self) -> None:
-        """Stop at the next place that the program comes to."""
+        """Stop at the next place that the program reaches."""
         self._live.pause()
 
     def __getattr__(self, name: str) -> Any:
-        raise UsageError("the program is running: pause stops it where it next does something")
+        raise UsageError("the program is running: pause stops it at its next operation")

@@ -1,4 +1,4 @@
-"""Answers one client of the debugger until it goes."""
+"""Answers one client of the debugger until it disconnects."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gradscope.debug.live.walk import GoesOn
 from gradscope.errors import GradscopeError
 
 ANSWERING = breakpoints, requests
-"""Where requests are declared."""
+"""The modules that declare requests."""
 
 
 def serve(wire: Wire) -> None:
-    """Until the client says that it goes, or is gone."""
+    """Serve until the client disconnects."""
     session = EditorSession(wire)
     while not session.over and answer_next(session):
         if session.launched is not None:
@@ -24,7 +24,7 @@ def serve(wire: Wire) -> None:
 
 
 def answer_next(session: EditorSession) -> bool:
-    """Answer the next message; False: there is none, or it cannot be told where one begins."""
+    """Answer the next message. False if there is none, or the stream is unreadable."""
     message = next_message(session)
     if message is not None:
         answer(session, message)
@@ -32,7 +32,7 @@ def answer_next(session: EditorSession) -> bool:
 
 
 def next_message(session: EditorSession) -> dict[str, Any] | None:
-    """The next that can be read; the client is told of others. None: there is none any more."""
+    """The next readable message, or None at the end; unreadable ones are reported."""
     while True:
         try:
             return session.wire.receive()
@@ -52,7 +52,10 @@ def answer(session: EditorSession, request: dict[str, Any]) -> None:
     answers = REQUESTS.get(name)
     try:
         if answers is None:
-            reply |= {"success": False, "message": f"gradscope does not know the request {name!r}"}
+            reply |= {
+                "success": False,
+                "message": f"gradscope does not support the request {name!r}",
+            }
         else:
             body = answers(session, asked if isinstance(asked, dict) else {})
             reply |= {"success": True, "body": body or {}}
@@ -62,7 +65,7 @@ def answer(session: EditorSession, request: dict[str, Any]) -> None:
     except GradscopeError as error:
         reply |= {"success": False, "message": str(error)}
     except Exception as error:  # noqa: BLE001 -- a fault of ours, or nonsense, ends no session
-        text = f"a fault in gradscope: {type(error).__name__}: {error}"
+        text = f"internal error of gradscope: {type(error).__name__}: {error}"
         reply |= {"success": False, "message": text}
     session.wire.send(reply)
     session.settle()

@@ -1,4 +1,4 @@
-"""One editor's session: the trace it opened, its place in it, and what it was told of."""
+"""One editor's session: the trace it opened, its position, and what was sent to it."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ Asked = dict[str, Any]
 
 
 class EditorSession:
-    """What requests of one client share."""
+    """The state shared by the requests of one client."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.opened: Any = None  # a Walk; a program that runs
         self.known_sources: Sources | None = None
         self.variables = Variables()
-        self.levels: list[StackLevel] = []  # of stacks that were told since the last stop
+        self.levels: list[StackLevel] = []  # of stacks that were sent since the last stop
         self.set: dict[str, list[int]] = {}  # numbers of breakpoints, by where they were set
         self.launched: Launched | None = None  # a script, whose own debugger answers
         self.stops_first = True
-        self.stops_at = ""  # where, if it was asked for
-        self.over = self.ends = False  # the session; and with it the program
-        self.live = self.configured = False  # of a program that runs; it may begin
-        self.pauses = False  # it has asked for a pause
+        self.stops_at = ""  # where, if requested
+        self.over = self.ends = False  # whether the session is over, and ends the program
+        self.live = self.configured = False  # of a running program; it may start
+        self.pauses = False  # a pause was requested
         self._after: list[Callable[[], None]] = []
 
     @property
     def walk(self) -> Walk:
-        """The way through the trace that is open."""
+        """The walk through the open trace."""
         if self.opened is None:
-            raise UsageError("no trace is open: launch with the path of one as `program`")
+            raise UsageError("no trace is open: launch with the path of a trace as `program`")
         return self.opened  # type: ignore[no-any-return]
 
     @property
     def sources(self) -> Sources:
         if self.known_sources is None:
-            raise UsageError("no trace is open: launch with the path of one as `program`")
+            raise UsageError("no trace is open: launch with the path of a trace as `program`")
         return self.known_sources
 
     def after(self, what: Callable[[], None]) -> None:
-        """Do this when the request is answered."""
+        """Do this after the reply to the request."""
         self._after.append(what)
 
     def settle(self) -> None:
-        """The request is answered."""
+        """The reply was sent."""
         after, self._after = self._after, []
         for each in after:
             each()
@@ -73,7 +73,7 @@ REQUESTS: dict[str, Request] = {}
 
 
 def request(*names: str) -> Callable[[Request], Request]:
-    """Declare what answers requests of these names."""
+    """Declare the function that answers these requests."""
 
     def declared(answers: Request) -> Request:
         REQUESTS.update(dict.fromkeys(names, answers))

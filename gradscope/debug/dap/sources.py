@@ -1,4 +1,4 @@
-"""Files of the traced program, as an editor knows them and as the trace does."""
+"""Source files of the traced program, for the editor and in the trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAP = "⋯"
 
 
 class Sources:
-    """Finds one for the other; what lies nowhere any more is shown as far as the trace holds it."""
+    """Maps files; a file that no longer exists is shown as far as it was recorded."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -31,11 +31,11 @@ class Sources:
 
     @property
     def all(self) -> list[str]:
-        """Every file that was recorded, as the trace calls it."""
+        """All recorded files, as named in the trace."""
         return [*self._lines]
 
     def lines(self, file: str) -> Mapping[int, str]:
-        """What was recorded of a file: the text of lines, by their numbers."""
+        """The recorded lines of a file, by number."""
         return self._lines.get(file, {})
 
     def path(self, file: str) -> Path:
@@ -49,7 +49,7 @@ class Sources:
         return shown
 
     def text(self, reference: int) -> str:
-        """What the trace holds of a file: its recorded lines, in their places."""
+        """The recorded lines of a file as a text, each at its line number."""
         if not 0 < reference <= len(self.all):
             raise UnknownNameError(f"there is no source {reference} in this trace")
         lines = self._lines[self.all[reference - 1]]
@@ -57,13 +57,13 @@ class Sources:
         return "\n".join(lines.get(number, GAP) for number in range(1, last + 1))
 
     def recorded(self, path: str) -> str:
-        """What the trace calls a file of the editor's; "" if nothing was recorded of it."""
+        """The name in the trace of a file of the editor; "" if it was not recorded."""
         same = [file for file in self.all if str(self.path(file)) == path]
         ends = [file for file in self.all if f"/{path}".endswith(f"/{file.lstrip('./')}")]
         return next(iter(same or ends), "")
 
     def nearest(self, file: str, line: int) -> int:
-        """The recorded line of a file that is this one, or else the next one below, or above."""
+        """The nearest recorded line of a file: this one, the next below, or above."""
         lines = sorted(self._lines.get(file, ()))
         below = [each for each in lines if each >= line]
         return below[0] if below else lines[-1] if lines else line

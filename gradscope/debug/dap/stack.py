@@ -1,4 +1,4 @@
-"""Threads and stacks at a moment: the node that runs, what made it, its modules, its backward."""
+"""Threads and stacks at a moment: the running node, its origin, modules and backward."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def threads(state: State) -> list[dict[str, Any]]:
 
 
 def thread_of(state: State) -> int:
-    """The thread on which this moment was, as an editor numbers it."""
+    """The thread of this moment, as numbered for the editor."""
     return max(int(getattr(state.happened, "thread", NONE)), 0) + 1
 
 
@@ -55,7 +55,7 @@ def levels(state: State, thread: int) -> list[StackLevel]:
 def _of_backward(
     state: State, backward: BackwardState, thread: int, say: MomentWords
 ) -> Iterator[StackLevel]:
-    """Its nodes that run on this thread, and who called it."""
+    """The nodes of a backward that run on this thread, and its caller."""
     running = [each for each in backward.running if each.thread == thread]
     here = getattr(state.happened, "node", NONE)
     nodes = [each.node for each in reversed(running)]
@@ -76,7 +76,7 @@ def _of_backward(
 def _lines(
     state: State, stack: int, name: str, node: int = NONE, task: int = NONE
 ) -> Iterator[StackLevel]:
-    """The line of a stack under this name, and the lines that led to it under theirs."""
+    """The levels of a recorded stack, the innermost with this name."""
     frames = state.trace.frames(stack) if stack != NONE else ()
     if not frames:
         yield StackLevel(name, node=node, task=task)

@@ -1,4 +1,4 @@
-"""What an editor shows below a level of the stack: the node, numbers, the queue, what is kept."""
+"""Variables of a stack level: the node, values, the queue, saved values."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from gradscope.scene.readable import byte_count
 from gradscope.trace.schema import NONE, Edge, Node, Place, Value
 
 MOST = 200
-"""So many rows stand in one list."""
+"""Largest number of rows of a list."""
 
 CAME = (Place.SEED, Place.BUFFER, Place.HOOK, Place.NODE_INPUT)
 LEFT = (Place.NODE_OUTPUT,)
-"""Where numbers were looked at that a node took, and that it gave."""
+"""Places of values that a node receives and returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One row; `inside` makes those below it when somebody opens it."""
+    """One row; `inside` creates its children on demand."""
 
     name: str
     value: str
     inside: Callable[[], Sequence[Variable]] | None = None
-    watch: str = ""  # what a data breakpoint on it stops at
+    watch: str = ""  # the breakpoint for watching it
 
 
 class Variables:
-    """Numbers for lists that can be opened, until the program goes on."""
+    """References of lists that can be opened, until the next stop."""
 
     def __init__(self) -> None:
         self._lists: list[Callable[[], Sequence[Variable]]] = []
@@ -47,14 +47,14 @@ class Variables:
         self._lists.clear()
 
     def reference(self, inside: Callable[[], Sequence[Variable]] | None) -> int:
-        """The number of a list; 0 of none."""
+        """The reference of a list; 0 for none."""
         if inside is None:
             return 0
         self._lists.append(inside)
         return len(self._lists)
 
     def rows(self, reference: int) -> Sequence[Variable]:
-        """What is in a list; nothing, if it is of a moment that is left."""
+        """The rows of a list; none if its moment was left."""
         if not 0 < reference <= len(self._lists):
             return ()
         return self._lists[reference - 1]()
@@ -93,7 +93,7 @@ def _moment(state: State) -> Iterator[Variable]:
 
 
 def _sections(state: State) -> Iterator[Variable]:
-    """The queue, what is not ready, buffers: as far as there are any."""
+    """The queue, waiting nodes and buffers, if any."""
     for section in state_answer(state).sections:
         lines = section.lines[:MOST]
         yield Variable(
@@ -114,19 +114,19 @@ def _node(state: State, node: int, task: int) -> Iterator[Variable]:
         yield Variable(name, value)
     edges = state.trace.table(Edge)
     for row in edges.take(np.flatnonzero(np.asarray(edges["node"]) == node)[:MOST]):
-        to = "nobody" if row.next == NONE else f"{say.node(row.next)}, input {row.input_nr}"
+        to = "no edge" if row.next == NONE else f"{say.node(row.next)}, input {row.input_nr}"
         yield Variable(f"gradient {row.index} goes to", to)
 
 
 def _numbers(state: State, node: int, task: int, places: tuple[Place, ...]) -> list[Variable]:
-    """Statistics of what a node took or gave in this backward, as far as they are known by now."""
+    """Statistics of gradients that a node received or returned in this backward so far."""
     table, say = state.trace.table(Value), state.trace.once(MomentWords)
     chosen = (
         (np.asarray(table["node"]) == node) & (np.asarray(table["task"]) == task)
         & np.isin(np.asarray(table["place"]), places) & (np.asarray(table["seq"]) <= state.seq)
     )  # fmt: skip
     if not len(table):
-        return [Variable("not recorded", "trace again with --level values")]
+        return [Variable("not recorded", "use --level values")]
     return [
         Variable(
             f"{row.index} ({kind_in_words(Place, row.place)})",

@@ -1,4 +1,4 @@
-"""Messages of the Debug Adapter Protocol: JSON behind a header that says how long it is."""
+"""Messages of the Debug Adapter Protocol: JSON after a header with its length."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 from gradscope.render.text import visible_lines
 
 LONGEST = 1 << 26
-"""No message of an editor is longer."""
+"""Largest length of a message of an editor."""
 
 
 class UnreadableMessageError(Exception):
-    """What came is no message; `over`: nothing that follows can be read either."""
+    """The data is not a message; `over`: what follows cannot be read either."""
 
     def __init__(self, what: str, *, over: bool = False) -> None:
         super().__init__(what)
@@ -29,22 +29,22 @@ def framed(seq: int, message: dict[str, Any]) -> bytes:
 
 
 AS_THEY_ARE = ("path", "arguments")
-"""What is no text to read: a file's name, and what is asked of a script's own debugger."""
+"""Keys of values that are not shown: file names, and arguments for the script's debugger."""
 
 
 def shown(value: Any) -> Any:
-    """The same for an editor, which may show a program's names as they are: all visible."""
+    """The value with invisible characters escaped, for an editor."""
     if isinstance(value, str):
         return visible_lines(value)
     if isinstance(value, list):
         return [shown(each) for each in value]
     if not isinstance(value, dict) or value.get("category") in ("stdout", "stderr"):
-        return value  # what a program prints is its own
+        return value  # output of the program is unchanged
     return {key: each if key in AS_THEY_ARE else shown(each) for key, each in value.items()}
 
 
 class Wire:
-    """Reads what a client sends, and sends to it; one of each at a time."""
+    """Reads messages from a client, and sends messages to it."""
 
     def __init__(self, reads: BinaryIO, writes: BinaryIO) -> None:
         self._reads = reads
@@ -55,11 +55,11 @@ class Wire:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is the process that it was made in: a child says nothing to the client."""
+        """Whether this is the process that created it: a forked child must not send."""
         return os.getpid() == self._process
 
     def receive(self) -> dict[str, Any] | None:
-        """The next message; None when the client is gone."""
+        """The next message; None if the client is gone."""
         length = self._length()
         if length is None:
             return None
@@ -69,13 +69,13 @@ class Wire:
         try:
             found = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise UnreadableMessageError(f"a message is no JSON: {error}") from None
+            raise UnreadableMessageError(f"a message is not JSON: {error}") from None
         if not isinstance(found, dict):
-            raise UnreadableMessageError("a message is no object")
+            raise UnreadableMessageError("a message is not a JSON object")
         return found
 
     def _length(self) -> int | None:
-        """Of the message that follows, as its header says."""
+        """The length of the next message, from its header."""
         length = -1
         while line := self._reads.readline(1 << 12):
             name, _, value = line.decode("latin-1").partition(":")
@@ -87,7 +87,7 @@ class Wire:
                 text = value.strip()
                 if not text.isdecimal() or int(text[:12]) > LONGEST:
                     raise UnreadableMessageError(
-                        f"a message cannot be {text[:40]!r} bytes long", over=True
+                        f"invalid Content-Length: {text[:40]!r}", over=True
                     )
                 length = int(text)
         return None
@@ -101,11 +101,11 @@ class Wire:
             self._writes.flush()
 
     def close(self) -> None:
-        """The client is gone, or is to go."""
+        """Close the connection."""
         for stream in (self._reads, self._writes):
             with suppress(OSError, ValueError):
                 stream.close()
 
     def event(self, name: str, **body: Any) -> None:
-        """Tell of something that nobody has asked for."""
+        """Send an event."""
         self.send({"type": "event", "event": name, "body": body})

@@ -1,1 +1,1 @@
-"""The debugger in a program that is running: what it stops at, and the console there."""
+"""The debugger of a running program: breakpoints, and a console."""

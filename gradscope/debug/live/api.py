@@ -1,4 +1,4 @@
-"""What programs call to be stopped: `record(break_on=…)` and `breakpoint()`."""
+"""The functions that programs call: `record(break_on=…)` and `breakpoint()`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def record(
     """Record a block: `with gradscope.record("trace.json"): …`.
 
     Without a path the trace stays in memory: `recording.trace()`. `on` is `torch`, `gradscope`, or
-    `auto`: PyTorch, if the program has imported that and not gradscope's runtime. `break_on`: stop
-    the program there, and open the debugger: "nan", "node Mul*", "train.py:41".
+    `auto`: PyTorch, if the program has imported it and not gradscope's runtime. `break_on`: a
+    breakpoint that stops the program and opens the debugger: "nan", "node Mul*", "train.py:41".
     """
     asked = (break_on,) if isinstance(break_on, str) else tuple(break_on)
     if asked:
@@ -37,13 +37,13 @@ def record(
 
 
 def breakpoint() -> None:
-    """Stop here and open the debugger, in a program that is being recorded; else only say so."""
+    """Stop here and open the debugger. Without a recording only a message is printed."""
     from gradscope.debug.live.made import debugger  # noqa: PLC0415 -- when asked
 
     recording = current()
     if recording is None or recording.session is None:
         sys.stderr.write(
-            "gradscope: breakpoint() is passed over, since nothing is recorded: run the program "
+            "gradscope: breakpoint() is ignored because nothing is recorded: run the program "
             "with gradscope trace, or this part of it inside gradscope.record()\n"
         )
         return

@@ -1,4 +1,4 @@
-"""What can be asked of the debugger only while the program is there."""
+"""The commands that need the running program."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 def _live(walk: Walk) -> LiveWalk:
     if not isinstance(walk, LiveWalk):
-        raise UsageError("this is a finished trace: its program is not there")
+        raise UsageError("this is a finished trace; the command needs the running program")
     return walk
 
 
 @command("py", "!", takes="[CODE]")
 def _py(walk: Walk, rest: str) -> Answer:
-    """Run Python where the program stands, with gs.node, gs.grads, gs.saved, gs.queue."""
+    """Run Python where the program stopped, with gs.node, gs.grads, gs.saved, gs.queue."""
     live = _live(walk)
     if not rest:
         if not live.live.front.by_hand:
-            raise UsageError("py what? py gs.grads")
+            raise UsageError("py needs code, as in: py gs.grads")
         with live.live.places.aside():
             console.talk(live.scope)
         return Answer("back in the debugger")
@@ -39,14 +39,14 @@ def _py(walk: Walk, rest: str) -> Answer:
 
 @command("replace", takes="NR CODE")
 def _replace(walk: Walk, rest: str) -> Answer:
-    """Give the node another gradient as its NR-th, or let it return another: the value of CODE."""
+    """Replace gradient NR that the node receives, or returned, by the value of CODE."""
     live = _live(walk)
     return _kept(live, _replacement(live, rest, "replace"))
 
 
 @command("try", takes="NR CODE")
 def _try(walk: Walk, rest: str) -> Answer:
-    """What the gradients of all leaves would be with that instead; nothing is changed."""
+    """Show how such a replacement would change the gradients of leaves, without effect."""
     live = _live(walk)
     return trial(live, _replacement(live, rest, "try"))
 
@@ -55,9 +55,9 @@ def _replacement(live: LiveWalk, rest: str, name: str) -> dict[int, Any]:
     number, _, text = rest.partition(" ")
     grads = _grads(live)
     if not number.isdecimal() or not text:
-        raise UsageError(f"which gradient, and what instead? {name} 0 gs.grads[0] * 2")
+        raise UsageError(f"{name} needs a number and code, as in: {name} 0 gs.grads[0] * 2")
     if int(number) >= len(grads):
-        raise UsageError(f"there is no gradient {number}: there are {len(grads)}")
+        raise UsageError(f"there is no gradient {number}: the node has {len(grads)}")
     with live.live.places.aside():
         value = _value(text, live.scope)
     if value is not None and not isinstance(value, live.live.places.torch.Tensor):
@@ -67,15 +67,15 @@ def _replacement(live: LiveWalk, rest: str, name: str) -> dict[int, Any]:
         grad.shape, grad.dtype,
     ):  # fmt: skip
         raise UsageError(
-            f"gradient {number} is {tuple(grad.shape)} of {grad.dtype}, not "
-            f"{tuple(value.shape)} of {value.dtype}"
+            f"gradient {number} has shape {tuple(grad.shape)} and {grad.dtype}, not "
+            f"{tuple(value.shape)} and {value.dtype}"
         )
     return {int(number): value}
 
 
 @command("skip")
 def _skip(walk: Walk, _: str) -> Answer:
-    """Let nothing come of the node: what it is given, or returns, becomes zeros."""
+    """Replace the gradients that the node receives, or returned, by zeros."""
     live = _live(walk)
     grads = _grads(live)
     places = live.live.places
@@ -90,14 +90,14 @@ def _skip(walk: Walk, _: str) -> Answer:
 
 @command("detach")
 def _detach(walk: Walk, _: str) -> Answer:
-    """Let the program go on, and stop nowhere."""
+    """Let the program go on without further stops."""
     _live(walk).live.detached = True
     raise GoesOn
 
 
 @command("stop")
 def _stop(walk: Walk, _: str) -> Answer:
-    """End the program here, as by sys.exit; its trace is kept."""
+    """End the program, as sys.exit(4) would; the trace is kept."""
     _live(walk)
     raise Stopped(BY_HAND)
 
@@ -108,7 +108,7 @@ def _grads(live: LiveWalk) -> tuple[Any, ...]:
         return place.given
     if place.kind == "ran" and short(place.name) != LEAF:
         return place.made
-    raise UsageError("no node is about to run here, or has just run: go to one with next")
+    raise UsageError("the program is not before or after a node: use next to go to one")
 
 
 def _value(text: str, scope: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Python where a program has stopped, with its real tensors at hand."""
+"""A Python console where a program has stopped, with its tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BANNER = "gs.node, gs.grads, gs.made, gs.saved, gs.queue; Ctrl-D goes back to th
 
 
 class ConsoleNames(SimpleNamespace):
-    """What is at hand, as `gs`."""
+    """The names available as `gs`."""
 
     def __init__(self, place: StopPlace, walk: Walk) -> None:
         super().__init__(place=place, walk=walk, trace=walk.trace, node=place.node)
@@ -30,7 +30,7 @@ class ConsoleNames(SimpleNamespace):
 
     @property
     def saved(self) -> dict[str, Any]:
-        """What the node has saved, as far as it can be read."""
+        """The saved values of the node, as far as they can be read."""
         found = {}
         for name in dir(self.node):
             if name.startswith(SAVED) or name == "saved_tensors":
@@ -42,7 +42,7 @@ class ConsoleNames(SimpleNamespace):
 
     @property
     def queue(self) -> list[str]:
-        """The names of the nodes that wait in the queue, the next one first."""
+        """The names of the nodes in the queue, the next one first."""
         from gradscope.analysis.identity.names import node_names  # noqa: PLC0415 -- when asked
 
         backward = self.walk.state.backward
@@ -51,7 +51,7 @@ class ConsoleNames(SimpleNamespace):
 
 
 def frame_of(place: StopPlace) -> FrameType | None:
-    """That of the forward line of the node at hand, while it is alive; else of who called."""
+    """The frame of the forward line of the node, if alive, or else of the caller."""
     file = place.line.rpartition(":")[0]
     frame = place.frame
     while place.node is not None and frame is not None:
@@ -62,14 +62,14 @@ def frame_of(place: StopPlace) -> FrameType | None:
 
 
 def scope_of(place: StopPlace, walk: Walk) -> dict[str, Any]:
-    """The names at hand; what is assigned to them stays until the program goes on."""
+    """The namespace of the console; assignments last until the program goes on."""
     frame = frame_of(place)
     names = {} if frame is None else {**frame.f_globals, **frame.f_locals}
     return {**names, "gs": ConsoleNames(place, walk)}
 
 
 def run(text: str, scope: dict[str, Any], out: TextIO) -> None:
-    """Run a line, and show its value, if it has one, or what it raised."""
+    """Run a line, and show its value or exception."""
     try:
         compiled, is_expression = _compiled(text)
         with redirect_stdout(out):

@@ -1,11 +1,11 @@
-"""`--stop-on`: a breakpoint at which nobody is asked: the program ends, and what was found is said.
+"""`--stop-on`: a breakpoint without interaction: the program ends, and the finding is printed.
 
 # Note [When one looks]
-When a backward has ended one asks whether a tensor was seen that is not finite, which costs
-nothing; if so, what was noted is written out, and the whole trace looked through. In programs with
-harmless Infs, as masks have, and with `rule:`, where nothing tells whether it is worth a look, that
-may take a tenth of the time, and AT_FIRST besides; when that is used up, looks come later. Every
-quarter of a second, and when the script has ended, one looks as well.
+After each backward it is checked whether a non-finite tensor was seen, which costs nothing; if so,
+the notes are written out and the whole trace is inspected. In programs with harmless Infs, such as
+masks, and with `rule:`, where there is no such hint, that may take a tenth of the time plus
+AT_FIRST; then inspections are delayed. The trace is also inspected every quarter of a second, and
+when the script has ended.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 SHARE, AT_FIRST = 0.1, 0.5
-"""Of the time, and seconds: what looking through the trace so far may take."""
+"""Share of the time, and initial seconds, that inspections may take."""
 
 FEW = 1000
-"""So many events, or fewer, take alike."""
+"""Number of events below which inspections take equally long."""
 
 
 class Looks:
-    """How often the trace so far may be looked through, by what that takes."""
+    """Limits how often the trace so far is inspected, by its cost."""
 
     def __init__(self) -> None:
         self._began = perf_counter()
         self._last = self._spent = self._per_event = 0.0
 
     def may(self, events: int, pause: float = 0.0) -> bool:
-        """Whether one may look at so many events now; `pause`: not sooner after the last time."""
+        """Whether so many events may be inspected now; `pause`: least time since the last one."""
         now = perf_counter()
         foreseen = self._spent + self._per_event * events
         return now - self._last >= pause and foreseen <= AT_FIRST + SHARE * (now - self._began)
 
     @contextmanager
     def one(self, events: int) -> Iterator[None]:
-        """Inside, one looks."""
+        """Measure an inspection."""
         began = perf_counter()
         try:
             yield
@@ -56,11 +56,11 @@ class Looks:
 
 
 class StopOnFinding:
-    """Ends a program, by `stop`, once something was found in what it has recorded so far."""
+    """Ends a program, by `stop`, once the trace so far has a finding."""
 
     def __init__(self, judge: Callable[[Trace], bool], *, counted: bool) -> None:
         self._judge = judge
-        self._counted = counted  # it is there only if a tensor was seen that is not finite
+        self._counted = counted  # only possible if a non-finite tensor was seen
         self._looks = Looks()
         self._looking = threading.Lock()
         self._not_finite = 0
@@ -83,7 +83,7 @@ class StopOnFinding:
         self._pulse.start()
 
     def off_duty(self) -> bool:
-        """Look no longer, after a last look; whether only that one found it."""
+        """Stop after a last inspection. Returns whether that one found it."""
         self._pulse.stop()
         before, self._stop, self._looks = self.found, _nothing, Looks()
         self.look()
@@ -91,7 +91,7 @@ class StopOnFinding:
         return self.found and not before
 
     def look(self) -> None:
-        """Whether it is there now, if it is time to look; a fault of ours is said."""
+        """Whether the finding exists now, if it is time to inspect; our own errors are printed."""
         recording = self._recording
         if recording is None or self.found or not self._looking.acquire(blocking=False):
             return
@@ -99,7 +99,7 @@ class StopOnFinding:
             self.found = self._is_there(recording)
         except Exception as error:  # noqa: BLE001  must not reach the script
             self._recording = None
-            sys.stderr.write(f"gradscope: --stop-on looks no more, by a fault: {error!r}\n")
+            sys.stderr.write(f"gradscope: --stop-on was disabled by an internal error: {error!r}\n")
         finally:
             self._looking.release()
         if self.found:
@@ -122,4 +122,4 @@ class StopOnFinding:
 
 
 def _nothing() -> None:
-    """There is nothing to stop any more."""
+    """Do nothing: there is nothing to stop."""

@@ -1,4 +1,4 @@
-"""Who debugs a running program: somebody at its terminal, or an editor (dap/live.py)."""
+"""The front ends of the debugger: a terminal, or an editor (dap/live.py)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 class Front(Protocol):
-    """What the debugger of a program talks with."""
+    """The interface of a front end."""
 
     by_hand: bool
-    """Whether somebody types at a terminal."""
+    """Whether a person types at a terminal."""
 
     def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:
-        """The program stands; `said`: where, and why; `hit`: the numbers of breakpoints.
+        """The program has stopped; `said`: where and why; `hit`: the numbers of breakpoints.
 
-        Raises GoesOn when it is to go on; else it is left alone from here on, or is to end: True.
+        Raises GoesOn when it is to go on. Otherwise the debugger detaches, or True: ends it.
         """
 
     def words(self, text: str) -> None:
-        """Say this."""
+        """Show a message."""
 
     def leave(self) -> None:
         """The program is over."""
@@ -43,7 +43,7 @@ class Front(Protocol):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C is what the debugger does with it, and not the program."""
+    """Let the debugger handle Ctrl-C, not the program."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -55,7 +55,7 @@ def interruptible() -> Iterator[None]:
 
 
 class LineConsole:
-    """Commands in lines of text, and answers beside what the program prints."""
+    """Commands and answers as lines of text, mixed with the output of the program."""
 
     def __init__(self, out: Terminal, lines: int, typed: Iterable[str], *, by_hand: bool) -> None:
         self._out = out
@@ -81,11 +81,11 @@ class LineConsole:
         self._out.show([line((self._out.charset.text(f"gradscope: {text}"), BOLD))])
 
     def leave(self) -> None:
-        """There is nothing more to say."""
+        """Nothing to do."""
 
 
 def _of_this_process(typed: Iterable[str]) -> Iterator[str]:
-    """What is typed, until this is a child that a command has forked: it is left alone."""
+    """The typed lines; ends in a forked child, which is not debugged."""
     process = os.getpid()
     for text in typed:
         yield text
@@ -94,11 +94,11 @@ def _of_this_process(typed: Iterable[str]) -> Iterator[str]:
 
 
 class ScreenConsole(LineConsole):
-    """The debugger's screen at each stop; who leaves it is asked in lines how to go on."""
+    """The full-screen debugger at each stop; after quitting it, lines of text."""
 
     def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:
         self.words(said)
         if threading.current_thread() is threading.main_thread():
             opening.show(walk, leaving=(GoesOn, Stopped))
-            said = "the program stands still: continue, detach, stop, or any command"
+            said = "the program is still stopped: continue, detach, stop, or any other command"
         return super().talk(walk, said, hit)

@@ -1,7 +1,7 @@
-"""Whether a running program is to be stopped at a place: the debugger's language, on real things.
+"""Decides whether a breakpoint stops a running program at a place.
 
-What a kind asks is answered from the place itself where that is known there. Where it is not
-(`finding`, `hook`, how long a node waited), the trace so far is asked, now and then.
+Most kinds are decided from the place itself. For others (`finding`, `hook`, how long a node
+waited) the trace so far is checked from time to time.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 LEAF = "AccumulateGrad"
 FORWARD = ("called", "raised", "backward")
-"""Kinds of places where the program itself is."""
+"""Kinds of places in the program itself."""
 HOOKS = ("hook", "hook after")
 
 
 class StopConditions:
-    """Tells at which places breakpoints stop."""
+    """Decides at which places breakpoints stop."""
 
     def __init__(self, numbers: LiveNumbers) -> None:
         self._numbers = numbers
@@ -41,7 +41,7 @@ class StopConditions:
         }  # fmt: skip
 
     def is_known_here(self, wanted: Breakpoint) -> bool:
-        """Whether a place itself answers it; an error says what is no breakpoint at all."""
+        """Whether a place decides it; raises an error for what is no breakpoint."""
         if wanted.kind in self._kinds or self._is_name(wanted):
             return all(each.field in STATISTICS for each in wanted.conditions)
         return False
@@ -50,11 +50,11 @@ class StopConditions:
         if wanted.kind in KINDS or wanted.kind in EVENTS:
             return False
         if wanted.wanted:
-            raise UsageError(f"there is nothing called {wanted.kind!r} to stop at")
+            raise UsageError(f"there is no kind of breakpoint called {wanted.kind!r}")
         return True
 
     def at(self, place: StopPlace, wanted: Breakpoint) -> bool:
-        """Whether it stops there, as far as a place tells."""
+        """Whether it stops there, as far as the place decides that."""
         if wanted.kind in self._kinds:
             if not self._kinds[wanted.kind](place, wanted.wanted):
                 return False
@@ -92,7 +92,7 @@ class StopConditions:
         return not wanted or _inside(place.module, wanted)
 
     def _line(self, place: StopPlace, wanted: str) -> bool:
-        """In a forward, of all frames: a line may call what is elsewhere."""
+        """In the forward pass any frame may match, since a line may call other code."""
         if place.kind in FORWARD:
             return any(is_at(line, wanted) for line in place.lines)
         return place.kind == "begins" and is_at(place.line, wanted)
@@ -129,7 +129,7 @@ class StopConditions:
 
 
 def short(name: str) -> str:
-    """A node's name, without where it is defined: `torch::autograd::AccumulateGrad`."""
+    """A node's name without its namespace, as in `torch::autograd::AccumulateGrad`."""
     return name.rpartition("::")[2]
 
 

@@ -1,4 +1,4 @@
-"""The debugger of a running program, as the terminal there is asks for it."""
+"""Creates the debugger of a running program for the terminal or editor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gradscope.render.terminal.terminal import Terminal
 
 PIPE_SCREEN, LEAST, PROMPT_LINES = 40, 12, 2
 NUMBERS = ("nan", "inf")
-"""What is asked of numbers."""
+"""Breakpoints that need values."""
 
 INSIDE = {"forward": "called", "backward": "begins"}
-"""Kinds of places, by what they are in."""
+"""Kinds of places, by phase."""
 
 
 def level_for(breaks: Sequence[str], level: str) -> str:
-    """The level that was asked for, or `values` where a breakpoint asks for numbers."""
+    """The requested level, or `values` if a breakpoint needs it."""
     words = {each.split()[0] for each in breaks if each.split()}
     return "values" if words & {*NUMBERS} and level in ("graph", "engine") else level
 
@@ -39,11 +39,10 @@ def debugger(
     mourns: bool = False,
     ends: StopOnFinding | None = None,
 ) -> Live:
-    """One that stops at these, and does what is typed, or is to be executed.
+    """A debugger with these breakpoints, which runs typed commands or those to execute.
 
-    `where`: a port or path at which an editor is waited for. `screen`: on a terminal it fills the
-    screen at each stop. `mourns`: where the program dies, too. `ends`: what ends it without asking
-    anybody.
+    `where`: a port or path where it waits for an editor. `screen`: fill the terminal at each stop.
+    `mourns`: also stop where the program crashes. `ends`: what ends it without interaction.
     """
     if inside is not None and inside not in INSIDE:
         raise UsageError(f"--break-in takes forward or backward, not {inside!r}")
@@ -63,7 +62,7 @@ def debugger(
 def _lines(execute: Sequence[str] | None, kind: type[LineConsole]) -> LineConsole:
     if kind is ScreenConsole:
         if execute or not opening.is_screen(sys.stdin, sys.stdout):
-            raise UsageError("--screen is for somebody at a terminal, who types")
+            raise UsageError("--screen needs an interactive terminal")
         if not opening.installed():
             raise UsageError(f"--screen needs Textual: {how_to_install('textual')}")
     by_hand = not execute and sys.stdin.isatty()

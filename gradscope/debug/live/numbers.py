@@ -1,4 +1,4 @@
-"""What is asked of the real numbers at a place of a program."""
+"""Checks of the values of tensors at a place in a program."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ STATISTICS: dict[str, Callable[[Any], float]] = {
     "neginf": lambda a: int(np.isneginf(a).sum()),
     "zero": lambda a: int((a == 0).sum()),
 }  # fmt: skip
-"""By the names that conditions have for them."""
+"""Statistics by their names in conditions."""
 
 
 UNWRITTEN = ("empty", "new_empty")
-"""How the names of calls begin whose memory nobody has written yet."""
+"""Prefixes of the names of calls that return uninitialized memory."""
 
 
 class LiveNumbers:
@@ -35,15 +35,15 @@ class LiveNumbers:
 
     def __init__(self, places: StopPlaces) -> None:
         self._places = places
-        self._handed = {"nan": False, "inf": False}  # since the backward began
+        self._handed = {"nan": False, "inf": False}  # since the start of the backward
 
     def of(self, tensors: Iterable[Any]) -> list[Any]:
-        """Those that are floating and hold something, as arrays."""
+        """The non-empty floating-point tensors, as arrays."""
         found = (self._places.numbers(each) for each in tensors if each is not None)
         return [each for each in found if each is not None and each.size]
 
     def is_born(self, kind: str, place: StopPlace) -> bool:
-        """Whether a NaN, or an Inf, is in what came of it and in nothing that it was given."""
+        """Whether a NaN or Inf is in the results and not in the inputs."""
         if place.kind == "backward":
             self._handed[kind] = False
         if place.kind not in ("called", "ran", "begins"):
@@ -62,12 +62,12 @@ class LiveNumbers:
         return not any(has(each).any() for each in self.of(given))
 
     def _in_a_sum(self, kind: str, there: bool) -> bool:  # noqa: FBT001
-        """Whether it came of adding gradients up: no node has handed any on in this backward."""
+        """Whether it was produced by adding gradients: no node of this backward returned one."""
         before, self._handed[kind] = self._handed[kind], self._handed[kind] or there
         return there and not before
 
     def statistic(self, name: str, place: StopPlace) -> list[float]:
-        """It of each tensor that was looked at there."""
+        """This statistic of each tensor that was checked there."""
         looked = place.given if place.kind == "begins" else place.made
         with np.errstate(all="ignore"):
             return [STATISTICS[name](each) for each in self.of(looked)]

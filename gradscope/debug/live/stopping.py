@@ -1,4 +1,4 @@
-"""Stops a program that is being recorded, and talks with whoever debugs it until it goes on."""
+"""Stops a recorded program, and runs the debugger until it goes on."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 PAUSE = 0.25
-"""Seconds at least between two looks at the trace so far, for what only that tells."""
+"""Least seconds between two checks of the trace so far."""
 
 SAID = {
     "called": "{name} has returned", "raised": "{name} has raised {error}",
     "begins": "{name} is about to run", "ran": "{name} has run",
-    "backward": "a backward is about to begin", "asked": "the program asks to stop",
+    "backward": "a backward is about to begin", "asked": "the program requests a stop",
     "hook": "{name} is about to be called", "hook after": "{name} is about to be called",
 }  # fmt: skip
-"""What a program has come to, by the kind of place."""
+"""Texts about places, by kind."""
 NO_CALL = ": no operation that returns or writes a tensor was called there"
 
 
@@ -52,14 +52,14 @@ class LiveBreakpoint:
 
     text: str
     what: Breakpoint
-    here: bool  # whether a place itself tells of it; else the trace so far does
-    times: int = 0  # so often it was come to
+    here: bool  # whether a place decides it; else the trace so far
+    times: int = 0  # number of times it was reached
 
 
 class Live:
-    """The debugger of one program that is running.
+    """The debugger of one running program.
 
-    `ends`: what nobody is asked about. `at_places`: whether anybody is to be asked anywhere.
+    `ends`: ends the program without interaction. `at_places`: whether places are checked.
     """
 
     def __init__(
@@ -73,23 +73,23 @@ class Live:
         self.front = front
         self._ends = ends
         self.at_places = at_places
-        self._mourns = mourns  # opens where the program dies
+        self._mourns = mourns  # also stops where the program crashes
         self.places = StopPlaces(self.passes)
         self.stops: dict[int, LiveBreakpoint] = {}
-        self.replaced: dict[int, Any] = {}  # gradients, by their places, that the node is to get
+        self.replaced: dict[int, Any] = {}  # replaced gradients, by place
         self._numbers = count(1)
         self._holds = StopConditions(LiveNumbers(self.places))
         self._until: Until | None = None
-        self._once: int | None = None  # a breakpoint that is not kept
-        self._there: dict[tuple[int, bool], bool] = {}  # breakpoints whose line was the last one
+        self._once: int | None = None  # a temporary breakpoint
+        self._there: dict[tuple[int, bool], bool] = {}  # breakpoints whose line was the latest
         self._looks = Looks()
         self._end: Callable[[str], None] | None = None
         self._ending, self._ended = threading.Lock(), False
-        self._seen = 0  # events that the trace had when it was looked at
+        self._seen = 0  # events in the trace when it was last checked
 
     @property
     def detached(self) -> bool:
-        """Whether it is left alone from here on."""
+        """Whether the debugger is detached."""
         return self.places.asleep
 
     @detached.setter
@@ -104,21 +104,21 @@ class Live:
     # -- the program ----------------------------------------------------------------------------
 
     def begins(self, recording: Recording, end: Callable[[str], None]) -> None:
-        """It is about to; `end` ends it."""
+        """The program is about to start; `end` ends it."""
         with self._ending:
             self._end = end
-            if self._ended:  # before it had begun
+            if self._ended:  # before it started
                 raise Stopped(BY_HAND)
         if self._ends is not None:
             self._ends.watch(recording, partial(end, "by --stop-on"))
 
     @property
     def ends(self) -> bool:
-        """Whether it was ended without asking anybody, or was to be."""
+        """Whether it was, or should have been, ended without interaction."""
         return self._ends is not None and self._ends.found
 
     def ended(self) -> bool:
-        """It is over; whether only now was found what ends it."""
+        """The program is over. Returns whether only now a reason to end it was found."""
         return self._ends is not None and self._ends.off_duty()
 
     # -- what it stops at -----------------------------------------------------------------------
@@ -134,11 +134,11 @@ class Live:
         self.stops = {key: stop for key, stop in self.stops.items() if key != number}
 
     def until(self, until: Until) -> None:
-        """Stop where this holds first."""
+        """Stop where this first holds."""
         self._until = until
 
     def passes(self, place: StopPlace) -> Sequence[Any] | None:
-        """The program has come to a place; what takes the place of the gradients there."""
+        """The program reached a place. Returns replaced gradients, if any."""
         if self.detached:
             return None
         reasons, moment = self._reasons(place), None
@@ -149,7 +149,7 @@ class Live:
         return None
 
     def _reasons(self, place: StopPlace) -> list[tuple[int, str]]:
-        """Why it is to be stopped there."""
+        """The reasons to stop there."""
         reasons = [(0, "gradscope.breakpoint()")] if place.kind == "asked" else []
         if self._until is not None and self._until(place):
             reasons.append((0, ""))
@@ -165,7 +165,7 @@ class Live:
         return reasons
 
     def _still_there(self, place: StopPlace, number: int, holds: bool) -> bool:  # noqa: FBT001
-        """Whether it was on this breakpoint's line before, in the program or in a backward."""
+        """Whether the previous place was on the line of this breakpoint too."""
         if place.kind not in (*FORWARD, "begins"):
             return True
         where = number, place.kind == "begins"
@@ -173,13 +173,13 @@ class Live:
         return before
 
     def over(self) -> None:
-        """The program has ended: what it never came to is said, if this is not its child."""
+        """The program has ended: report breakpoints that were never reached."""
         if not self.places.are_ours:
             return
         for number, stop in self.stops.items():
             if not stop.times and not self.detached and stop.what.kind != "error":
                 why = NO_CALL if stop.what.kind == "line" else ""
-                self.front.words(f"breakpoint {number} ({stop.text}) stopped nowhere{why}")
+                self.front.words(f"breakpoint {number} ({stop.text}) was never reached{why}")
         self.front.leave()
 
     def _said(self, number: int) -> str:
@@ -187,7 +187,7 @@ class Live:
         return text if number == self._once else f"breakpoint {number}: {text}"
 
     def _looked_back(self, place: StopPlace) -> tuple[list[tuple[int, str]], int | None]:
-        """What the trace so far holds of that which no place tells; where the first of it is."""
+        """Matches in the trace so far of breakpoints that no place decides; the first moment."""
         asked = {number: stop for number, stop in self.stops.items() if not stop.here}
         if not asked or not (
             self._is_news(asked) or self._looks.may(self.recording.events(), PAUSE)
@@ -197,7 +197,7 @@ class Live:
             return self._seen_since(self._trace(place), asked)
 
     def _is_news(self, asked: dict[int, LiveBreakpoint]) -> bool:
-        """Whether an act was noted that is asked for, since this was last asked."""
+        """Whether a requested event of the program was recorded since the last check."""
         if not self.places.news:
             return False
         news, self.places.news = self.places.news, set()
@@ -218,7 +218,9 @@ class Live:
                 new = moments[moments >= self._seen]
                 if len(new):
                     stop.times += 1
-                    reasons.append((number, f"{self._said(number)} (it was there before this)"))
+                    reasons.append(
+                        (number, f"{self._said(number)} (it was recorded before this place)")
+                    )
                     first = int(new[0]) if first is None else min(first, int(new[0]))
             self._seen = len(trace.once(Moments))
         return reasons, first
@@ -238,7 +240,7 @@ class Live:
             walk = LiveWalk(trace, self, place)
         except EmptyTraceError:
             if place.kind == "asked":
-                self.front.words(f"nothing has been recorded yet{_at(place)}: going on")
+                self.front.words(f"nothing has been recorded yet{_at(place)}; going on")
             return None
         self._until = None
         if self._once is not None:
@@ -260,13 +262,13 @@ class Live:
             if going.text:
                 self._once = self.add(going.text)
         finally:
-            walk.let_go()  # a leaf takes over a gradient only if nobody else holds it
+            walk.let_go()  # a gradient is moved into .grad only if nothing else holds it
         if ends:
             self.end()
         return self._results(place)
 
     def end(self) -> None:
-        """End the program; in another thread than the main one an exit would not do that."""
+        """End the program, also from other threads than the main one."""
         self.detached = True
         if threading.get_ident() == threading.main_thread().ident:
             raise Stopped(BY_HAND)
@@ -276,16 +278,16 @@ class Live:
                 self._end(BY_HAND)
 
     def pause(self) -> None:
-        """Stop at the next place that the program comes to; called while it runs."""
+        """Stop at the next place the program reaches; called while it runs."""
         self._until = _anywhere
 
     def dies(self, path: Path, error: BaseException) -> None:
-        """The program has died of this: its trace is walked through from there."""
+        """The program crashed with this exception: open the debugger on its trace."""
         if self.detached or not self._mourns:
             return
         machinery = self.recording.engine.machinery
         place = StopPlace("raised", "the program", _frame_of(error, machinery), error=error)
-        said = f"the program has died{_at(place)}: {type(error).__name__}; py looks at it"
+        said = f"the program crashed{_at(place)}: {type(error).__name__}; use py to examine it"
         with suppress(EmptyTraceError, GoesOn):
             walk = LiveWalk(load(path), self, place, over=True)
             raised = hits(walk.trace, "error")
@@ -294,13 +296,13 @@ class Live:
                 self.front.talk(walk, said, [])
 
     def _results(self, place: StopPlace) -> Sequence[Any] | None:
-        """The gradients, with those in place that were replaced."""
+        """The gradients, with replacements."""
         if not self.replaced:
             return None
         grads = list(place.given if place.kind == "begins" else place.made)
         for nr, grad in self.replaced.items():
             grads[nr] = grad
-        what = "given to" if place.kind == "begins" else "returned by"
+        what = "passed to" if place.kind == "begins" else "returned by"
         said = ", ".join(map(str, sorted(self.replaced)))
         self.recording.mark("what if", f"gradients {said} {what} {short(place.name)} were replaced")
         return tuple(grads)
@@ -321,7 +323,7 @@ def _described(error: BaseException | None) -> str:
 
 
 def _frame_of(error: BaseException, machinery: tuple[str, ...]) -> FrameType | None:
-    """The innermost of the program's frames that it went through."""
+    """The innermost frame of the program in the traceback."""
     found, traceback = None, error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code

@@ -1,4 +1,4 @@
-"""The rest of a backward run twice from where it stands: as it is, and with gradients replaced."""
+"""Runs the rest of a backward twice: unchanged, and with gradients replaced."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from gradscope.debug.live.walk import LiveWalk
 
 FAR = 100_000
-"""So many nodes are looked at for leaves."""
+"""Number of nodes that are searched for leaves."""
 
 
 class FailedTrialError(GradscopeError):
-    """What the user wanted tried raised."""
+    """The trial raised an exception."""
 
     slug = "failed-trial"
 
 
 @dataclass(frozen=True, slots=True)
 class GradientChange:
-    """What becomes of one leaf's gradient."""
+    """The change of one leaf's gradient."""
 
     name: str
-    as_is: Any  # an array; None: no gradient came
+    as_is: Any  # an array; None: no gradient arrived
     other: Any
 
     @property
     def differs(self) -> float:
-        """By how much at most; NaN where one of them is not finite."""
+        """The largest difference; NaN if one of them is not finite."""
         if self.as_is is None or self.other is None:
             return 0.0 if self.as_is is self.other else float("inf")
         with np.errstate(all="ignore"):
@@ -47,15 +47,15 @@ class GradientChange:
 
     @property
     def said(self) -> str:
-        most = f", by at most {self.differs:.3g}" if np.isfinite(self.differs) else ""
+        most = f", largest difference {self.differs:.3g}" if np.isfinite(self.differs) else ""
         return f"{self.name}: norm {_norm(self.as_is)} becomes {_norm(self.other)}{most}"
 
 
 def trial(walk: LiveWalk, values: Mapping[int, Any]) -> Answer:
-    """The gradients of all leaves behind the node at hand, as they are and with these instead.
+    """The gradients of all leaves reachable from the current node, unchanged and with replacements.
 
-    Nothing is recorded of it, no `.grad` is written, and what nodes keep stays. The program's own
-    hooks are called.
+    Nothing is recorded, no `.grad` is written, and saved values stay. The program's hooks are
+    called.
     """
     place, places = walk.place_now, walk.live.places
     before = place.kind == "begins"
@@ -63,7 +63,9 @@ def trial(walk: LiveWalk, values: Mapping[int, Any]) -> Answer:
     edges = [(place.node, nr) for nr in range(len(grads))] if before else place.node.next_functions
     leaves, all_ = leaves_behind([place.node], FAR)
     if not leaves:
-        raise UsageError("no leaf gets a gradient from this node: there is nothing to compare")
+        raise UsageError(
+            "no leaf receives a gradient from this node, so there is nothing to compare"
+        )
     other = [values.get(nr, grad) for nr, grad in enumerate(grads)]
     with places.aside():
         both = [_run(places.torch, edges, each, leaves) for each in (grads, other)]
@@ -101,11 +103,17 @@ def _answer(changes: list[GradientChange], *, all_: bool) -> Answer:
     same = [each.name for each in changes if each.differs == 0]
     of = plural(len(changes), "leaf", "leaves")
     return Answer(
-        f"{len(lines):,} of {of} behind this node would get another gradient",
-        sections=filled(Topic("most changed first", lines), Topic("the same", tuple(same))),
+        f"{len(lines):,} of {of} reachable from this node would receive a different gradient",
+        sections=filled(
+            Topic("changed, largest difference first", lines), Topic("unchanged", tuple(same))
+        ),
         notes=(
-            *([] if all_ else [f"leaves were looked for behind {FAR:,} nodes; there are more"]),
-            "nothing was written: replace does it when the program goes on",
+            *(
+                []
+                if all_
+                else [f"only leaves within {FAR:,} nodes were checked; there are more nodes"]
+            ),
+            "this was only a trial: replace does it when the program goes on",
         ),
     )
 

@@ -1,4 +1,4 @@
-"""A walk through the trace of a program that stands still, and goes on at the trace's end."""
+"""A walk through the trace of a stopped program, which goes on at the end of the trace."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 Until = Callable[["StopPlace"], bool]
 WORK = ("begins", "called")
 BY_HAND = "in the debugger"
-"""How a script ended that somebody stopped there."""
+"""The reason of the end of a script that was stopped in the debugger."""
 
 
 class GoesOn(Exception):  # noqa: N818  it is no error
-    """The program goes on, until this holds at a place, or a breakpoint does."""
+    """Raised to let the program go on until this holds at a place, or a breakpoint does."""
 
     def __init__(self, until: Until | None = None, text: str = "") -> None:
         super().__init__(text)
         self.until = until
-        self.text = text  # what to stop at besides, in the language of breakpoints
+        self.text = text  # a temporary breakpoint
 
 
 class LiveWalk(Walk):
-    """Moves through what has been recorded so far; beyond that, the program moves."""
+    """Moves through the trace so far; beyond its end, the program goes on."""
 
     def __init__(self, trace: Trace, live: Live, place: StopPlace, *, over: bool = False) -> None:
         super().__init__(trace)
@@ -50,26 +50,26 @@ class LiveWalk(Walk):
             self.stops[number] = SetBreakpoint(number, stop.text, self._so_far(stop.text))
 
     def let_go(self) -> None:
-        """Hold nothing of the program's any more."""
+        """Release all objects of the program."""
         here = self.scope.pop("gs")
         here.__dict__.clear()
         self.scope.clear()
         self.place_now = StopPlace("asked", "", None)
 
     def shown(self, text: str) -> str:
-        """What an expression is where the program stands."""
+        """The value of an expression where the program stopped."""
         out = StringIO()
         with self.live.places.aside():
             run(text, self.scope, out)
         return out.getvalue().rstrip()
 
     def named(self, tensor: Any) -> str:
-        """What the program calls a tensor, as its modules say, else its variables."""
+        """The name of a tensor in modules, or else in variables."""
         names = names_of(tensor, self.place_now.frame)
         return max(names, key=lambda name: (name.count("."), -len(name), name), default="a leaf")
 
     def set(self, text: str) -> SetBreakpoint:
-        """Stop there from now on, whether or not it has been there yet."""
+        """Set a breakpoint, even if nothing has matched it yet."""
         read(text)
         number = self.live.add(text)
         stop = self.stops[number] = SetBreakpoint(number, text.strip(), self._so_far(text))
@@ -83,7 +83,7 @@ class LiveWalk(Walk):
     def _so_far(self, text: str) -> np.ndarray:
         try:
             return hits(self.trace, text)
-        except (UnknownNameError, UsageError):  # nothing that it names has come yet
+        except (UnknownNameError, UsageError):  # nothing with that name was recorded yet
             return np.zeros(0, np.int64)
 
     # -- beyond the end the program moves -------------------------------------------------------
@@ -119,7 +119,7 @@ class LiveWalk(Walk):
         return self._beyond(super().run(forward=forward, until=until), forward, None)
 
     def _beyond(self, arrival: MoveResult, forward: bool, until: Until | None) -> MoveResult:  # noqa: FBT001
-        """Where the trace ends, the program goes on."""
+        """At the end of the trace, let the program go on."""
         if forward and arrival.at_edge and not self.over:
             raise GoesOn(until)
         return arrival

@@ -1,1 +1,1 @@
-"""The debugger on a whole screen: a `Walk`, what is around it, and a line for commands. Textual."""
+"""The debugger on a full screen, with Textual: panels and a command line."""

@@ -1,4 +1,4 @@
-"""The program: panels around one moment of a walk, keys, and a line for commands."""
+"""The full-screen program: panels, keys and a command line."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ from gradscope.trace.schema import NONE
 
 HINTS = ": command  , . step  < > node  { } backward  c r stop  y why  ? keys  q quit"
 PLAYS = 0.25
-"""Seconds from one node to the next while it plays."""
+"""Seconds between nodes during playback."""
 HIGHEST = 0.7
-"""So much of the screen an answer may cover."""
+"""Largest share of the screen that an answer covers."""
 
 
 class Debugger(App[BaseException]):
-    """One walk on a whole screen. It needs nothing but the walk.
+    """A walk on a full screen.
 
-    `leaving`: what a command may raise to end it, as where a program goes on; `run` returns that.
+    `leaving`: exceptions of commands that end the app, as when a program goes on; `run` returns
+    them.
     """
 
     CSS = STYLE
@@ -81,7 +82,7 @@ class Debugger(App[BaseException]):
         self.call_after_refresh(warm, self.walk)
 
     def on_resize(self) -> None:
-        """An answer is broken into lines anew; panels do it by themselves."""
+        """Wrap the answer again; panels do so themselves."""
         if self._answering:
             self.open(self._answer)
 
@@ -95,7 +96,7 @@ class Debugger(App[BaseException]):
 
     @property
     def _above(self) -> Panel:
-        """The answer that lies over the panels."""
+        """The panel of answers, above the others."""
         return self.query_one("#answer", Panel)
 
     def say(self, text: str, style: str = "") -> None:
@@ -106,7 +107,7 @@ class Debugger(App[BaseException]):
     # -- commands ---------------------------------------------------------------------------------
 
     def do(self, text: str) -> bool:
-        """Answer a line: a move is seen, the rest is read. False: it was wrong; that is said."""
+        """Run a command. Returns False after an error, which is shown."""
         name, _, rest = text.partition(" ")
         try:
             command = meant(name)
@@ -124,7 +125,7 @@ class Debugger(App[BaseException]):
         return True
 
     def _arrived(self, held: str) -> None:
-        """The panels say where that is."""
+        """Update the panels after a move."""
         self.close()
         self.board.way.at_hand()
         self.say(f"stopped at {held}" if held else "")
@@ -136,7 +137,7 @@ class Debugger(App[BaseException]):
             self.say(said.title)
 
     def open(self, entries: list[PanelLine]) -> None:
-        """An answer that has several lines lies over the panels."""
+        """Show an answer of several lines above the panels."""
         self._answer = entries
         rows = self._above
         rows.display = True
@@ -148,7 +149,7 @@ class Debugger(App[BaseException]):
             rows.focus()
 
     def close(self) -> None:
-        """The panels are whole again."""
+        """Close the answer."""
         rows = self._above
         if rows.display:
             rows.display = False
@@ -185,7 +186,7 @@ class Debugger(App[BaseException]):
     # -- keys -------------------------------------------------------------------------------------
 
     def on_key(self, event: Pressed) -> None:
-        """What no panel and no prompt has taken."""
+        """Handle keys that no panel and no prompt has handled."""
         does = BY_KEY.get(event.character or "") or BY_KEY.get(event.key)
         if does is None or self.focused is self._prompt:
             return
@@ -198,13 +199,13 @@ class Debugger(App[BaseException]):
             self.do(does)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C gives up what was typed."""
+        """Ctrl+C clears the prompt."""
         self._pause()
         self._prompt.put("")
         self.say("q leaves the debugger")
 
     def ask(self, sign: str = ":", begun: str = "") -> None:
-        """Somebody types: a command, or what to search for."""
+        """Open the prompt for a command or a search."""
         self._pause()
         self._sign = sign
         self.query_one("#sign", Static).update("(gradscope) " if sign == ":" else "search ")
@@ -237,9 +238,9 @@ class Debugger(App[BaseException]):
         self.say(message.text, SOFT)
 
     def turn(self, *, forward: bool) -> None:
-        """To the next hit of the search, or the one before."""
+        """Go to the next or previous hit of the search."""
         if not self._searched:
-            self.say("nothing was searched yet: / asks for what")
+            self.say("no search yet: / starts one")
             return
         try:
             moment = hit(self.walk, self._searched, forward=forward)
@@ -252,14 +253,14 @@ class Debugger(App[BaseException]):
             self.say(f"found {self._searched}")
 
     def why(self) -> None:
-        """Why the node in the panel ran when it did, or has not."""
+        """Explain why the node in the panel ran when it did."""
         self.do(f"why {self.board.way.node}" if self.board.way.node != NONE else "why")
 
     def finding(self, by: int) -> None:
-        """To the next of the findings, or the one before."""
+        """Go to the next or previous finding."""
         found = self.walk.trace.once(inspect).findings
         if not found:
-            self.say("inspect finds nothing in this trace")
+            self.say("inspect has no findings in this trace")
             return
         self._finding = (max(self._finding, 0 if by < 0 else -1) + by) % len(found)
         chosen = found[self._finding]
@@ -267,7 +268,7 @@ class Debugger(App[BaseException]):
             self.say(f"finding {self._finding + 1} of {len(found)}: {chosen.rule} {chosen.message}")
 
     def play(self) -> None:
-        """From node to node by itself; any key stops it."""
+        """Play from node to node; any key stops it."""
         if self._playing is None:
             self._playing = self.set_interval(PLAYS, self._plays)
         else:
@@ -293,11 +294,11 @@ class Debugger(App[BaseException]):
         self.board.only(None)
 
     def action_focus_next(self) -> None:
-        """Tab: the next panel has the keys."""
+        """Tab: focus the next panel."""
         self._next_panel(1)
 
     def action_focus_previous(self) -> None:
-        """Shift and Tab: the one before."""
+        """Shift+Tab: focus the previous panel."""
         self._next_panel(-1)
 
     def _next_panel(self, by: int) -> None:
@@ -306,7 +307,7 @@ class Debugger(App[BaseException]):
         seen[(at + by) % len(seen)].focus()
 
     def enlarge(self) -> None:
-        """Only the panel that has the keys."""
+        """Show only the focused panel."""
         if self.focused in self.board.panels:
             self.board.only(self.focused)
 

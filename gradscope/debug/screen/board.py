@@ -1,4 +1,4 @@
-"""The panels, around one moment of a walk."""
+"""The panels of the current moment."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gradscope.scene.moments import MomentWords
 from gradscope.trace.schema import NONE
 
 PANELS = ("events", "queue", "node", "source", "more")
-"""By the number of the key that gives it the keys."""
+"""Panels by the number of the key that focuses them."""
 
 
 class Board(Vertical):
-    """What is seen of a moment; it moves nothing but the node that is looked at."""
+    """The panels of a moment; only the displayed node can be changed here."""
 
     def __init__(self, walk: Walk) -> None:
         super().__init__(id="board")
@@ -47,7 +47,7 @@ class Board(Vertical):
 
     @property
     def panels(self) -> list[Panel]:
-        """All of them, by their numbers."""
+        """All panels, by number."""
         return [self.query_one(f"#{name}", Panel) for name in PANELS]
 
     def show(self) -> None:
@@ -92,14 +92,14 @@ class Board(Vertical):
     # -- which of them ----------------------------------------------------------------------------
 
     def give_keys(self, number: int) -> None:
-        """To a panel, by its number from 0."""
+        """Focus a panel, by its number from 0."""
         panel = self.panels[number]
         if not panel.display:
             self.only(None)
         panel.focus()
 
     def only(self, alone: object) -> None:
-        """This panel, or with None all of them."""
+        """Show only this panel, or with None all of them."""
         for each in self.panels:
             each.display = alone is None or each is alone
         for side in self.query("#left, #right"):
@@ -121,7 +121,7 @@ class Board(Vertical):
             self.show()
 
     def follow(self) -> None:
-        """The node at hand is looked at."""
+        """Display the current node."""
         self.way.at_hand()
         self.show()
 

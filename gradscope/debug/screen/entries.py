@@ -1,4 +1,4 @@
-"""What stands in a panel: lines, each with what choosing it does."""
+"""Lines of panels, each with the action of selecting it."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from gradscope.scene.answers.answer import Answer
 from gradscope.trace.schema import NONE
 
 FOLDS = 500
-"""A list of more lines is shown as it is: breaking them would take longer than a step may."""
+"""Lists with more lines are not wrapped, since that would take too long."""
 MARGIN = 2
-"""How far lines after the first of an entry stand in."""
+"""Indentation of wrapped lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class PanelLine:
-    """One line. `command`: what choosing it types; `node`: which node it shows."""
+    """One line. `command`: what selecting it runs; `node`: the node it shows."""
 
     text: str
     style: str = ""
-    sign: str = ""  # stands in the margin
+    sign: str = ""  # shown in the margin
     command: str = ""
     node: int = NONE
-    further: bool = False  # goes on with the line before it
+    further: bool = False  # continues the previous line
 
     @property
     def leads(self) -> bool:
-        """Whether choosing it does anything."""
+        """Whether selecting it has an action."""
         return bool(self.command) or self.node != NONE
 
 
 def heading(text: str) -> PanelLine:
-    """A line that says what those below it are."""
+    """A heading for the lines below."""
     return PanelLine(text, SOFT)
 
 
 def fact(name: str, text: str) -> PanelLine:
-    """As in "made at  train.py:41"."""
+    """As in "created at  train.py:41"."""
     return PanelLine(f"{name}  {text}")
 
 
 def folded(entries: list[PanelLine], charset: Charset, width: int) -> list[PanelLine]:
-    """The same, broken between words where a line is longer than the panel is wide."""
+    """The lines, wrapped to the width of the panel."""
     if len(entries) > FOLDS:
         return entries
     return [part for entry in entries for part in _parts(entry, charset, width)]

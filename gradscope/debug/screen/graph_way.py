@@ -1,4 +1,4 @@
-"""Which node is looked at: the one at hand, or another that somebody went to along the graph."""
+"""The displayed node: the current one, or another one reached along the graph."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from gradscope.trace.schema import NONE
 
 
 class GraphWay:
-    """A node, and those beside it: the others that the node before leads to."""
+    """The displayed node and its siblings: the other neighbours of the previous node."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
         self.node = node_of(walk.state)
-        self.found: NodeAt | None = None  # as it is now
+        self.found: NodeAt | None = None  # its state now
         self._beside: list[int] = []
 
     def at_hand(self) -> None:
-        """To the node that the moment is about; where it is about none, the last one stays."""
+        """Display the node of the current moment, if it has one."""
         here = node_of(self._walk.state)
         if here != NONE:
             self.to(here)
@@ -27,7 +27,7 @@ class GraphWay:
         self.node, self.found, self._beside = node, None, []
 
     def go(self, way: str) -> bool:
-        """Against or along the gradient, left or right; False: nothing lies there."""
+        """Move against or along the gradient, left or right. False if there is no node."""
         if way in ("left", "right"):
             return self._sibling(-1 if way == "left" else 1)
         if self.found is None:

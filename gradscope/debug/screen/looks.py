@@ -1,4 +1,4 @@
-"""How it looks: in the terminal's own colours, in light, in dark; and where panels stand."""
+"""The themes (terminal colours, light, dark) and the layout of panels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.theme import BUILTIN_THEMES, Theme as Colours
 from gradscope.render.theme import DARK, LIGHT, Theme
 
 OWN = "terminal"
-"""The terminal's colours, whatever they are: its text on its background."""
+"""The theme with the colours of the terminal."""
 
 
 def _own() -> Colours:
@@ -25,7 +25,7 @@ def _ours(theme: Theme) -> Colours:
 
 
 LOOKS = (_own(), _ours(LIGHT), _ours(DARK))
-"""In the order in which the key goes through them."""
+"""Themes, in the order of the key."""
 
 STYLE = """
 Screen { layers: below above; background: $background; color: $foreground; }

@@ -1,4 +1,4 @@
-"""Whether the program can be shown here, and showing it. Loads Textual only then."""
+"""Starts the full-screen debugger, if the terminal supports it. Loads Textual on demand."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gradscope.render.terminal.cells import can_show
 if TYPE_CHECKING:
     from gradscope.debug.walk import Walk
 
-HOW_TO_GET = f"to use the whole screen: {how_to_install('textual')} (--plain: without this line)"
+HOW_TO_GET = f"for a full-screen debugger: {how_to_install('textual')} (--plain hides this line)"
 NO_SCREEN = ("", "dumb", "unknown")
-"""Values of TERM where text cannot be put anywhere but on the next line."""
+"""Values of TERM of terminals that cannot position text."""
 
 
 def is_screen(stdin: TextIO, stdout: TextIO) -> bool:
-    """Whether somebody sits before a terminal that can show whole screens."""
+    """Whether this is an interactive terminal that can show full screens."""
     if not (stdin.isatty() and stdout.isatty() and can_show(stdout.encoding)):
         return False
     return os.name == "nt" or os.environ.get("TERM", "") not in NO_SCREEN
@@ -29,7 +29,7 @@ def installed() -> bool:
 
 
 def show(walk: Walk, leaving: tuple[type[BaseException], ...] = ()) -> None:
-    """Until somebody quits, the walk being where they left it; or a command raises one of these."""
+    """Run until the user quits or a command raises one of these."""
     from gradscope.debug.screen.app import Debugger  # noqa: PLC0415 -- Textual is no dependency
 
     left = Debugger(walk, leaving).run()

@@ -1,4 +1,4 @@
-"""A panel: lines that can be scrolled, with one of them at hand. Only what is seen is drawn."""
+"""A panel of lines that scroll, with a cursor. Only visible lines are drawn."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gradscope.debug.screen.entries import PanelLine
 from gradscope.render.terminal.cells import UNICODE, line
 
 AROUND = 3
-"""So many lines before and after the one at hand are in view."""
+"""Number of visible lines before and after the cursor."""
 AT_HAND = Style(reverse=True)
 
 
 class Panel(ScrollView, can_focus=True, inherit_bindings=False):
-    """One panel. Enter, or a second click, chooses the line at hand."""
+    """One panel. Enter, or a second click, selects the line at the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -34,7 +34,7 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
     ]
 
     class Chosen(Message):
-        """Somebody chose a line."""
+        """A line was selected."""
 
         def __init__(self, rows: Panel, entry: PanelLine) -> None:
             super().__init__()
@@ -42,7 +42,7 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
             self.entry = entry
 
     class Resized(Message):
-        """The panel has another width or height: what is in it may have to be broken anew."""
+        """The size of the panel changed: its lines may have to be wrapped again."""
 
         def __init__(self, rows: Panel) -> None:
             super().__init__()
@@ -55,7 +55,7 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor = 0
 
     def fill(self, entries: Sequence[PanelLine], *, cursor: int | None = None) -> None:
-        """Show these; `cursor`: this line is at hand, and seen."""
+        """Show these lines; `cursor`: the line of the cursor."""
         self.entries = entries
         self.virtual_size = Size(self.inner_width, len(entries))
         last = max(len(entries) - 1, 0)
@@ -70,24 +70,24 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def at_hand(self) -> PanelLine | None:
-        """The line that Enter would choose."""
+        """The line at the cursor."""
         return self.entries[self.cursor] if self.cursor < len(self.entries) else None
 
     # -- moving -----------------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
-        """To the next line that is not the rest of another, or the one before."""
+        """Move the cursor to the next or previous entry."""
         place = self.cursor + by
         while 0 < place < len(self.entries) and self.entries[place].further:
             place += by
         self._to(place)
 
     def action_page(self, by: int) -> None:
-        """As far as the panel is high."""
+        """Move the cursor by a page."""
         self._to(self.cursor + by * max(self.scrollable_content_region.height - 1, 1))
 
     def action_choose(self) -> None:
-        """Do what the line at hand is for."""
+        """Select the line at the cursor."""
         if self.at_hand is not None:
             self.post_message(self.Chosen(self, self.at_hand))
 
@@ -97,7 +97,7 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def _show(self, place: int) -> None:
-        """Scroll as little as brings this line into view, with some before and after it."""
+        """Scroll as little as needed to show this line and some around it."""
         height = max(self.scrollable_content_region.height, 1)
         around = min(AROUND, (height - 1) // 2)
         top = self.scroll_offset.y
@@ -108,7 +108,7 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(y=min(max(top, 0), max(len(self.entries) - height, 0)), animate=False)
 
     def on_click(self, event: Click) -> None:
-        """The line that is pointed at is at hand; if it was before, it is chosen."""
+        """Move the cursor to the clicked line; select it if it was there already."""
         at = event.get_content_offset(self)
         if at is None:
             return
@@ -154,19 +154,19 @@ class NodeRows(Panel, inherit_bindings=False):
     ]
 
     class Along(Message):
-        """To another node of the graph."""
+        """Go to another node of the graph."""
 
         def __init__(self, way: str) -> None:
             super().__init__()
             self.way = way
 
     def action_along(self, way: str) -> None:
-        """Against or along the gradient, or to a sibling."""
+        """Go against or along the gradient, or to a sibling."""
         self.post_message(self.Along(way))
 
 
 class TabRows(Panel):
-    """The last panel: left and right change what it shows."""
+    """The last panel: left and right change its contents."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "turn(-1)", show=False),
@@ -174,12 +174,12 @@ class TabRows(Panel):
     ]
 
     class Turned(Message):
-        """Something else is to be shown."""
+        """The contents are to be changed."""
 
         def __init__(self, by: int) -> None:
             super().__init__()
             self.by = by
 
     def action_turn(self, by: int) -> None:
-        """What it shows next, or showed before."""
+        """Change to the next or previous contents."""
         self.post_message(self.Turned(by))

@@ -1,4 +1,4 @@
-"""What stands in each panel at a moment."""
+"""The contents of each panel at a moment."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from gradscope.scene.readable import byte_count, count, plural
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin
 
 TABS = ("values", "findings", "grads", "saved")
-"""What the last panel shows, one of them at a time."""
+"""The contents that the last panel can show."""
 REMEMBERED = 1 << 12
-"""So many moments are kept in words once they were seen."""
+"""Number of descriptions of moments that are cached."""
 MOST = 60
-"""So many lines of each section are made; how many more there are, is said."""
+"""Largest number of lines of each section; the rest is counted."""
 CONTEXT = 3
-"""So many lines of the program stand before and after the one at hand."""
+"""Number of source lines before and after the current one."""
 
 
 def node_of(state: State) -> int:
-    """The node that a moment is about, else the innermost that runs; NONE: none."""
+    """The node of a moment, or else the innermost running one, or NONE."""
     node = int(getattr(state.happened, "node", NONE))
     if node == NONE and state.backward is not None:
         begun = [each.node for each in state.backward.running]
@@ -56,7 +56,7 @@ def place(state: State) -> str:
 
 
 def warm(walk: Walk) -> None:
-    """Make what the first moves would have to wait for."""
+    """Compute in advance what the first moves need."""
     begun = walk.trace.once(TraceStretches).moments.of(NodeBegin)
     if len(begun):
         state = at(walk.trace, int(begun[0]))
@@ -67,7 +67,7 @@ def warm(walk: Walk) -> None:
 
 
 class Events(Sequence[PanelLine]):
-    """Every moment of the trace; what is said of one is made when it is looked at."""
+    """All moments of the trace; descriptions are created on demand."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
@@ -99,10 +99,10 @@ def _holds(moments: np.ndarray, moment: int) -> bool:
 
 
 def queue(state: State) -> Iterator[PanelLine]:
-    """What runs, what goes next, what waits for what."""
+    """Running, queued and waiting nodes."""
     say = state.trace.once(MomentWords)
     if not state.backwards:
-        yield heading("no backward is under way")
+        yield heading("no backward is running")
     for backward in reversed(state.backwards):
         yield PanelLine(f"backward {progress(state, backward)}", BOLD)
         for each in reversed(backward.running):
@@ -123,17 +123,17 @@ def queue(state: State) -> Iterator[PanelLine]:
 
 
 def neighbours(state: State, node: int) -> tuple[NodeAt | None, list[PanelLine]]:
-    """A node as it is now, who sends to it, and where its gradients go."""
+    """The state of a node, its senders and its receivers."""
     trace = state.trace
     if not trace.table(Node).has(node):
-        return None, [heading("no node is at hand here: > goes to the next that runs")]
+        return None, [heading("no current node here: > goes to the next one that runs")]
     say, backward = trace.once(MomentWords), state.backward
     found = node_at(trace, node, NONE if backward is None else backward.task.id, state.moment)
     senders = [PanelLine(f"  {sender(each, say)}", node=each.node) for each in found.senders]
     receivers = [PanelLine(f"  {receiver(each, say)}", node=each.node) for each in found.receivers]
     return found, [
         *_about(state, found, say),
-        *_listed("gets gradients from", found.sender_count, senders),
+        *_listed("receives gradients from", found.sender_count, senders),
         *_listed("sends gradients to", found.receiver_count, receivers),
     ]
 
@@ -148,13 +148,13 @@ def _about(state: State, found: NodeAt, say: MomentWords) -> Iterator[PanelLine]
         yield fact("hooks", hooks(found))
     made = site_of(state.trace, row.stack)
     if made.place:
-        yield fact("made at", f"{made.place}  {made.text}".rstrip())
+        yield fact("created at", f"{made.place}  {made.text}".rstrip())
     if state.modules and node_of(state) == found.node:
         yield fact("module", f"{state.modules[-1].path or '(root)'} ({state.modules[-1].type})")
     kept = state.saved_by(found.node)
     if kept:
         yield fact(
-            "keeps", f"{plural(len(kept), 'value')}, {byte_count(sum(k.bytes for k in kept))}"
+            "saved", f"{plural(len(kept), 'value')}, {byte_count(sum(k.bytes for k in kept))}"
         )
 
 
@@ -166,13 +166,13 @@ def _listed(title: str, many: int, entries: list[PanelLine]) -> Iterator[PanelLi
 
 
 def source(state: State, node: int, lines: ProgramLines) -> list[PanelLine]:
-    """The program's lines that led here: of what happened, of the node, of the backward's call."""
+    """The source lines that led here: of the moment, the node, and the call of the backward."""
     trace, seen, found = state.trace, set[int](), list[PanelLine]()
     nodes, backward = trace.table(Node), state.backward
     task: GraphTask | None = None if backward is None else backward.task
     for title, stack in (
         ("at", int(getattr(state.happened, "stack", NONE))),
-        ("made at", int(nodes.row(node).stack) if nodes.has(node) else NONE),
+        ("created at", int(nodes.row(node).stack) if nodes.has(node) else NONE),
         ("backward called at", NONE if task is None else task.stack),
     ):
         if stack != NONE and stack not in seen:
@@ -185,12 +185,12 @@ def source(state: State, node: int, lines: ProgramLines) -> list[PanelLine]:
 
 
 def values(walk: Walk, _: int) -> Iterator[PanelLine]:
-    """The numbers that were looked at here."""
+    """The values that were recorded here."""
     yield from _close(answer(walk, "values"))
 
 
 def findings(walk: Walk, _: int) -> Iterator[PanelLine]:
-    """What `inspect` finds, worst first; choosing one goes there."""
+    """The findings of `inspect`, worst first; selecting one goes there."""
     said = answer(walk, "findings")
     found = walk.trace.once(inspect).findings
     yield heading(said.title)
@@ -201,7 +201,7 @@ def findings(walk: Walk, _: int) -> Iterator[PanelLine]:
 
 
 def grads(walk: Walk, _: int) -> Iterator[PanelLine]:
-    """What is in `.grad`, the last to arrive first; choosing one goes to its arrival."""
+    """The leaves with a `.grad`, the latest first; selecting one goes to its arrival."""
     said = answer(walk, "grads")
     yield heading(said.title)
     lines = said.sections[0].lines if said.sections else ()
@@ -210,15 +210,17 @@ def grads(walk: Walk, _: int) -> Iterator[PanelLine]:
 
 
 def saved(walk: Walk, node: int) -> Iterator[PanelLine]:
-    """What graphs keep in all, and what this node does."""
+    """The saved values of all graphs and of this node."""
     kept = walk.state.saved
-    yield heading(f"{plural(kept.values, 'value')} for backwards, {byte_count(kept.bytes)} in all")
+    yield heading(
+        f"{plural(kept.values, 'value')} saved for backward, {byte_count(kept.bytes)} in total"
+    )
     if node != NONE:
         yield from _close(answer(walk, f"saved {node}"))
 
 
 def _close(said: Answer) -> Iterator[PanelLine]:
-    """An answer without what sets its parts apart."""
+    """The lines of an answer, without separators."""
     yield heading(said.title)
     yield from (PanelLine(text) for section in said.sections for text in section.lines)
     yield from (PanelLine(text, WARN) for text in said.notes)
@@ -233,7 +235,7 @@ SHOWN: dict[str, Callable[[Walk, int], Iterator[PanelLine]]] = {
 
 
 def tab(walk: Walk, name: str, node: int) -> list[PanelLine]:
-    """What the last panel shows; what the trace lacks is said in its place."""
+    """The contents of the last panel, or what the trace lacks."""
     try:
         return [*SHOWN[name](walk, node)]
     except GradscopeError as error:

@@ -1,4 +1,4 @@
-"""The program's lines around one of them: of its file, else those that the trace holds."""
+"""Source lines around one line: from its file, or else those in the trace."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from gradscope.trace.schema import Frame
 from gradscope.trace.trace import Trace
 
 LARGEST = 1 << 22
-"""A file of more bytes is not read: no program's source is that large."""
+"""Largest size of a source file in bytes."""
 HERE = "> "
 ELSEWHERE = "  "
 
 
 class ProgramLines:
-    """Reads each file once, and only believes one that says what was recorded of it."""
+    """Reads source files, and uses those that match the recorded lines."""
 
     def __init__(self, trace: Trace) -> None:
         self._sources = Sources(trace)
         self._read: dict[str, list[str]] = {}
 
     def of(self, title: str, frames: tuple[Frame, ...], around: int) -> Iterator[PanelLine]:
-        """The innermost line with so many before and after it, and where it was called from."""
+        """The innermost line with `around` lines before and after it, and its callers."""
         if not frames:
             return
         first, *others = frames
@@ -41,13 +41,13 @@ class ProgramLines:
             yield PanelLine(f"from {each.file}:{each.line} in {each.function}: {each.text}", SOFT)
 
     def _text(self, frame: Frame) -> tuple[dict[int, str], str]:
-        """Lines by their numbers; and a word, if they are not all there."""
+        """Lines by number, and a note if the file cannot be used."""
         lines = self._lines(frame.file)
         if frame.line <= len(lines) and lines[frame.line - 1].strip() == frame.text.strip():
             return dict(enumerate(lines, 1)), ""
         held = dict(self._sources.lines(frame.file))
-        why = "the file has changed" if lines else "the file is not here"
-        return {frame.line: frame.text or GAP} | held, f" ({why}: what was recorded)"
+        why = "the file has changed" if lines else "the file does not exist"
+        return {frame.line: frame.text or GAP} | held, f" ({why}, recorded lines only)"
 
     def _lines(self, file: str) -> list[str]:
         if file not in self._read:
@@ -62,5 +62,5 @@ class ProgramLines:
 
 
 def nothing() -> PanelLine:
-    """In the place of lines, where a trace has none."""
-    return heading("no line of the program is known for this moment")
+    """Shown instead of lines, where a trace has none."""
+    return heading("no source line was recorded for this moment")

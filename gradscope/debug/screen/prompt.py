@@ -1,4 +1,4 @@
-"""The line for commands: what was typed before comes back, what is begun is completed."""
+"""The command line, with history and completion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REMEMBERED = 1_000
 
 
 class Prompt(Input):
-    """Enter answers, Tab completes, up and down go through what was typed, Esc leaves."""
+    """Enter runs, Tab completes, up and down recall lines, Esc leaves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete", show=False, priority=True),
@@ -25,17 +25,17 @@ class Prompt(Input):
     ]
 
     class Said(Message):
-        """What there is to choose from."""
+        """The completions to choose from."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class Left(Message):
-        """The panels have the keys again."""
+        """The prompt lost the focus."""
 
     class Paged(Message):
-        """What was answered is to be read on, or back."""
+        """The answer is to be scrolled."""
 
         def __init__(self, by: int) -> None:
             super().__init__()
@@ -48,7 +48,7 @@ class Prompt(Input):
         self._at = 0
 
     def remember(self, text: str) -> None:
-        """It comes back with the key up."""
+        """Add a line to the history."""
         if text and self._typed[-1:] != [text]:
             self._typed = [*self._typed[1 - REMEMBERED :], text]
         self._at = len(self._typed)
@@ -58,24 +58,24 @@ class Prompt(Input):
         self.cursor_position = len(text)
 
     def action_before(self, by: int) -> None:
-        """An earlier line, or a later one."""
+        """Recall an earlier or later line."""
         self._at = min(max(self._at + by, 0), len(self._typed))
         self.put(self._typed[self._at] if self._at < len(self._typed) else "")
 
     def action_page(self, by: int) -> None:
-        """The answer that lies above."""
+        """Scroll the answer."""
         self.post_message(self.Paged(by))
 
     def action_leave(self) -> None:
-        """Give up what was typed."""
+        """Clear the line and leave."""
         self.put("")
         self.post_message(self.Left())
 
     def action_complete(self) -> None:
-        """As far as all that it may become agree; then they are said."""
+        """Complete as far as all completions agree, then list them."""
         found = self._complete(self.value)
         if not found:
-            self.post_message(self.Said("nothing in this trace begins like that"))
+            self.post_message(self.Said("no completion"))
             return
         agreed = _agreed(found)
         if agreed == self.value:

@@ -1,4 +1,4 @@
-"""What somebody searches for: what a breakpoint may be, or a part of a name."""
+"""Search: by a breakpoint, or by a part of a name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
 NAMED = ("node", "op", "module", "grad", "hook", "mark", "act")
-"""Kinds of what has a name that a part of may be typed."""
+"""Kinds of breakpoints that are searched by a part of a name."""
 
 
 def hit(walk: Walk, text: str, *, forward: bool) -> int:
-    """The next moment of what is searched, or the one before; NONE: there is none."""
+    """The next or previous moment that matches; NONE if there is none."""
     moments = _moments(walk.trace, text)
     if forward:
         place = int(np.searchsorted(moments, walk.moment, side="right"))
@@ -26,7 +26,7 @@ def hit(walk: Walk, text: str, *, forward: bool) -> int:
 
 
 def _moments(trace: Trace, text: str) -> Ids:
-    """As a breakpoint it is what it says; else all whose names have it in them."""
+    """The moments of the text as a breakpoint, or else of names that contain it."""
     try:
         return hits(trace, text)
     except UnknownNameError as error:

@@ -1,4 +1,4 @@
-"""HTML: one page to walk through a backward in, offline."""
+"""HTML: a page to step through a backward, offline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.scene.viewer.text_columns import ViewerScene
 
 
 def write(scene: ViewerScene, theme: Theme | None) -> Drawn:
-    """The page. Without a theme it is light or dark as the reader's system is."""
+    """The page. Without a theme it follows the reader's system."""
     content = page(scene, theme.name if theme else "")
     if not scene.rows("nodes"):
         return Drawn(content, holds=f"{scene.rows('calls'):,} calls and data, no backward")
@@ -21,7 +21,7 @@ def write(scene: ViewerScene, theme: Theme | None) -> Drawn:
 FORMAT = Format(
     "html",
     ".html",
-    "a page to walk through the backward in, offline",
+    "a page to step through a backward, offline",
     write,
     takes="page",
     endings=(".htm",),

@@ -16,7 +16,7 @@ from gradscope.scene.kinds import Form
 PLAIN = re.compile(r"[^A-Za-z0-9 _.,:()\[\]=+*/…·×µ-]")
 LONGEST = 120
 MOST_ARROWS, MOST_CHARACTERS = 500, 50_000
-"""Mermaid draws no more, unless its page sets `maxEdges` and `maxTextSize`."""
+"""Limits of Mermaid, unless its page sets `maxEdges` and `maxTextSize`."""
 SHAPES = {
     Form.LEAF: ("[", "]"),
     Form.DATA: ("[(", ")]"),
@@ -45,7 +45,7 @@ def _too_large(scene: GraphScene, text: str) -> Iterator[str]:
     if arrows > MOST_ARROWS or len(text) > MOST_CHARACTERS:
         yield (
             f"{arrows:,} arrows, {len(text):,} characters: Mermaid draws at most "
-            f"{MOST_ARROWS:,} and {MOST_CHARACTERS:,} unless told otherwise; --limit draws less"
+            f"{MOST_ARROWS:,} and {MOST_CHARACTERS:,} by default; --limit draws less"
         )
 
 

@@ -131,7 +131,7 @@ class _Writing:
                 named = integer(5, parent) + text(2, "steps" if not lane.number else "more steps")
             elif lane.number:
                 parent = self._uuids[lane.thread, 0]
-                named = integer(5, parent) + text(2, f"{strand.name}, beside")
+                named = integer(5, parent) + text(2, f"{strand.name} (overlapping)")
             else:
                 number = strand.native or strand.id + 1
                 pid = tracks.pids[strand.process]

@@ -42,7 +42,7 @@ FORMAT = Format(
 
 
 def _frames(tracks: Tracks) -> tuple[list[dict[str, Any]], Ids]:
-    """What slices are called and where they stand, each once; and for each slice, which of them."""
+    """Unique frames of slices, and the frame of each slice."""
     slices, words = tracks.slices, tracks.words
     keys = np.stack([slices.name, slices.column("file"), slices.column("line")], axis=1)
     different, which = np.unique(keys, axis=0, return_inverse=True)
@@ -68,7 +68,7 @@ def _profile(tracks: Tracks, lane: NestedSlices, which: Ids) -> dict[str, Any]:
     rows = zip(closes.tolist(), which[slices].tolist(), at.tolist(), strict=True)
     return {
         "type": "evented",
-        "name": f"{name}, beside" if lane.number else name,
+        "name": f"{name} (overlapping)" if lane.number else name,
         "unit": "nanoseconds",
         "startValue": tracks.begin,
         "endValue": tracks.end,
@@ -80,6 +80,6 @@ def _profile(tracks: Tracks, lane: NestedSlices, which: Ids) -> dict[str, Any]:
 
 
 def _longest(tracks: Tracks) -> int:
-    """Which profile is shown first: that with the most slices."""
+    """The profile that is shown first: the one with the most slices."""
     lengths = [len(lane.turns) for lane in tracks.lanes]
     return lengths.index(max(lengths))

@@ -1,4 +1,4 @@
-"""SVG, for browsers and documents: laid out and drawn here, without any other program."""
+"""SVG, for browsers and documents: laid out and drawn without any other program."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from gradscope.trace.schema import NONE
 SANS = "Helvetica,Arial,'Liberation Sans',sans-serif"
 MONO = "Menlo,Consolas,'DejaVu Sans Mono',monospace"
 NARROWEST = 560.0
-"""The title and the legend need some width."""
+"""Least width, for the title and the legend."""
 GAP = 16.0
 LANE = 4.0
-"""The width of the bar that tells on which thread or device a box ran."""
+"""Width of the bar that marks the thread or device of a box."""
 HEAD = (3.6, 7.5)
-"""Half the width of an arrow's head, and its length."""
+"""Half the width and the length of an arrow's head."""
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
@@ -44,7 +44,7 @@ FORMAT = Format("svg", ".svg", "SVG, for browsers and documents", write)
 
 
 class _Drawing:
-    """Draws one picture, from the back to the front."""
+    """Draws one picture, from back to front."""
 
     def __init__(self, scene: GraphScene, theme: Theme) -> None:
         self._scene = scene
@@ -95,7 +95,7 @@ class _Drawing:
         yield "</g></svg>\n"
 
     def _style(self) -> str:
-        """What most text looks like, so that it is not said at each."""
+        """The style sheet of the most frequent text styles."""
         theme = self._theme
         rules = [
             f".{name}{{font-size:{style.size}px;fill:{colour}"
@@ -109,7 +109,7 @@ class _Drawing:
     # Above it ------------------------------------------------------------------------------------
 
     def _caption(self, width: float) -> tuple[list[str], float]:
-        """The title, what is not shown, and the legend; and how high they are together."""
+        """The title, notes and legend, and their total height."""
         theme, scene = self._theme, self._scene
         title = fitting(visible(scene.title), Style.HEADING, width)
         y = Style.HEADING.size
@@ -129,7 +129,7 @@ class _Drawing:
             code = fitting(" ".join(text), Style.CODE, width - x - 130)
             lines.append(_words(x, y, code, 'class="c"', theme.code))
             x += width_of(code, Style.CODE) + 10
-            lines.append(_words(x, y, "where a box says no line", 'class="p"', theme.soft))
+            lines.append(_words(x, y, "for boxes without a line", 'class="p"', theme.soft))
         entries = [*legend(scene, theme), *([self._backward(each)] for each in scene.backwards)]
         for row in entries:
             y += 17
@@ -270,7 +270,7 @@ def _outline(box: Box, rect: Rect, look: BoxStyle) -> Iterator[str]:
 
 
 def _path(points: tuple[Point, ...], aside: float, short: float) -> str:
-    """A line through the points, bent where two are not one below the other."""
+    """A line through the points, curved where two are not vertically aligned."""
     moved = [(x + aside, y) for x, y in points]
     moved[-1] = moved[-1][0], moved[-1][1] - short
     x, y = moved[0]
@@ -330,5 +330,5 @@ def _at(rect: Rect) -> str:
 
 
 def _n(number: float) -> str:
-    """A number as short as it can be said to a tenth of a pixel."""
+    """A number with at most one decimal."""
     return f"{number:.1f}".removesuffix(".0")

@@ -14,7 +14,7 @@ LONGEST = 2_000
 
 
 def annotation_lines(report: Report, about: About) -> Iterator[str]:
-    """A line for each finding, worst first, and one for each rule that could not look or run."""
+    """A line for each finding, worst first, and for each rule that could not be checked or run."""
     for finding in report.findings:
         yield _annotation(finding, about)
     for fault in report.faults:

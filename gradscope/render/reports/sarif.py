@@ -23,7 +23,7 @@ FINGERPRINT = "gradscopeFinding/v1"
 
 
 def report_sarif(report: Report, about: About) -> str:
-    """One run of one tool, with the rules that were asked, and what each found."""
+    """A SARIF log of one run, with the checked rules and their findings."""
     asked = {*report.checked, *(each.rule for each in report.unchecked)}
     asked |= {each.rule for each in report.faults}
     rules = [rule for rule in all_rules() if rule.id in asked]

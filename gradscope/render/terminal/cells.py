@@ -1,4 +1,4 @@
-"""Text in a terminal's cells: what fits, in characters that the other end can show."""
+"""Text in terminal cells: fitted to a width, in characters that can be shown."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Charset:
         return set_cell_size(text, width - len(ellipsis)) + ellipsis
 
     def fit_end(self, text: str, width: int) -> str:
-        """The text in at most this many cells, cut from the left: a place's line is at its end."""
+        """The text in at most this many cells, cut from the left."""
         if len(text) <= width and text.isascii() and text.isprintable():
             return text
         text = self.text(text)
@@ -76,7 +76,7 @@ class Charset:
         return (ellipsis + text)[: max(width, 0)]
 
     def fit_numbered(self, text: str, width: int) -> str:
-        """The text in exactly this many cells; where it is cut it keeps the number behind its #."""
+        """The text in exactly this many cells; if cut, the number after # is kept."""
         name, sign, number = text.rpartition("#")
         end = sign + number
         if not number.isdigit() or cell_len(self.text(text)) <= width or len(end) + 4 > width:

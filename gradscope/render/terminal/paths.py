@@ -1,4 +1,4 @@
-"""Files named once: after "train.py:7" only "line 9" of the same file."""
+"""Shortens repeated file names: after "train.py:7" only "line 9" of the same file."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from gradscope.scene.readable import duration
 from gradscope.scene.timeline.timeline import Bar, LevelAt
 
 Cells = list[tuple[str, NodeKind | None]]
-"""A character for each column, or several alike, and the kind that its colour tells."""
+"""A character for each column, or several equal ones, and the kind for its colour."""
 
 
 def ruler(took: int, width: int, charset: Charset) -> str:
@@ -33,7 +33,7 @@ def painted(cells: Cells) -> Iterator[tuple[str, str]]:
 
 
 class TimeAxis:
-    """Which column a moment falls into."""
+    """Maps moments to columns."""
 
     def __init__(self, begin: int, end: int, width: int) -> None:
         self.begin = begin
@@ -45,7 +45,7 @@ class TimeAxis:
         return min(max(int((t - self.begin) / self.step), 0), self.width - 1)
 
     def edges(self, begin: int, end: int) -> tuple[float, float]:
-        """A stretch of time in columns, as fractions."""
+        """A period of time in columns, as fractions."""
         low = (begin - self.begin) / self.step
         return max(low, 0.0), min((end - self.begin) / self.step, float(self.width))
 
@@ -53,7 +53,7 @@ class TimeAxis:
 def busy_cells(
     spans: Sequence[Bar], axis: TimeAxis, charset: Charset, asleep: Sequence[Bar] = ()
 ) -> Cells:
-    """Where something ran, in the colour of what ran longest in the column, or slept."""
+    """Columns where something ran, in the colour of the longest run, or slept."""
     share = [0.0] * axis.width
     longest = [0.0] * axis.width
     kinds: list[NodeKind | None] = [None] * axis.width
@@ -88,7 +88,7 @@ def moment_cells(spans: Sequence[Bar], axis: TimeAxis, glyph: str, charset: Char
 
 
 def level_cells(levels: Sequence[LevelAt], axis: TimeAxis, charset: Charset) -> Cells:
-    """The most that a number reached in each column."""
+    """The largest value in each column."""
     most = [0] * axis.width
     before = axis.column(levels[0].t) if levels else 0
     value = 0

@@ -1,4 +1,4 @@
-"""A bar beside long work, for a person at a terminal; nothing in pipes and files."""
+"""A progress bar for long work in a terminal; nothing in pipes and files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 PATIENCE = 1.0
-"""So many seconds a person waits without a word, from the first work of a command on."""
+"""Seconds of work after which the bar is shown."""
 _first: list[float] = []
 
 
 @contextmanager
 def progress(file: TextIO, patience: float | None = None) -> Iterator[None]:
-    """Show in `file` how far the work in the block is, when it takes long; and leave no trace."""
+    """Show in `file` the progress of the work in the block, if it takes long, and erase it."""
     if not file.isatty():
         yield
         return
@@ -36,7 +36,7 @@ def progress(file: TextIO, patience: float | None = None) -> Iterator[None]:
 
 
 class _Bar:
-    """A bar that is drawn from a thread of its own, once somebody has waited long enough."""
+    """A bar that a separate thread draws after a delay."""
 
     def __init__(self, file: TextIO, patience: float) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""A roofline in characters: how fast each piece ran, by how much it computes of each byte."""
+"""A roofline plot in characters: speed of pieces by arithmetic intensity."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ HEIGHT = 14
 MARGIN = 15
 LEAST_WIDTH = 30
 FEW = 5
-"""So many pieces are plotted, however little time they took."""
+"""Number of pieces that are always plotted."""
 LEAST = 0.01
-"""Operations for each byte below which a piece only moves memory."""
+"""Operations per byte below which a piece only moves memory."""
 
 
 def roof_lines(found: Roofline, width: int, charset: Charset) -> Iterator[str]:
@@ -44,7 +44,7 @@ def roof_lines(found: Roofline, width: int, charset: Charset) -> Iterator[str]:
 
 
 def _plotted(found: Roofline) -> list[Cost]:
-    """Pieces that took long enough to matter, and compute something."""
+    """Pieces that take enough time and do arithmetic."""
     whole = sum(cost.typical_ns for cost in found.costs)
     return [
         cost
@@ -55,7 +55,7 @@ def _plotted(found: Roofline) -> list[Cost]:
 
 
 class _Plot:
-    """Where things stand."""
+    """The scales of the plot."""
 
     def __init__(self, costs: Sequence[Cost], peaks: Peaks, columns: int) -> None:
         self._peaks, self._columns = peaks, columns
@@ -82,7 +82,7 @@ class _Plot:
         return self._row(speed)
 
     def is_flat(self, column: int) -> bool:
-        """Whether arithmetic is the limit there."""
+        """Whether arithmetic is the limit in this column."""
         return self._intensity(column) * self._peaks.bandwidth >= self._peaks.flops
 
     def speed(self, row: int) -> float:

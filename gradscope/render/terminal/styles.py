@@ -1,4 +1,4 @@
-"""The theme's colours as styles of a terminal, whose background nobody knows."""
+"""The theme's colours as terminal styles, for any background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terminal, pipe or file that text is shown in: how wide it is, and what it can show."""
+"""The terminal, pipe or file that text is written to: its width and its characters."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gradscope.render.terminal.cells import PLAIN, UNICODE, can_show
 
 NARROWEST = 60
 AT_ONCE = 200
-"""How many lines are written together."""
+"""Number of lines that are written together."""
 PIPE_WIDTH = 100
-"""How wide text is when nobody says, and it goes into a pipe or a file."""
+"""Default width of text in a pipe or file."""
 
 
 class Terminal:
-    """Where a view is shown."""
+    """The output of a view."""
 
     def __init__(self, file: TextIO, *, plain: bool = False, width: int | None = None) -> None:
         self.charset = UNICODE if can_show(file.encoding) and not plain else PLAIN
@@ -52,7 +52,7 @@ class Terminal:
                 self._console.on_broken_pipe()
 
     def _drawn(self, text: Text) -> str:
-        """A line with its styles, as Rich draws it; quicker where no style lies inside another."""
+        """A line with its styles, as Rich draws it; faster without nested styles."""
         plain, system = text.plain, self._console.color_system
         if system is None:  # a pipe, or a terminal that shows no styles
             return f"{plain}\n"
@@ -80,5 +80,5 @@ class _Console(Console):
     """A console that lets the command line decide what a closed pipe means."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Without the number that Typer would end the process for."""
+        """Raise an error without an errno, for which Typer would exit."""
         raise BrokenPipeError from None

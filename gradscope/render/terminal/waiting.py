@@ -1,4 +1,4 @@
-"""A spinner beside what is being done, for a person at a terminal; nothing in pipes and files."""
+"""A spinner with a text in a terminal; nothing in pipes and files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 
 @contextmanager
 def waiting(file: TextIO, text: str, *, plain: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show `text` until the block ends; what is yielded puts another text in its place."""
+    """Show `text` until the block ends; the yielded function replaces the text."""
     console = Console(
         file=file,
         highlight=False,

@@ -1,4 +1,4 @@
-"""The colours of a theme as properties of a style sheet: no script and no other style names one."""
+"""The colours of a theme as CSS properties; scripts and other styles contain no colours."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from gradscope.render.theme import DARK, LIGHT, Theme, lane_colour
 
 FLAT = ("page", "ink", "soft", "code", "arrow", "alarm", "alarm_fill", "accent")
 LANES = len(LIGHT.backwards)
-"""So many lanes have a colour of their own; `LANES` in paint.js is the same number."""
+"""Number of lanes with a different colour; equal to `LANES` in paint.js."""
 
 
 def themes_css() -> str:
-    """Light; dark where the system or the reader asks for it."""
+    """The light theme, and the dark one if the system or the reader selects it."""
     light, dark = _block(LIGHT), _block(DARK)
     return (
         f":root {{ color-scheme: light; {light} }}\n"

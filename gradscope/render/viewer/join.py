@@ -1,4 +1,4 @@
-"""One script of the page's modules: what a reader sees is what ships, without a bundler.
+"""Joins the page's modules into one script, without a bundler.
 
 The modules import only one another, and their names are unique, so that they can share one scope.
 """
@@ -47,7 +47,9 @@ def _read(name: str) -> str:
 def _in_order(name: str, around: list[str], done: list[str]) -> Iterator[str]:
     """The module's imports, then itself; each once."""
     if name in around:
-        raise RenderingError(f"the page's scripts import in a circle: {', '.join(around)}")
+        raise RenderingError(
+            f"the page's scripts import each other in a cycle: {', '.join(around)}"
+        )
     if name in done:
         return
     for found in IMPORT.finditer(_read(name)):
@@ -61,5 +63,5 @@ def _bare(name: str, text: str) -> str:
     text = EXPORT.sub("", IMPORT.sub("", text))
     left = LEFT_OVER.search(text)
     if left:
-        raise RenderingError(f"{name}.js imports more than names of its siblings: {left[0]}")
+        raise RenderingError(f"{name}.js has an unsupported import or export: {left[0]}")
     return text

@@ -1,4 +1,4 @@
-"""Columns as bytes that a page can hold: each as small as its numbers are, all compressed."""
+"""Packs columns into bytes for the page: narrow types, compressed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gradscope.trace.file.progress import tell
 LENGTH = 8
 WIDTHS = (np.int8, np.uint8, np.int16, np.uint16, np.int32)
 QUICKLY = 4
-"""Of what a page of 100,000 nodes takes, the best would save 2 % in four times the time."""
+"""Compression level: the best one would save 2 % more in four times the time."""
 LARGEST = 1 << 53
-"""Up to here a browser's numbers are whole."""
+"""Largest integer that a browser represents exactly."""
 
 
 def pack(scene: ViewerScene) -> bytes:
-    """The scene as base64 of gzip of a JSON head, which says where each column lies, and these."""
+    """The scene as base64 of gzip: a JSON header with the places of columns, then the columns."""
     tell("packing the page")
     parts: list[bytes] = []
     size = 0
@@ -43,9 +43,9 @@ def pack(scene: ViewerScene) -> bytes:
 
 
 def _stored(column: Column) -> tuple[Column, int | None]:
-    """The column in its narrowest type; or its differences, where these are narrower or rise.
+    """The column in its narrowest type, or its differences if these are narrower or rise.
 
-    Of differences the first number is told besides.
+    For differences the first number is returned too.
     """
     if column.dtype.kind == "f":
         return column.astype("<f4"), None
@@ -62,7 +62,7 @@ def _stored(column: Column) -> tuple[Column, int | None]:
 
 
 def _by_weight(column: Column) -> bytes:
-    """The lowest bytes of all numbers, then the next: what is alike lies together."""
+    """The lowest bytes of all numbers, then the next ones, which compresses better."""
     rows = np.ascontiguousarray(column).view(np.uint8).reshape(len(column), column.dtype.itemsize)
     return rows.T.tobytes()
 

@@ -13,16 +13,16 @@ from gradscope.render.viewer.pack import pack
 from gradscope.scene.viewer.text_columns import ViewerScene
 
 LARGEST = 16 << 20
-"""A page of more bytes is not written."""
+"""Largest size of a page in bytes."""
 
 
 def page(scene: ViewerScene, theme: str = "") -> bytes:
-    """The whole page. `theme`: light or dark; empty for what the reader's system has."""
+    """The whole page. `theme`: light, dark, or empty for that of the reader's system."""
     data = pack(scene)
     if len(data) > LARGEST:
         raise RenderingError(
-            f"the page would be {len(data) / (1 << 20):.0f} MiB, and 16 are the most that opens "
-            "well; choose a part with --step N or --task N"
+            f"the page would be {len(data) / (1 << 20):.0f} MiB, larger than the limit of 16 MiB; "
+            "select a part with --step N or --task N"
         )
     style, code = _style(), script()
     filled = {
@@ -44,7 +44,7 @@ def _style() -> str:
 
 
 def _policy(style: str, code: str) -> str:
-    """Nothing may be loaded, and nothing run but this script."""
+    """A policy that forbids loading anything, and running anything but this script."""
     return (
         f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"

@@ -1,4 +1,4 @@
-"""What `inspect` was asked of one thing: on one screen for a person, and for programs as JSON."""
+"""The answer of `inspect` about one thing: as text on one screen, or as JSON."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ VERSION = 1
 INDENT = "  "
 FURTHER = "    "
 SCREEN = 40
-"""Lines of an answer, unless all of it is asked for."""
+"""Number of lines of an answer, unless more are requested."""
 TALLEST = 3
-"""Lines of one entry of it."""
+"""Largest number of lines of one entry."""
 BESIDES = 2
-"""Lines that say which sections are left out."""
+"""Number of lines about sections that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenSize:
-    """How much is shown at once, and how a person asks for more."""
+    """How much is shown at once, and how to see more."""
 
     lines: int = SCREEN
     some: str = "--rows N or --all"
@@ -50,7 +50,7 @@ def answer_lines(
     rows: int | None = None,
     screen: ScreenSize = COMMAND_LINE,
 ) -> Iterator[Text]:
-    """One screen of it; or so many lines of each section, and with 0 all of them."""
+    """The lines of an answer: one screen, or `rows` lines of each section, 0 for all."""
     short = ShortPaths()
     head = [line((part, BOLD)) for part in wrapped(charset, short(answer.title), width)]
     if answer.facts:
@@ -69,7 +69,7 @@ def answer_lines(
     if left_out:
         titles = ", ".join(f"{each.title} ({count(len(each.entries))})" for each in left_out)
         yield line("")
-        yield line((charset.fit(f"besides, {screen.all}: {titles}", width).rstrip(), SOFT))
+        yield line((charset.fit(f"more {screen.all}: {titles}", width).rstrip(), SOFT))
     if notes:
         yield line("")
         yield from notes
@@ -107,7 +107,7 @@ def _section_lines(block: _Block, number: int, screen: ScreenSize) -> Iterator[T
 
 
 def _fitting(blocks: Sequence[_Block], room: int) -> list[int]:
-    """How many entries of each section fit into these lines: by turns one of each."""
+    """Number of entries of each section that fit, distributed evenly."""
     shown = [0] * len(blocks)
     left = room
     for place, block in enumerate(blocks):
@@ -127,7 +127,7 @@ def _fitting(blocks: Sequence[_Block], room: int) -> list[int]:
 
 
 def answer_json(answer: Answer, question: str, asked: str) -> str:
-    """The same for programs. Fields are added to it, never renamed."""
+    """The answer as JSON. Fields may be added, never renamed."""
     document = {
         "version": VERSION,
         "question": question,
@@ -142,7 +142,7 @@ def answer_json(answer: Answer, question: str, asked: str) -> str:
 
 
 def _plain(value: object) -> Any:
-    """Dataclasses as objects, kinds by their name, what is no number as null."""
+    """Dataclasses as objects, enums by name, NaN and Inf as null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Enum):

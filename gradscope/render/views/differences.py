@@ -1,4 +1,4 @@
-"""How two traces differ, in a terminal: the first difference, a table, the first of each kind."""
+"""The output of `diff`: the first difference, a table, the first difference of each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program's own spans and marks in a terminal, one line each, on one axis."""
+"""Spans and marks of the program in a terminal, one line each, on one time axis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOOK = 11
 
 
 def program_lines(program: ProgramTimeline, width: int, charset: Charset) -> Iterator[Text]:
-    """A title, the axis, and a bar for each span, a glyph for each mark."""
+    """A title, the axis, a bar for each span and a glyph for each mark."""
     titles = [_title(row, charset) for row in program.rows]
     wide = max(len("spans"), *(cell_len(charset.text(title)) for title in titles))
     title = min(wide, max(width // 2 - 4, 20))

@@ -1,4 +1,4 @@
-"""The report of `inspect` for a person, worst first. For programs: `render/reports`."""
+"""The report of `inspect` as text, worst findings first. For programs: `render/reports`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from gradscope.scene.report import headline, report_tables
 
 INDENT = "    "
 FEW = 3
-NUMBERS = "what results and gradients held, and so where a NaN or Inf is born"
-"""What is looked at from level `values` on."""
+NUMBERS = "values of results and gradients (NaN/Inf)"
+"""What is checked only at level `values` and higher."""
 PARTLY = (
-    "weights and gradients as the first four steps of each optimizer found them, and the 8th, "
-    "16th, …, and what tanh, sigmoid and softmax gave, as often on each line"
+    "weights and gradients only in the first four steps of each optimizer and in steps 8, 16, …; "
+    "results of tanh, sigmoid and softmax as often for each line"
 )
-"""What is looked at below that."""
-TIMES = "where the time went: --rows N, or --all"
-BAD, GOOD_CODE = "Found in:", "Not in, so write:"
+"""What is checked at lower levels."""
+TIMES = "for tables of times, use --rows N or --all"
+BAD, GOOD_CODE = "Example:", "Use instead:"
 
 
 def report_lines(
     report: Report, width: int, charset: Charset, rows: int, *, times: bool = True
 ) -> Iterator[Text]:
-    """The report for a person: the trace in two lines, findings, then tables of times."""
+    """The report as text: the trace in two lines, findings, then tables of times."""
     for number, text in enumerate(headline(report)):
         for part in wrapped(charset, text, width):
             yield line((part, BOLD if number == 0 else SOFT))
@@ -60,7 +60,7 @@ def report_lines(
 def findings_lines(
     shown: Sequence[Finding], width: int, charset: Charset, others: Sequence[Finding] = ()
 ) -> Iterator[Text]:
-    """Findings, each with an empty line after it; their ids are told from those of others, too."""
+    """Findings, each followed by an empty line; their short ids are unique among `others` too."""
     ids = shortened([each.id for each in (*shown, *others)])
     for finding in shown:
         yield from _finding(finding, ids[finding.id], width, charset)
@@ -68,27 +68,27 @@ def findings_lines(
 
 
 def _unchecked(report: Report) -> Iterator[str]:
-    """Rules that could not look, those of one reason together."""
+    """Rules that could not be checked, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for each in report.unchecked:
         reason = f"record with `{each.command}`" if each.command else each.reason
         reasons.setdefault(reason, []).append(f"{each.rule} {each.slug}")
     for reason, rules in reasons.items():
-        numbers = f"{NUMBERS}: " if "--level values" in reason else ""
+        numbers = f"{NUMBERS}; " if "--level values" in reason else ""
         more = f" and {count(len(rules) - FEW)} more" if len(rules) > FEW else ""
         yield f"not checked: {numbers}{reason} ({', '.join(rules[:FEW])}{more})"
     if report.partly:
         rules = [f"{each.rule} {each.slug}" for each in report.partly]
-        yield f"checked in part: {PARTLY} ({', '.join(rules)})"
+        yield f"checked partly: {PARTLY} ({', '.join(rules)})"
 
 
 def _of_known(report: Report) -> Iterator[str]:
-    """What the file of known findings had to do with it."""
+    """How many findings the file of known findings matched."""
     if report.known:
         yield f"{plural(len(report.known), 'known finding')} left out"
     if report.gone:
         were = "was" if report.gone == 1 else "were"
-        yield f"{plural(report.gone, 'known finding')} {were} not found; --write-known forgets"
+        yield f"{plural(report.gone, 'known finding')} {were} not found; --write-known forgets them"
 
 
 def _finding(finding: Finding, id: str, width: int, charset: Charset) -> Iterator[Text]:
@@ -105,13 +105,13 @@ def _finding(finding: Finding, id: str, width: int, charset: Charset) -> Iterato
         text = charset.fit(place + finding.site.text, room).rstrip()
         yield line(INDENT, (text, ACCENT))
     certainty = "" if finding.certainty is Certainty.CERTAIN else str(finding.certainty)
-    for name, text in (("why", why), ("fix", fix), ("sure", certainty)):
+    for name, text in (("why", why), ("fix", fix), ("certainty:", certainty)):
         if text:
             yield from _labelled(name, text, width, charset)
 
 
 def _labelled(name: str, text: str, width: int, charset: Charset) -> Iterator[Text]:
-    label = f"{INDENT}{name:<5}"
+    label = f"{INDENT}{name:<4} "
     for part in wrapped(charset, text, width - len(label)):
         yield line((label, SOFT), part)
         label = " " * len(label)
@@ -121,7 +121,7 @@ def _verdict(report: Report, rows: int) -> str:
     rules = plural(len(report.checked), "rule")
     new = " new" * bool(report.known)
     if not report.findings:
-        return f"nothing{new} found by {rules}"
+        return f"{rules} checked, no{new} problems found"
     counts = Counter(finding.severity for finding in report.findings)
     parts = [
         plural(counts[severity], severity.name.lower())
@@ -129,9 +129,10 @@ def _verdict(report: Report, rows: int) -> str:
         if counts[severity] and severity is not Severity.NOTE
     ]
     left = len(report.findings) - rows if rows else 0
-    hidden = f", {count(left)} of them not shown: --rows N for more" if left > 0 else ""
+    hidden = f"; {count(left)} of them not shown, use --rows N for more" if left > 0 else ""
     notes = f", {plural(len(report.notes), 'note')}" * bool(report.notes)
-    return f"{', '.join(parts) or 'nothing'}{new} found by {rules}{notes}{hidden}"
+    found = f"{', '.join(parts) or f'no{new} problems'} found"
+    return f"{rules} checked, {'new: ' if new and parts else ''}{found}{notes}{hidden}"
 
 
 def rules_lines(rules: Sequence[Rule], width: int, charset: Charset) -> Iterator[Text]:
@@ -148,7 +149,7 @@ def rules_lines(rules: Sequence[Rule], width: int, charset: Charset) -> Iterator
 
 
 def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:
-    """What `--explain` says about a rule, and docs/rules."""
+    """What `--explain` and docs/rules say about a rule."""
     told = rule.explained
     yield line((f"{rule.id} {rule.slug}", BOLD))
     yield line((charset.fit(rule_facts(rule), width).rstrip(), SOFT))
@@ -165,6 +166,6 @@ def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:
 
 
 def rule_facts(rule: Rule) -> str:
-    """How much its findings matter, and where it can look."""
-    said = f"{rule.severity.name.lower()}, needs a trace of level {rule.needs} or above"
-    return f"{said}; sees every step from level {rule.fully} on" if rule.fully else said
+    """The severity of a rule, and the levels of traces it can check."""
+    said = f"{rule.severity.name.lower()}, needs a trace at level {rule.needs} or higher"
+    return f"{said}; checks every step at level {rule.fully} or higher" if rule.fully else said

@@ -1,4 +1,4 @@
-"""Tables and facts in a terminal, never wider than asked."""
+"""Tables and facts in a terminal, limited to its width."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NARROWEST_COLUMN = 8
 
 
 def table_lines(table: TableScene, width: int, charset: Charset) -> Iterator[Text]:
-    """A table: its title, its head, its rows."""
+    """A table: title, header and rows."""
     widths = _widths(table, width, charset)
     yield line((charset.fit(table.title, width).rstrip(), BOLD))
     head = [
@@ -48,7 +48,7 @@ def _fitted(cell: str, room: int, column: TableColumn, charset: Charset) -> str:
 
 
 def _widths(table: TableScene, width: int, charset: Charset) -> list[int]:
-    """As wide as the cells need; the widest columns give way when they need too much."""
+    """The widths of columns: as wide as their cells; if too wide, the widest shrink."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.columns)
     widths = [
         max(cell_len(charset.text(text)) for text in (head.title, *cells))
@@ -62,7 +62,7 @@ def _widths(table: TableScene, width: int, charset: Charset) -> list[int]:
 
 
 def facts_lines(scene: FactsScene, width: int, charset: Charset) -> Iterator[Text]:
-    """Names and facts; a long fact goes on below itself."""
+    """Names and facts; a long fact is wrapped."""
     names = min(max(cell_len(charset.text(name)) for name, _ in scene.facts), 18)
     for name, fact in scene.facts:
         head = charset.fit(name, names)
@@ -72,7 +72,7 @@ def facts_lines(scene: FactsScene, width: int, charset: Charset) -> Iterator[Tex
 
 
 def violation_lines(found: Sequence[Violation], width: int, charset: Charset) -> Iterator[Text]:
-    """What `check` says: each rule that a trace breaks, and where."""
+    """The output of `check`: each rule of the format that a trace breaks, and where."""
     for violation in found:
         place = f"{violation.table} {violation.id}" if violation.id != NONE else violation.table
         event = f", event {violation.seq}" if violation.seq != NONE else ""
@@ -80,6 +80,6 @@ def violation_lines(found: Sequence[Violation], width: int, charset: Charset) ->
         for part in wrapped(charset, violation.message, width - len(INDENT)):
             yield line(INDENT, part)
     if found:
-        yield line((f"{plural(len(found), 'violation')} of the trace's rules", ALARM))
+        yield line((f"{plural(len(found), 'violation')} of the rules of the trace format", ALARM))
     else:
-        yield line(("every rule of the trace holds", GOOD))
+        yield line(("the trace follows all rules of the trace format", GOOD))

@@ -1,4 +1,4 @@
-"""The timeline in a terminal: lanes, then one bar for each node; never wider than asked."""
+"""The timeline in a terminal: lanes, then one bar for each node; limited to its width."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def _note(note: str, width: int, charset: Charset, style: str = ACCENT) -> Itera
 
 
 def _key(task: TaskTimeline, charset: Charset) -> str:
-    """What the characters mean that the picture of this backward has."""
+    """The legend of the characters in the picture of this backward."""
     kinds = {lane.kind for lane in task.lanes}
     entries = (
-        (True, f"{charset.run} runs"),
-        (LaneKind.RUN in kinds, f"{charset.some} for less than half of the column"),
-        (True, f"{charset.wait} waits"),
-        (LaneKind.QUEUE in kinds, f"{charset.levels[2]} ready in the queue"),
+        (True, f"{charset.run} running"),
+        (LaneKind.RUN in kinds, f"{charset.some} for less than half the column"),
+        (True, f"{charset.wait} waiting"),
+        (LaneKind.QUEUE in kinds, f"{charset.levels[2]} ready in queue"),
         (LaneKind.HOOKS in kinds, f"{charset.hook} hook"),
         (LaneKind.ACCUMULATE in kinds, f"{charset.accumulate} gradient arrives"),
     )
@@ -91,7 +91,7 @@ def _key(task: TaskTimeline, charset: Charset) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """How wide the columns are; what is left of the axis and what right of it."""
+    """The widths of columns left and right of the axis."""
 
     axis: TimeAxis
     took: int
@@ -107,7 +107,7 @@ class _Sheet:
         return self.left - self.number - len(GAP)
 
     def ruler(self, charset: Charset) -> str:
-        """As wide as the axis; of one too short for a rule, where it ends."""
+        """The ruler of the axis; for a short axis only its end."""
         drawn = ruler(self.took, self.axis.width, charset)
         if cell_len(drawn) > self.axis.width:
             drawn = charset.fit(duration(self.took), self.axis.width, right=True)
@@ -141,7 +141,7 @@ def _sheet(task: TaskTimeline, width: int, charset: Charset) -> _Sheet:
 
 
 def _column_of(texts: AbstractSet[str], most: int, charset: Charset) -> int:
-    """How wide a column of these texts is; 0 when there is nothing in it."""
+    """The width of a column of these texts; 0 if it is empty."""
     return min(max((_cells_of(text, charset) for text in texts), default=0), most)
 
 
@@ -210,7 +210,7 @@ def _row(row: TimelineRow, until: int, sheet: _Sheet, charset: Charset) -> Text:
 
 
 def _title(row: TimelineRow, width: int, charset: Charset) -> str:
-    """A leaf's name is a path, whose end tells more than its beginning."""
+    """The title of a row; the path of a leaf is cut at its beginning."""
     if row.kind is not NodeKind.LEAF:
         return charset.fit_numbered(row.title, width)
     title = charset.fit_end(row.title, width)

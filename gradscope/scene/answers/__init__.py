@@ -1,1 +1,1 @@
-"""What is said of one thing that `inspect` was asked for."""
+"""Answers of `inspect` about one thing, put into words."""

@@ -1,4 +1,4 @@
-"""What `inspect` says when it is asked for one thing: a sentence, facts, lines under titles."""
+"""The answer of `inspect` about one thing: a sentence, facts, and lines under titles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Lines under a title, what matters most first."""
+    """Lines under a title, the most important first."""
 
     title: str
     lines: tuple[str, ...]
@@ -15,15 +15,15 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All that is said of one thing."""
+    """The whole answer about one thing."""
 
     title: str  # the answer, in a sentence
     facts: tuple[tuple[str, str], ...] = ()
     sections: tuple[Topic, ...] = ()
-    notes: tuple[str, ...] = ()  # what was inferred; what was not recorded, and how it would be
+    notes: tuple[str, ...] = ()  # what was inferred, or not recorded and how to record it
     data: object = field(default=None, compare=False)  # the same, as dataclasses
 
 
 def filled(*sections: Topic) -> tuple[Topic, ...]:
-    """Those that have lines."""
+    """The sections that have lines."""
     return tuple(each for each in sections if each.lines)

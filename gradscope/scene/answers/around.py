@@ -1,4 +1,4 @@
-"""What else in a trace is about a row, in words: where its gradients go, who saved or wrote it."""
+"""Other rows of a trace that mention a row, in words: edges, saved values, in-place writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.mentions import Mention, mentions
 from gradscope.scene.answers.answer import Topic
 from gradscope.scene.cells import Cells
-from gradscope.scene.readable import byte_count, count, duration, number
+from gradscope.scene.readable import byte_count, count, duration, number, plural
 from gradscope.trace.schema import (
     NONE,
     Act,
@@ -31,42 +31,42 @@ from gradscope.trace.trace import Trace
 
 TITLES = {
     ("edge", "node"): "sends gradients to",
-    ("edge", "next"): "gets gradients from",
-    ("op", "node"): "the call that made it",
-    ("node", "op"): "the node it made",
-    ("saved", "node"): "what it saves",
+    ("edge", "next"): "receives gradients from",
+    ("op", "node"): "forward call that created it",
+    ("node", "op"): "node it created",
+    ("saved", "node"): "values it saves",
     ("saved", "tensor"): "nodes that saved it",
-    ("op", "outputs"): "calls that gave it",
-    ("op", "inputs"): "calls that took it",
-    ("node", "inputs"): "nodes that take its gradient",
-    ("version", "tensor"): "written in place",
-    ("version", "storage"): "its storage was written in place",
-    ("version", "op"): "what it wrote in place",
+    ("op", "outputs"): "calls that returned it",
+    ("op", "inputs"): "calls that used it as an input",
+    ("node", "inputs"): "nodes that receive its gradient",
+    ("version", "tensor"): "in-place writes to it",
+    ("version", "storage"): "in-place writes to its storage",
+    ("version", "op"): "its in-place writes",
     ("act", "tensors"): "what the program did to it",
-    ("module", "parameters"): "module that has it",
+    ("module", "parameters"): "module that owns it",
     ("tensor", "storage"): "tensors that share its storage",
-    ("tensor", "op"): "tensors that it made",
-    ("value", "tensor"): "numbers that were seen",
-    ("value", "node"): "numbers that were seen",
-    ("value", "op"): "numbers that were seen",
-    ("graph_task", "roots"): "backwards that began at it",
+    ("tensor", "op"): "tensors it created",
+    ("value", "tensor"): "recorded values",
+    ("value", "node"): "recorded values",
+    ("value", "op"): "recorded values",
+    ("graph_task", "roots"): "backwards that started at it",
 }
-"""Sections by the table and column that name a row, what matters most first; others follow."""
+"""Titles by the table and column that name a row, the most important first; others follow."""
 
 PLACES = {
     Place.OP_OUTPUT: "result",
-    Place.NODE_INPUT: "gradient that came",
-    Place.NODE_OUTPUT: "gradient that it sent",
+    Place.NODE_INPUT: "incoming gradient",
+    Place.NODE_OUTPUT: "outgoing gradient",
     Place.BUFFER: "sum of gradients",
-    Place.HOOK: "what a hook left",
+    Place.HOOK: "value after a hook",
     Place.GRAD: ".grad",
-    Place.SEED: "gradient to begin with",
-    Place.LEAF: "as it was first seen",
+    Place.SEED: "initial gradient",
+    Place.LEAF: "value when first seen",
 }
 
 
 class Surroundings:
-    """Puts what mentions a row into words."""
+    """Describes the rows that mention a row."""
 
     def __init__(self, trace: Trace, cells: Cells) -> None:
         self._trace = trace
@@ -85,14 +85,14 @@ class Surroundings:
         }
 
     def of_storage(self, id: int, tensor: Tensor) -> Iterator[Topic]:
-        """Who else has to do with a tensor's storage."""
+        """Other rows that mention a tensor's storage."""
         for mention in mentions(self._trace, "storage", id):
             rows = (row for row in mention.rows if tensor.id != getattr(row, "tensor", NONE))
             title = TITLES.get((mention.table, mention.column), mention.table)
             yield self._section(replace(mention, rows=tuple(rows)), title, tensor)
 
     def sections(self, table: str, id: int) -> Iterator[Topic]:
-        """A section for each table and column that names the row; rows alike told together."""
+        """A section for each table and column that names the row; equal lines are merged."""
         found = [*mentions(self._trace, table, id)]
         order = list(TITLES)
         known = [m for m in found if (m.table, m.column) in TITLES]
@@ -100,8 +100,8 @@ class Surroundings:
             yield self._section(mention, TITLES[mention.table, mention.column])
         for mention in found:
             if mention not in known:
-                verb = "hold" if mention.many else "is"
-                title = f"{mention.table}, where {mention.column.replace('_', ' ')} {verb} "
+                verb = "includes" if mention.many else "is"
+                title = f"{mention.table} rows whose {mention.column.replace('_', ' ')} {verb} "
                 yield self._section(mention, f"{title}{table} {id}")
 
     def _section(self, mention: Mention, title: str, but: Row | None = None) -> Topic:
@@ -123,9 +123,9 @@ class Surroundings:
 
     def _edge(self, row: Edge, known: str) -> str:
         if known == "next":
-            return f"{self._named(row.node)}, its output {row.index}"
+            return f"{self._named(row.node)}, output {row.index}"
         if row.next == NONE:
-            return f"output {row.index}: nobody, this gradient is not wanted"
+            return f"output {row.index}: no edge, this gradient is not needed"
         return f"output {row.index}: {self._named(row.next)}"
 
     def _op(self, row: Op, known: str) -> str:
@@ -133,9 +133,11 @@ class Surroundings:
         text = f": {site.text}" if site.text else ""
         if known in ("inputs", "outputs"):
             return f"{row.name.partition('.')[0]}{at(site)}{text}"
-        details = [f"of {', '.join(map(self._cells.tensor, row.inputs))}"] if row.inputs else []
-        details += [f"in {duration(row.end - row.begin)}"] if row.end != NONE else []
-        told = f"; {', '.join(details)}" if details else ""
+        details = (
+            [f"inputs: {', '.join(map(self._cells.tensor, row.inputs))}"] if row.inputs else []
+        )
+        details += [f"took {duration(row.end - row.begin)}"] if row.end != NONE else []
+        told = f"; {'; '.join(details)}" if details else ""
         return f"{self._cells.op(row.id)}{at(site)}{text}{told}"
 
     def _node(self, row: Node, _: str) -> str:
@@ -155,7 +157,7 @@ class Surroundings:
 
     def _version(self, row: Version, known: str) -> str:
         ops = self._trace.table(Op)
-        by = ops.row(row.op).name.partition(".")[0] if ops.has(row.op) else "something"
+        by = ops.row(row.op).name.partition(".")[0] if ops.has(row.op) else "an unknown operation"
         through = "" if known == "tensor" else f" through {self._cells.tensor(row.tensor)}"
         site = self._site(row.stack)
         text = f": {site.text}" if site.text else ""
@@ -177,7 +179,7 @@ class Surroundings:
         spread = f"{number(row.min)} to {number(row.max)}, norm {number(row.norm)}"
         data = f", data {row.data}" if row.data else ""
         return (
-            f"{place}{where}: {count(row.count)} elements, {spread}"
+            f"{place}{where}: {plural(row.count, 'element')}, {spread}"
             + f", {counts}" * bool(counts)
             + data
         )
@@ -187,6 +189,6 @@ class Surroundings:
 
 
 def _together(lines: Iterable[str]) -> Iterator[str]:
-    """Each line once, with how often it came before it."""
+    """Each line once, preceded by how often it occurs."""
     for text, times in Counter(lines).items():
         yield f"{count(times)} × {text}" if times > 1 else text

@@ -1,11 +1,11 @@
-"""What was captured, fused and saved, and what was not, with its line: in words."""
+"""Captured steps in words: what was captured and fused, and what was not, with its line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from gradscope.analysis.answers.captured import CaptureInfo, Lacking, PlanFacts, captured, whole_of
-from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.identity.sites import Site, at, in_brackets
 from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.trace.schema import NONE, Lack
@@ -13,19 +13,19 @@ from gradscope.trace.trace import Trace
 
 FEW_LABELS = 4
 NONE_CAPTURED = (
-    "No step was captured: gradscope.capture(step) or torch.compile(step) captures one, on "
-    "gradscope's own engine."
+    "No step was captured. On gradscope's own engine, gradscope.capture(step) or "
+    "torch.compile(step) captures one."
 )
 SHARES = (
-    "times of pieces were measured in each replay; inside a fused piece, calls and nodes have "
-    "shares of its time, as they had them before, or when the step was recorded (inferred)"
+    "times of pieces were measured in each replay; calls and nodes in a fused piece share its "
+    "time in proportion to their times before fusion, or when the step was captured (inferred)"
 )
 WORDS = {
     Lack.REPLAYED: "not replayed",
-    Lack.PIECE: "runs as ever, and what stands around it is replayed",
-    Lack.FITTED: "recorded anew",
+    Lack.PIECE: "runs eagerly, and the code around it is replayed",
+    Lack.FITTED: "captured again",
     Lack.FUSED: "not fused: the replay differs in",
-    Lack.TOLD: "not replayed while recorded",
+    Lack.TOLD: "not replayed during a recording",
 }
 
 
@@ -38,16 +38,16 @@ def captures(trace: Trace, _: str = "") -> Answer:
     title = f"{plural(len(wholes), 'step')} captured, {plural(replays, 'replay')} recorded."
     fused = any(piece.fused for step in steps for plan in step.plans for piece in plan.pieces)
     sections = filled(
-        Topic("not captured, or recorded anew", tuple(_lacks(steps))),
+        Topic("not captured, or captured again", tuple(_lacks(steps))),
         Topic("plans", tuple(_plans(steps))),
         Topic("fused", tuple(_fused(steps))),
-        Topic("what took longest in a replay", tuple(_slowest(steps))),
+        Topic("slowest pieces of a replay", tuple(_slowest(steps))),
     )
     return Answer(title, tuple(_facts(steps)), sections, (SHARES,) if fused else (), steps)
 
 
 def _name(step: CaptureInfo, steps: Sequence[CaptureInfo]) -> str:
-    """A step by its name; a piece by the lines of the step it is made of."""
+    """The name of a step, or of a piece with the lines of the step it consists of."""
     if step.whole == NONE:
         return step.name
     whole = whole_of(step, steps)
@@ -61,10 +61,10 @@ def _facts(steps: Sequence[CaptureInfo]) -> Iterator[tuple[str, str]]:
         if step.whole == NONE:
             pieces = sum(each.whole == step.id for each in steps)
             how = f", in {plural(pieces, 'piece')}" if pieces else ""
-            as_ever = plural(step.as_ever, "call") + " as ever"
+            as_ever = plural(step.as_ever, "eager call")
             replays = sum(plan.replays for plan in step.plans)
             told = f"{plural(replays, 'replay')}, {as_ever}{how}"
-            yield _short(step.name), f"{told}{at(step.site)}"
+            yield _short(step.name), f"{told}{in_brackets(step.site)}"
 
 
 def _short(name: str) -> str:
@@ -105,13 +105,13 @@ def _plan(plan: PlanFacts) -> str:
     ]
     if plan.replay_ns != NONE:
         of = f", {duration(plan.calls_ns)} of it in calls" if plan.calls_ns != NONE else ""
-        told.append(f"{duration(plan.replay_ns)} in the median{of}")
+        told.append(f"median {duration(plan.replay_ns)}{of}")
     if plan.eager_ns != NONE:
-        when = "while it was recorded" if plan.watched else "before it was recorded"
-        told.append(f"as ever {duration(plan.eager_ns)} when the two were compared, {when}")
-    told.append(f"guards look at {plural(len(plan.guards), 'value')}")
+        when = "during the recording" if plan.watched else "before the recording"
+        told.append(f"{duration(plan.eager_ns)} eagerly, when the two were compared {when}")
+    told.append(f"guards check {plural(len(plan.guards), 'value')}")
     size = byte_count(sum(each.bytes for each in made))
-    told.append(f"makes {plural(len(made), 'array')}, {size} together")
+    told.append(f"creates {plural(len(made), 'array')}, {size} in total")
     return ", ".join(told)
 
 
@@ -124,12 +124,12 @@ def _fused(steps: Sequence[CaptureInfo]) -> Iterator[str]:
                     continue
                 before, now = next(saved, (NONE, piece.ns))
                 lines = ", ".join(site.place for site in piece.sites if site.place)
-                took = f", {duration(now)}" if now != NONE else ""
+                took = f": {duration(now)}" if now != NONE else ""
                 if before != NONE:
-                    took = f", {duration(now)} where its calls took {duration(before)}"
+                    took = f": {duration(now)} instead of {duration(before)}"
                 names = _labels(piece.labels)
                 many = len(piece.labels)
-                how = f"{plural(many, 'call')} as one" if many > 1 else "a kernel of its own"
+                how = f"{plural(many, 'call')} fused" if many > 1 else "1 call compiled"
                 yield f"{how} ({names}) at {lines}{took}"
 
 

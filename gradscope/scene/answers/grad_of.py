@@ -1,4 +1,4 @@
-"""How a gradient came to be, step by step, in words."""
+"""The history of a gradient, step by step, in words."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from gradscope.trace.trace import Trace
 
 FEW = 4
 HOW = {
-    "stolen": "taken over as .grad, as it was (stolen)",
-    "cloned": "copied into .grad (cloned)",
-    "in place": "added to the .grad that was there, in place",
-    "out of place": "added to the .grad that was there, into a new tensor",
+    "stolen": "moved into .grad without a copy",
+    "cloned": "copied into a new .grad",
+    "in place": "added to the existing .grad in place",
+    "out of place": "added to the existing .grad, into a new tensor",
     "": "arrived in .grad",
 }
 
 
 def grad_of(trace: Trace, wanted: str, why: str = "--why-none") -> Answer:
-    """Of a tensor, by its id, a name that only it has, or a finding.
+    """The history of a tensor's gradient; the tensor by id, unique name or finding.
 
-    `why`: what to type to be told why there is none.
+    `why`: the option or command that explains a missing gradient.
     """
     story = grad_story(trace, tensor_meant(trace, wanted))
     names = node_names(trace)
@@ -44,8 +44,8 @@ def grad_of(trace: Trace, wanted: str, why: str = "--why-none") -> Answer:
     if story.could_send:
         sections.append(Topic("nodes with an edge to it", tuple(_senders(story, names))))
     notes = (
-        *not_at_level(trace, "engine", "who sent what, clears, clips and steps"),
-        *(inferred(trace, "decrement", "who sent what") if story.brought else ()),
+        *not_at_level(trace, "engine", "what sent gradients; clears, clips and steps"),
+        *(inferred(trace, "decrement", "what sent gradients") if story.brought else ()),
         *(not_at_level(trace, "values", "norms") if story.brought else ()),
     )
     return Answer(_title(story, why), tuple(_facts(story, names)), tuple(sections), notes, story)
@@ -53,19 +53,22 @@ def grad_of(trace: Trace, wanted: str, why: str = "--why-none") -> Answer:
 
 def _title(story: GradStory, why: str) -> str:
     if not story.backwards:
-        return f"No backward was recorded, so none brought {story.title} a gradient."
+        return f"No backward was recorded, so {story.title} has no gradient."
     if story.brought:
         brought = f"{count(story.brought)} of {plural(story.backwards, 'backward')}"
         left = _last_left(story.rounds)
-        where = f"; the last left {left} in .grad" if left else ""
+        where = f"; after the last one, .grad has {left}" if left else ""
         return f"{brought} sent {story.title} a gradient{where}."
     if story.could_send:
-        return f"Nodes lead to {story.title}; whether they sent it a gradient was not recorded."
+        return (
+            f"Nodes have an edge to {story.title}; whether they sent it a gradient was not "
+            "recorded."
+        )
     return f"No backward sent {story.title} a gradient; {why} says why."
 
 
 def _last_left(rounds: tuple[Round, ...]) -> str:
-    """As in "norm 0.14", or "56 NaN"; "" where nobody looked."""
+    """As in "norm 0.14", or "56 NaN"; "" where values were not checked."""
     last = next((each for each in rounds[::-1] if each.norms or each.bad), None)
     if last is None:
         return ""
@@ -78,7 +81,7 @@ def _facts(story: GradStory, names: NodeNames) -> Iterable[tuple[str, str]]:
         more = f" and {count(len(story.nodes) - FEW)} more" * (len(story.nodes) > FEW)
         yield "arrives at", shown + more
     if not story.leaf:
-        yield "leaf", "no: it is passed on, and kept only after retain_grad()"
+        yield "leaf", "no: its gradient is passed on, and kept only after retain_grad()"
     norms = [norm for each in story.rounds for norm in each.norms]
     if len(norms) > 1:
         yield "norms of .grad", f"{number(min(norms))} to {number(max(norms))}"
@@ -95,17 +98,21 @@ def _senders(story: GradStory, names: NodeNames) -> Iterable[str]:
 
 def _section(told: Round, names: NodeNames) -> Topic:
     first = tuple(dict.fromkeys(h.backward for h in told.happenings if h.backward >= 0))
-    title = f"backward{'s' * (len(first) > 1)} {', '.join(map(str, first))}" if first else "besides"
+    title = (
+        f"backward{'s' * (len(first) > 1)} {', '.join(map(str, first))}"
+        if first
+        else "outside backwards"
+    )
     if told.times > 1:
         others = told.backwards[len(first) :]
         alike = f"{others[0]} to {others[-1]}" if len(others) > 1 else ", ".join(map(str, others))
-        title += f"; the same in {plural(told.times - 1, 'round')} after it" + (
+        title += f"; the same in the next {plural(told.times - 1, 'iteration')}" + (
             f" (backward{'s' * (len(others) > 1)} {alike})" if others else ""
         )
         if len(told.norms) > 1:
             title += f", norms {number(min(told.norms))} to {number(max(told.norms))}"
         if told.bad:
-            title += f", at last {told.bad[-1][1]}"
+            title += f", {told.bad[-1][1]} in the last"
     return Topic(title, tuple(_in_words(each, names) for each in told.happenings))
 
 
@@ -113,13 +120,13 @@ def _in_words(h: Happening, names: NodeNames) -> str:
     where, norm = at(h.site), _norm(h)
     match h.part:
         case GradAct.BEGAN:
-            return f"the backward began at it{where}{norm}"
+            return f"the backward started from it{where}{norm}"
         case GradAct.SENT:
             who = f"{count(h.times)} × {h.name}" if h.times > 1 else names.title(h.node)
-            none = " None, which is no gradient" if h.how == UNDEFINED else norm
-            return f"{who}{in_brackets(h.site)} sent it{none}"
+            what = "None (no gradient)" if h.how == UNDEFINED else f"a gradient{norm}"
+            return f"{who}{in_brackets(h.site)} sent {what}"
         case GradAct.SUMMED:
-            return f"added up: {plural(h.times, 'addition')} {h.how}{norm}"
+            return f"summed: {plural(h.times, 'addition')} {h.how}{norm}"
         case GradAct.HOOK:
             return f"hook {h.name or '?'}{in_brackets(h.site)} {_hooked(h)}"
         case GradAct.KEPT:
@@ -135,11 +142,12 @@ def _of_program(h: Happening) -> str:
         case GradAct.CLEARED:
             return f"cleared: {_cleared(h)}{where}"
         case GradAct.WRITTEN:
-            return f"written by {h.name or 'assignment'}{f' {h.how}' if h.how else ''}{where}"
+            verb = f"set {h.how}" if h.how else "written"
+            return f"{verb} by {h.name or 'assignment'}{where}"
         case GradAct.CLIPPED:
             clip = facts if isinstance(facts, ClipAct) else ClipAct()
-            scaled = f": norm of all {number(clip.norm)}" if not math.isnan(clip.norm) else ""
-            limit = f", at most {number(clip.max)}" if not math.isnan(clip.max) else ""
+            scaled = f": total norm {number(clip.norm)}" if not math.isnan(clip.norm) else ""
+            limit = f", limit {number(clip.max)}" if not math.isnan(clip.max) else ""
             return f"clipped by {h.name}{where}{scaled}{limit}"
         case GradAct.UNSCALED:
             return f"unscaled{where}"
@@ -153,11 +161,11 @@ def _of_program(h: Happening) -> str:
 
 
 def moved_it(by: float, size: float) -> str:
-    """How far a step moved a parameter, where that was looked at."""
+    """The norm of the update by which a step changed a parameter, where it was recorded."""
     if math.isnan(by):
         return ""
-    share = f" ({number(by / size)} of its norm)" if by > 0 and size > 0 else ""
-    return f", moved it by {number(by)}{share}"
+    share = f" ({number(by / size)} of the parameter's norm)" if by > 0 and size > 0 else ""
+    return f", update of norm {number(by)}{share}"
 
 
 def _cleared(h: Happening) -> str:
@@ -173,8 +181,6 @@ def _rate(value: float) -> str:
 
 
 def _hooked(h: Happening) -> str:
-    if h.how == "left it":
-        return "was called, and left it"
     if h.bad:
         return f"{h.how}{_norm(h)}"
     if math.isnan(h.before) or math.isnan(h.norm):

@@ -15,20 +15,20 @@ from gradscope.trace.trace import Trace
 
 FEW = 3
 LOOKS = (
-    "names are looked through at the ends of a few steps: what only C++ holds, or a name that came "
-    "and went between, is not seen"
+    "names are checked at the end of a few steps only: what only C++ holds, and names that existed "
+    "only in between, are not seen"
 )
 
 
 def who_holds(trace: Trace, wanted: str) -> Answer:
-    """Of a parameter, a tensor, a node, "step 3", or a name that held graphs."""
+    """What holds a parameter, a tensor, a node, "step 3", or a name that held graphs."""
     told = holders(trace, wanted)
     names = node_names(trace)
     names_told = () if told.kind is Subject.NAME else tuple(map(_name, told.names))
     sections = filled(
-        Topic("names of the program that held graphs", names_told),
+        Topic("names in the program that held graphs", names_told),
         Topic(_saved_title(told), tuple(map(_saver, told.savers))),
-        Topic("who holds what one of these gave holds it", tuple(_tops(told, names))),
+        Topic("a reference to a result of these nodes keeps it alive", tuple(_tops(told, names))),
     )
     level = not_at_level(trace, "engine", "what nodes saved, and which names held graphs")
     notes = (*level, *_ends(trace, told), *(() if level else (LOOKS,)))
@@ -36,22 +36,22 @@ def who_holds(trace: Trace, wanted: str) -> Answer:
 
 
 def _ends(trace: Trace, told: Holders) -> Iterator[str]:
-    """What is not known of the ends of storages and graphs."""
+    """What is not known about when storages and graphs were freed."""
     sees_nodes = trace.sees("node.died")
     least = trace.meta.get("follows_from")
     if trace.meta.get("producer") == "pytorch":
         if least is not None:
             yield (
-                f"the end of a storage of {byte_count(least)} and more is seen at the next end of "
-                "a backward or step; of a smaller one, when the graph lets go of it"
+                f"that a storage of at least {byte_count(least)} is freed is noticed when the next "
+                "backward or step ends; a smaller one, when its graph releases it"
             )
         else:
-            what = "ends of storages are" if sees_nodes else "ends of storages and nodes are"
-            yield f"{what} not recorded here, but when a backward let go"
+            what = "storages are" if sees_nodes else "storages and nodes are"
+            yield f"not recorded here: when {what} freed, except by a backward"
         return
     if told.left and not sees_nodes:
-        of = f" of {byte_count(least)} and more" if least else ""
-        yield f"a graph that ended without a backward is seen by the ends of its storages{of} only"
+        of = f" of at least {byte_count(least)}" if least else ""
+        yield f"a graph freed without a backward is noticed only when its storages{of} are freed"
 
 
 def _saved_title(told: Holders) -> str:
@@ -83,28 +83,30 @@ def _of_saved(told: Holders) -> Iterator[str]:
     if not told.savers:
         return
     values = sum(each.values for each in told.savers)
-    it = "it" if told.kind is Subject.TENSOR else "what was saved"
+    it = "it" if told.kind is Subject.TENSOR else "the saved values"
     if told.left:
         some = "" if told.left == values else f"{count(told.left)} of "
         kept = byte_count(told.bytes)
-        yield f"{some}{plural(values, 'saved value')} still held ({kept}), which no backward let go"
+        yield f"{some}{plural(values, 'saved value')} still held ({kept}), released by no backward"
         return
     backwards = sorted({number for each in told.savers for number in each.backwards})
     freed = sum(each.freed for each in told.savers)
     by = _numbered(backwards) if backwards else ""
-    ends = [f"{by} let go of {it}"] if by else []
-    ends += [f"{plural(freed, 'value')} ended unused, with the graph"] if freed else []
+    ends = [f"{by} released {it}"] if by else []
+    ends += [f"{plural(freed, 'value')} freed unused, with the graph"] if freed else []
     yield " and ".join(ends)
 
 
 def _of_names(told: Holders) -> Iterator[str]:
     for name in told.names[:1]:
         if name.all_steps:
-            yield f"{_called(name)} held the graphs of all {name.steps} steps, and so this one"
+            yield f"{_called(name)} held the graphs of all {name.steps} steps, including this one"
         elif name.of:
-            yield f"{_called(name)} held graphs of {name.steps} of {name.of} steps, may be this one"
+            yield (
+                f"{_called(name)} held graphs of {name.steps} of {name.of} steps, possibly this one"
+            )
         else:
-            yield f"{_called(name)} held a graph that was made in an evaluation"
+            yield f"{_called(name)} held a graph created in an evaluation"
 
 
 def _facts(told: Holders) -> Iterator[tuple[str, str]]:
@@ -114,23 +116,23 @@ def _facts(told: Holders) -> Iterator[tuple[str, str]]:
         )
         yield "storage", f"{byte_count(told.bytes)}{shared}"
         if told.freed != NONE:
-            yield "ended", "it was freed while the program ran"
+            yield "freed", "while the program ran"
         if told.nodes:
-            yield "holds itself", f"a graph of {plural(told.nodes, 'node')}{_there(told)}"
+            yield "keeps alive", f"a graph of {plural(told.nodes, 'node')}{_there(told)}"
     elif told.kind is not Subject.NAME:
-        kind = "nodes behind it" if told.kind is Subject.NODE else "nodes"
+        kind = "reachable nodes" if told.kind is Subject.NODE else "nodes"
         yield kind, f"{count(told.nodes)}{_there(told)}"
         if told.recorded:
             yield "still saved", byte_count(told.bytes) if told.left else "nothing"
 
 
 def _there(told: Holders) -> str:
-    """Whether they outlived the recording."""
+    """Whether these nodes were still alive when the recording ended."""
     if told.there == NONE or not told.nodes:
         return ""
     if not told.there:
-        return ", gone at the end"
-    return f", {count(told.there) if told.there < told.nodes else 'all'} there at the end"
+        return ", all freed by the end"
+    return f", {count(told.there) if told.there < told.nodes else 'all'} still alive at the end"
 
 
 def _name(name: KeptName) -> str:
@@ -153,7 +155,7 @@ def _saver(saver: Saver) -> str:
         which = f"{count(saver.left)} of them" if saver.left < saver.values else ""
         ends.append(f"{which} still held, {byte_count(saver.bytes)}".strip())
     if saver.backwards:
-        ends.append(f"let go by {_numbered(list(saver.backwards))}")
+        ends.append(f"released by {_numbered(list(saver.backwards))}")
     if saver.freed:
         ends.append(f"{count(saver.freed)} freed with the graph")
     return (
@@ -174,5 +176,5 @@ def _tops(told: Holders, names: NodeNames) -> Iterator[str]:
     for top in told.tops:
         tensors = ", ".join(f"tensor {tensor}" for tensor in top.tensors[:FEW])
         text = f": {top.site.text}" if top.site.text else ""
-        gave = f" gave {tensors}" if tensors else ""
+        gave = f" (grad_fn of {tensors})" if tensors else ""
         yield f"{names.title(top.node)}{gave}{at(top.site)}{text}"

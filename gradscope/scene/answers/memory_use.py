@@ -1,4 +1,4 @@
-"""What saved tensors keep in memory, in words."""
+"""Memory held by saved tensors, in words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gradscope.trace.trace import Trace
 
 FEW = 3
 UNREACHED = (
-    "of PyTorch's graphs that no backward came to it is not recorded what they saved, but of those "
-    "that are there at the end"
+    "not recorded: what PyTorch graphs saved that no backward reached, except for those that still "
+    "exist at the end"
 )
-UNSEEN = "PyTorch's graphs are seen when a backward comes to them: what others save is not recorded"
+UNSEEN = "not recorded: what PyTorch graphs save that no backward reaches"
 
 
 def memory(trace: Trace, _: str = "") -> Answer:
@@ -41,11 +41,11 @@ def memory(trace: Trace, _: str = "") -> Answer:
     sections = filled(
         Topic("held at the peak, by line", at_peak),
         Topic("held at the peak, by module", by_module),
-        Topic("over the backwards", tuple(_spans(use.spans))),
-        Topic(f"let go in backward {use.peak_backward}, most first", let_go),
-        Topic("let go by no backward", tuple(_line(each, use.never_bytes) for each in use.never)),
-        Topic("nodes that no backward came to, by line", tuple(map(_unused, use.for_nothing))),
-        Topic("names that held graphs of former steps", tuple(_kept(trace, a) for a in use.kept)),
+        Topic("by backward", tuple(_spans(use.spans))),
+        Topic(f"released in backward {use.peak_backward}, largest first", let_go),
+        Topic("released by no backward", tuple(_line(each, use.never_bytes) for each in use.never)),
+        Topic("nodes that no backward reached, by line", tuple(map(_unused, use.for_nothing))),
+        Topic("names that held graphs of earlier steps", tuple(_kept(trace, a) for a in use.kept)),
     )
     return Answer(_title(use), tuple(_facts(trace, use)), sections, notes, use)
 
@@ -63,8 +63,9 @@ def _unused(line: ForNothing) -> str:
     text = f": {line.site.text}" if line.site.text else ""
     ends = ""
     if line.left != NONE:
-        ends = f"; {count(line.left)} there at the end" if line.left else "; gone by the end"
-    return f"{plural(line.nodes, 'node')} {line.site.place or 'besides'}{text}{ends}"
+        ends = f"; {count(line.left)} still alive at the end" if line.left else "; freed by the end"
+    place = line.site.place or "an unknown line"
+    return f"{plural(line.nodes, 'node')} at {place}{text}{ends}"
 
 
 def _title(use: MemoryUse) -> str:
@@ -77,26 +78,26 @@ def _whose(use: MemoryUse) -> str:
         if span.backward == use.peak_backward:
             place = f" at {span.called.place}" if span.called.place else ""
             return f", for backward {span.backward}{place}"
-    return ", which no backward let go" if use.peak_backward == NONE else ""
+    return ", which no backward released" if use.peak_backward == NONE else ""
 
 
 def _facts(trace: Trace, use: MemoryUse) -> Iterator[tuple[str, str]]:
     yield "saved values", count(use.saved)
     if use.parameters:
-        yield "of the peak", f"{byte_count(use.parameters)} are parameters', which are there anyway"
+        yield "of the peak", f"{byte_count(use.parameters)} are parameters, which are needed anyway"
     if use.never:
         many = sum(each.storages for each in use.never)
         what = f"{byte_count(use.never_bytes)} in {plural(many, 'storage')}"
         seen = trace.sees("node.died")
-        end = "it was there at the end" if seen else "its end was not seen"
-        yield "let go by none", f"{what}: no backward released it, and {end}"
+        end = "still alive at the end" if seen else "not recorded as freed"
+        yield "never released", f"{what}: released by no backward, {end}"
     else:
-        yield "let go by none", "nothing: each value was released by a backward, or freed"
+        yield "never released", "nothing: each value was released by a backward, or freed"
 
 
 def _line(share: Share, whole: int) -> str:
     part = f" ({share.bytes / whole:.0%})" if whole else ""
-    place = share.site.place or share.name or "besides"
+    place = share.site.place or share.name or "unknown line"
     text = f": {share.site.text}" if share.site.text else ""
     savers = ", ".join(
         f"{slot} of {node}" + f" ×{times}" * (times > 1) for node, slot, times in share.savers[:FEW]
@@ -106,7 +107,7 @@ def _line(share: Share, whole: int) -> str:
 
 
 def _spans(spans: tuple[HeldSpan, ...]) -> Iterator[str]:
-    """Backwards in succession that held the same, told once."""
+    """A line for each run of backwards that held the same."""
     alike: list[list[HeldSpan]] = []
     for span in spans:
         pattern = (span.before, span.most, span.after, span.called.place)
@@ -121,8 +122,8 @@ def _spans(spans: tuple[HeldSpan, ...]) -> Iterator[str]:
         if len(several) > 1:
             which = f"backwards {first.backward} to {last.backward}"
         place = f" at {first.called.place}" if first.called.place else ""
-        most = f", at most {byte_count(first.most)} in it" if first.most > first.before else ""
-        after = "it did not end" if first.after == NONE else f"{byte_count(first.after)} after it"
+        most = f", peak {byte_count(first.most)}" if first.most > first.before else ""
+        after = "did not end" if first.after == NONE else f"{byte_count(first.after)} after"
         yield f"{which}{place}: {byte_count(first.before)} before{most}, {after}"
 
 

@@ -1,4 +1,4 @@
-"""Where a node is on its way at a moment, in words: what it waits for, and from whom."""
+"""The state of a node at a moment, in words: what it waits for, and from which nodes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from gradscope.trace.schema import NONE
 FEW = 3
 WORDS = {
     Stage.OUTSIDE: "not in this backward",
-    Stage.WAITING: "waits",
+    Stage.WAITING: "waiting",
     Stage.READY: "ready, in the queue",
-    Stage.TAKEN: "taken from the queue, not begun",
-    Stage.RUNNING: "runs",
-    Stage.DONE: "has run",
-    Stage.FAILED: "has raised",
-    Stage.SKIPPED: "not needed for what inputs= asks",
+    Stage.TAKEN: "taken from the queue, not started",
+    Stage.RUNNING: "running",
+    Stage.DONE: "done",
+    Stage.FAILED: "failed",
+    Stage.SKIPPED: "not needed for inputs=",
 }
 
 
 def now(at: NodeAt, say: MomentWords) -> str:
-    """As in "waits: 1 of 3 gradients have come; to come from MulBackward0, …"."""
+    """As in "waiting: 1 of 3 gradients arrived; missing from MulBackward0, …"."""
     if at.task == NONE:
-        return "no backward is under way"
+        return "no backward is running"
     said = WORDS[at.stage]
     if at.since != NONE:
         said += f", since moment {count(at.since)}"
@@ -31,30 +31,29 @@ def now(at: NodeAt, say: MomentWords) -> str:
         return said
     missing = [f"{say.node(each.node)} ({WORDS[each.stage]})" for each in at.missing[:FEW]]
     more = ", …" * (len(at.missing) > FEW)
-    from_whom = f"; to come from {', '.join(missing)}{more}" if missing else ""
-    return f"{said}: {came(at)}{from_whom}"
+    from_nodes = f"; missing from {', '.join(missing)}{more}" if missing else ""
+    return f"{said}: {came(at)}{from_nodes}"
 
 
 def came(at: NodeAt) -> str:
-    """As in "1 of 3 gradients have come"."""
+    """As in "1 of 3 gradients arrived"."""
     if at.count == NONE:
-        return "nobody counted for how many gradients it waits"
-    verb = "has" if at.count == 1 else "have"
-    return f"{count(at.came)} of {plural(at.count, 'gradient')} {verb} come"
+        return "how many gradients it waits for was not recorded"
+    return f"{count(at.came)} of {plural(at.count, 'gradient')} arrived"
 
 
 def hooks(at: NodeAt) -> str:
-    """Those of the program's that are called for it: "clamp at moment 12; log to come, at 20"."""
+    """Hooks of the program on it: "clamp called at moment 12; log not called before moment 20"."""
     said = [
-        f"{each.name} at moment {count(each.moment)}" if each.called
-        else f"{each.name} to come, at moment {count(each.moment)}"
+        f"{each.name} called at moment {count(each.moment)}" if each.called
+        else f"{each.name} not called before moment {count(each.moment)}"
         for each in at.hooks
     ]  # fmt: skip
     return "; ".join(said)
 
 
 def sender(each: Sender, say: MomentWords) -> str:
-    """Who sends a gradient, for which input, and whether it has come."""
+    """The node that sends a gradient, for which input, and whether it has arrived."""
     if each.sent != NONE:
         when = f"sent at moment {count(each.sent)}"
     else:
@@ -64,5 +63,5 @@ def sender(each: Sender, say: MomentWords) -> str:
 
 def receiver(each: Receiver, say: MomentWords) -> str:
     if each.node == NONE:
-        return f"output {each.index}: nobody, this gradient is not wanted"
+        return f"output {each.index}: no edge, this gradient is not needed"
     return f"output {each.index}: {say.node(each.node)}, {WORDS[each.stage]}"

@@ -1,4 +1,4 @@
-"""What an answer lacks since it was not recorded, or was inferred, in a sentence each."""
+"""Notes about what was inferred or not recorded, a sentence each."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ FEW = 4
 
 
 def not_at_level(trace: Trace, needs: str, what: str) -> tuple[str, ...]:
-    """As in "norms: not recorded at level engine: trace again with --level values"."""
+    """As in "not recorded at level engine: norms; use --level values"."""
     level = trace.meta.get("level")
     if level not in LEVELS or LEVELS.index(level) >= LEVELS.index(needs):
         return ()
-    return (f"{what}: not recorded at level {level}: trace again with --level {needs}",)
+    return (f"not recorded at level {level}: {what}; use --level {needs}",)
 
 
 def inferred(trace: Trace, kind: str, what: str) -> tuple[str, ...]:
-    """Whether events of this kind were inferred, and where they could not be."""
+    """Notes on events of this kind that were inferred, or could not be."""
     if kind not in trace.meta.get("inferred", ()):
         return ()
     lost = trace.once(_lost)
-    notes = [f"{what}: inferred, by replaying the engine's rules, which foretold the order seen"]
+    notes = [f"inferred from the engine's rules, which predict the recorded order of nodes: {what}"]
     if lost:
         shown = ", ".join(map(str, lost[:FEW])) + ", …" * (len(lost) > FEW)
         noun = "backward" if len(lost) == 1 else "backwards"
         notes.append(
-            f"{what}: not known of {plural(len(lost), 'backward')} ({noun} {shown}), which went "
-            "otherwise than the rules foretell"
+            f"not known for {plural(len(lost), 'backward')} ({noun} {shown}), whose recorded order "
+            f"differs from the engine's rules: {what}"
         )
     return tuple(notes)
 
 
 def _lost(trace: Trace) -> list[int]:
-    """The backwards that no replay of the rules gives."""
+    """Numbers of the backwards whose order differs from the engine's rules."""
     numbers = backward_numbers(trace)
     return sorted(
         numbers[task.id]

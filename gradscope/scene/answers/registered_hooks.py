@@ -16,7 +16,7 @@ KINDS = {
     HookKind.PRE: "register_prehook of a node",
     HookKind.POST: "register_hook of a node",
     HookKind.RETAINS_GRAD: "retain_grad",
-    HookKind.CAPTURE: "of autograd.grad",
+    HookKind.CAPTURE: "capture hook of autograd.grad",
     HookKind.POST_ACCUMULATE: "register_post_accumulate_grad_hook",
     HookKind.PACK: "saved_tensors_hooks, pack",
     HookKind.UNPACK: "saved_tensors_hooks, unpack",
@@ -28,7 +28,7 @@ KINDS = {
     HookKind.OPTIMIZER_POST: "register_step_post_hook",
 }
 PACKING = (HookKind.PACK, HookKind.UNPACK)
-"""What these return is what they are for."""
+"""Kinds whose return value always replaces the tensor."""
 
 
 def hooks(trace: Trace, _: str = "") -> Answer:
@@ -39,23 +39,23 @@ def hooks(trace: Trace, _: str = "") -> Answer:
     uncalled = [each for each in own if not each.calls]
     machinery = [each for each in told.hooks if each.is_machinery]
     sections = filled(
-        Topic("replaced what they were given", _lines(changed)),
-        Topic("registered, and never called in what was recorded", _lines(uncalled)),
-        Topic("were called, and left it", _lines(left)),
+        Topic("returned a replacement", _lines(changed)),
+        Topic("registered, but not called during the recording", _lines(uncalled)),
+        Topic("called, changed nothing", _lines(left)),
     )
     calls, ns = sum(each.calls for each in own), sum(each.ns for each in own)
     facts = [("calls", f"{count(calls)}, which took {duration(ns)}")]
     if machinery:
         others = plural(sum(each.calls for each in machinery), "call")
-        facts.append(("besides", f"{others} of the engine's own, for hooks of modules"))
+        facts.append(("internal", f"{others} by the engine itself, for module hooks"))
     if any(h.calls and not h.registrations and told.registrations_recorded for h in own):
         facts.append(
-            ("not recorded", "where some of them were registered: for all, or by PyTorch itself")
+            ("not recorded", "where some were registered: for all modules, or by PyTorch itself")
         )
     lacking = "where hooks were registered" if own else "hooks, and where they were registered"
     notes = (
         *not_at_level(trace, "engine", lacking),
-        *not_at_level(trace, "values", "what hooks left behind, in numbers"),
+        *not_at_level(trace, "values", "values after hooks"),
     )
     title = _title(own, len(changed), len(uncalled))
     return Answer(title, tuple(facts) if own else (), sections, notes, told)
@@ -63,11 +63,10 @@ def hooks(trace: Trace, _: str = "") -> Answer:
 
 def _title(own: list[Hook], changed: int, uncalled: int) -> str:
     if not own:
-        return "No hook was seen."
+        return "No hook was recorded."
     parts = [plural(len(own), "hook")]
     if changed:
-        were = "it was" if changed == 1 else "they were"
-        parts.append(f"{count(changed)} replaced what {were} given")
+        parts.append(f"{count(changed)} returned a replacement")
     if uncalled:
         parts.append(f"{count(uncalled)} {'was' if uncalled == 1 else 'were'} never called")
     return f"{'; '.join(parts)}."
@@ -78,7 +77,7 @@ def _lines(hooks: list[Hook]) -> tuple[str, ...]:
 
 
 def _in_words(hook: Hook) -> str:
-    kind = KINDS.get(hook.kind, "of a kind that is not known") if hook.kind is not None else "?"
+    kind = KINDS.get(hook.kind, "of unknown kind") if hook.kind is not None else "?"
     on = f" on {hook.on}" if hook.on else ""
     lines = [site.place for site in hook.registered if site.place]
     several = f" ({count(hook.registrations)} times)" * (hook.registrations > 1)
@@ -97,9 +96,9 @@ def _did(hook: Hook) -> str:
     if not hook.replaced:
         return called
     if hook.kind in PACKING:
-        return f"{called}, gave another tensor {_times(hook)}"
-    what = "the gradient" if hook.kind in _OF_GRADIENTS else "what it was given"
-    return f"{called}, replaced {what} {_times(hook)}{_norms(hook)}"
+        return f"{called}, returned another tensor{_times(hook)}"
+    what = "the gradient" if hook.kind in _OF_GRADIENTS else "the value it received"
+    return f"{called}, replaced {what}{_times(hook)}{_norms(hook)}"
 
 
 _OF_GRADIENTS = frozenset((
@@ -110,12 +109,12 @@ _OF_GRADIENTS = frozenset((
 
 def _times(hook: Hook) -> str:
     if hook.replaced == hook.calls:
-        return "each time" if hook.calls > 1 else "then"
-    return f"{count(hook.replaced)} times"
+        return " each time" if hook.calls > 1 else ""
+    return f" {plural(hook.replaced, 'time')}"
 
 
 def _norms(hook: Hook) -> str:
     if not hook.norms:
         return ""
     least, most = number(min(hook.norms)), number(max(hook.norms))
-    return f"; it left norm {least}" + f" to {most}" * (least != most)
+    return f"; norm afterwards {least}" + f" to {most}" * (least != most)

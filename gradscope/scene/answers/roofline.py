@@ -1,4 +1,4 @@
-"""What each piece of a program cost against its limit, in words."""
+"""The cost of each piece of a program compared to its limit (roofline), in words."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gradscope.scene.readable import count, duration
 from gradscope.trace.trace import Trace
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-"""The pieces that took longest, as the plot calls them."""
+"""Letters of the longest pieces in the plot."""
 COUNTED = (
-    "counted are the arrays that calls and nodes take and make, each once, and operations that "
-    "their shapes tell of (inferred); times were recorded, in fused pieces shared. Above 100 %: "
-    "its arrays stayed in a cache, or the machine was busier when its limits were measured. What "
-    "was given and not recorded (on PyTorch, of what needs no gradient) is not counted"
+    "bytes: inputs and outputs of calls and nodes, each counted once; operations: inferred from "
+    "shapes; times: recorded, and shared out in fused pieces. More than 100%: the arrays stayed in "
+    "a cache, or the machine was busier when its limits were measured. Inputs that were not "
+    "recorded (on PyTorch, those that need no gradient) are not counted"
 )
 
 
@@ -24,12 +24,12 @@ def costs(trace: Trace, peaks: Peaks) -> Answer:
     """All pieces, the longest first."""
     found = roofline(trace, peaks)
     if not found.costs:
-        return Answer("No call and no node was timed.", data=found)
+        return Answer("No times of calls or nodes were recorded.", data=found)
     whole = sum(cost.typical_ns for cost in found.costs) or 1
     at_limit = sum(cost.limit_ns(peaks) for cost in found.costs)
     title = (
-        f"Calls and nodes typically take {duration(whole)} in all; at the machine's limits it were "
-        f"{duration(int(at_limit))} ({at_limit / whole:.0%})."
+        f"Calls and nodes typically take {duration(whole)} in total; {duration(int(at_limit))} at "
+        f"the machine's limits (roofline), {at_limit / whole:.0%}."
     )
     lines = tuple(_line(nr, cost, whole, peaks) for nr, cost in enumerate(found.costs))
     gains = sorted(found.costs, key=lambda cost: cost.limit_ns(peaks) - cost.typical_ns)
@@ -43,10 +43,10 @@ def costs(trace: Trace, peaks: Peaks) -> Answer:
 
 def _facts(peaks: Peaks) -> Iterator[tuple[str, str]]:
     threads = f"{peaks.threads} thread{'s' * (peaks.threads != 1)}"
-    yield "machine", f"{peaks.processor}, {threads}: measured now, on {peaks.host}"
-    yield "arithmetic", f"{rate(peaks.flops, 'flop')} (the best product of two float32 matrices)"
-    yield "memory", f"{rate(peaks.bandwidth, 'B')} (the best copy of 64 MiB, read and written)"
-    yield "they meet at", f"{peaks.flops / peaks.bandwidth:.1f} flop/B"
+    yield "machine", f"{peaks.processor}, {threads}; measured now on {peaks.host}"
+    yield "arithmetic", f"{rate(peaks.flops, 'flop')} (best product of two float32 matrices)"
+    yield "memory", f"{rate(peaks.bandwidth, 'B')} (best copy of 64 MiB, reads and writes)"
+    yield "ridge point", f"{peaks.flops / peaks.bandwidth:.1f} flop/B"
 
 
 def rate(value: float, unit: str) -> str:
@@ -62,28 +62,28 @@ def _line(nr: int, cost: Cost, whole: int, peaks: Peaks) -> str:
     times = f" ×{count(cost.count)}" if cost.count > 1 else ""
     first = ""
     if cost.ns > 2 * cost.typical_ns:
-        first = f" (and {duration(cost.ns - cost.typical_ns)} more in all, of slower ones)"
+        first = f" (and {duration(cost.ns - cost.typical_ns)} more in unusually slow runs)"
     typical = cost.typical_ns
     told = f"{letter}{duration(typical)} ({typical / whole:.0%}) {cost.name}{at(cost.site)}{times}"
     told += first
     if not cost.bytes:
-        return f"{told}: moves nothing"
+        return f"{told}: moves no data"
     seconds = max(cost.typical_ns, 1) / 1e9
     bound = "memory" if cost.is_bound_by_memory(peaks) else "arithmetic"
     share = cost.limit_ns(peaks) / max(cost.typical_ns, 1)
     return (
         f"{told}: {rate(cost.flops / seconds, 'flop')}, {rate(cost.bytes / seconds, 'B')}, "
-        f"{cost.intensity:.2g} flop/B; {share:.0%} of its limit, which is {bound}"
+        f"{cost.intensity:.2g} flop/B; {share:.0%} of its limit ({bound})"
     )
 
 
 def _gain(cost: Cost, peaks: Peaks) -> str:
     above = cost.typical_ns - int(cost.limit_ns(peaks))
-    return f"{duration(above)} above it: {cost.name}{at(cost.site)}"
+    return f"{duration(above)} above its limit: {cost.name}{at(cost.site)}"
 
 
 def _elsewhere(found: Roofline) -> tuple[str, ...]:
     if found.recorded_on in ("", found.peaks.host):
         return ()
     here = found.peaks.host
-    return (f"recorded on {found.recorded_on}: the limits are those of this machine, {here}",)
+    return (f"recorded on {found.recorded_on}, but the limits are those of this machine, {here}",)

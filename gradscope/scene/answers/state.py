@@ -1,4 +1,4 @@
-"""What the engine and the program held at a moment, in words."""
+"""The state of the engine and the program at a moment, in words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gradscope.trace.schema import NONE, Node
 
 FEW = 3
 ALL = 1 << 62
-"""More than there can be."""
+"""A limit that is never reached."""
 
 
 def state_answer(state: State) -> Answer:
-    """All that holds right after the moment of this state."""
+    """The state right after its moment."""
     say = state.trace.once(MomentWords)
     sections = [section for section, _ in held_sections(state, say)]
     return Answer(
@@ -39,9 +39,9 @@ def state_answer(state: State) -> Answer:
 def held_sections(
     state: State, say: MomentWords, most: int = ALL
 ) -> Iterator[tuple[Topic, tuple[int, ...]]]:
-    """What backwards hold, the innermost first; beside each section the nodes of its lines.
+    """What backwards hold, the innermost first; with each section the nodes of its lines.
 
-    Of each at most so many are put into words, and how many more there are.
+    `most`: the largest number of lines of a section; the rest is counted.
     """
     for backward in reversed(state.backwards):
         of = f" of backward {backward.number}" if len(state.backwards) > 1 else ""
@@ -51,12 +51,12 @@ def held_sections(
 
 
 def under_way(state: State, say: MomentWords) -> tuple[Topic, Topic]:
-    """Hooks and operations that have begun and not ended."""
+    """Hooks and operations that have started and not ended."""
     hooks = tuple(f"{row.name or '?'}, {say.node(row.node)}" for row in state.hooks)
     calls = tuple(f"{say.said(row)}{_at(say.line(row))}" for row in state.calls[::-1])
     return (
-        Topic("hooks under way", hooks),
-        Topic("operations under way, the innermost first", calls),
+        Topic("running hooks", hooks),
+        Topic("running operations, innermost first", calls),
     )
 
 
@@ -67,13 +67,13 @@ def title(state: State, say: MomentWords) -> str:
 
 
 def _replayed(found: ReplayedCalls) -> str:
-    """Where a plan is, and how the time of what happens is known."""
+    """Position in a plan that is replayed, and whether times in it are shares."""
     name = found.step.rpartition("<locals>.")[2]
-    where = f"{name}, the {ordinal(found.number)} time"
+    where = f"{name}, {ordinal(found.number)} replay"
     if not found.piece:
-        return f"{where}, outside of its calls on arrays"
+        return f"{where}, outside its calls on arrays"
     labels = ", ".join(list(dict.fromkeys(found.labels))[:FEW])
-    how = f" as one kernel ({count(len(found.labels))} calls): times in it are shares"
+    how = f" in one kernel ({count(len(found.labels))} calls, whose times are shares of it)"
     return f"{where}: piece {found.piece} of {found.pieces}, {labels}{how if found.fused else ''}"
 
 
@@ -89,7 +89,7 @@ def _facts(state: State, say: MomentWords) -> Iterator[tuple[str, str]]:
     if nodes.has(node):
         made = site_of(state.trace, nodes.row(node).stack)
         if made.place:
-            yield "made at", f"{made.place}  {made.text}".rstrip()
+            yield "created at", f"{made.place}  {made.text}".rstrip()
     named = [f"{each.path or '(root)'} ({each.type})" for each in state.modules]
     if named:
         yield "module", named[-1]
@@ -101,13 +101,13 @@ def _facts(state: State, say: MomentWords) -> Iterator[tuple[str, str]]:
     for backward in state.backwards:
         yield "backward", progress(state, backward)
         running = [
-            f"{say.node(each.node)}{'' if each.begun else ', taken and not begun'}"
+            f"{say.node(each.node)}{'' if each.begun else ', taken from the queue, not started'}"
             for each in backward.running
         ]
         if running:
-            yield "running", ", in it ".join(running)
+            yield "running", ", inside it ".join(running)
     for row in state.asleep:
-        yield "asleep", f"{say.cells.thread(row.thread)}, for queue {row.queue}"
+        yield "idle", f"{say.cells.thread(row.thread)}, waiting for queue {row.queue}"
     if state.gradients:
         many = len(state.gradients)
         named = [say.short(each.tensor) for each in state.gradients[-FEW:]]
@@ -115,17 +115,17 @@ def _facts(state: State, say: MomentWords) -> Iterator[tuple[str, str]]:
         yield ".grad", f"in {', '.join(named)}{more}"
     if state.saved.values:
         values = plural(state.saved.values, "value")
-        yield "saved", f"{values} for backwards, {byte_count(state.saved.bytes)}"
+        yield "saved", f"{values} for backward, {byte_count(state.saved.bytes)}"
 
 
 def progress(state: State, backward: BackwardState) -> str:
-    """As in "0, called at train.py:9: 3 of 4 nodes have begun"."""
+    """As in "0, called at train.py:9: 3 of 4 nodes started"."""
     begun, many = backward.progress
     called = site_of(state.trace, backward.task.stack)
     at = f", called at {called.place}" if called.place else ""
-    if backward.task.end == NONE:  # nobody has seen how many there are
-        return f"{backward.number}{at}: {plural(begun, 'node')} begun so far"
-    return f"{backward.number}{at}: {count(begun)} of {plural(many, 'node')} have begun"
+    if backward.task.end == NONE:  # the total is not known yet
+        return f"{backward.number}{at}: {plural(begun, 'node')} started so far"
+    return f"{backward.number}{at}: {count(begun)} of {plural(many, 'node')} started"
 
 
 def _parts(
@@ -136,19 +136,19 @@ def _parts(
     left = backward.queued_count - len(queued)
     for queue in sorted({each.queue for each in queued}):
         mine = [each for each in queued if each.queue == queue]
-        title = f"queue {queue}, what goes next first"
+        title = f"queue {queue}, next node first"
         of_it = left if queue == queued[-1].queue else 0
         yield title, [_queued(each, say) for each in mine], tuple(each.node for each in mine), of_it
     waiting = backward.waiting[:most]
     come = [_waiting(each, backward, say) for each in waiting]
     left = backward.waiting_count - len(backward.waiting)
     if left:
-        come.append(f"{plural(left, 'node')} for which nothing has come yet")
+        come.append(f"{plural(left, 'node')} without a gradient so far")
     cut = len(backward.waiting) - len(waiting)
     yield "not ready", come, tuple(each.node for each in waiting), cut
     buffers = backward.first_buffers(most)
     left = backward.buffer_count - len(buffers)
-    title = "gradients kept for nodes that have not begun"
+    title = "gradients buffered for nodes that have not started"
     yield title, [_kept(each, say) for each in buffers], tuple(each.node for each in buffers), left
     captured = backward.captured[:most]
     lines = [f"{say.node(node)}, input {nr}" for node, nr in captured]
@@ -159,14 +159,14 @@ def _parts(
 def _kept(each: BufferedGradient, say: MomentWords) -> str:
     return (
         f"{say.node(each.node)}, input {each.input_nr}"
-        + (": None came" if each.undefined else "")
+        + (": received None" if each.undefined else "")
         + (f", {plural(each.added, 'gradient')} added" if each.added else "")
         + (f" ({each.in_place} in place)" if each.in_place else "")
     )
 
 
 def _queued(each: Queued, say: MomentWords) -> str:
-    first = "goes before all others" if each.sequence_nr < 0 else f"sequence {each.sequence_nr}"
+    first = "runs before all others" if each.sequence_nr < 0 else f"sequence {each.sequence_nr}"
     return f"{say.node(each.node)} ({first}), since moment {count(each.since)}"
 
 

@@ -1,4 +1,4 @@
-"""All there is about one node, tensor or operation: its row, what names it, and what was around."""
+"""Everything about one node, tensor or operation: its row, rows that mention it, and context."""
 
 from __future__ import annotations
 
@@ -28,40 +28,46 @@ from gradscope.trace.schema import NONE, Node, Op, Push, Storage, Tensor
 from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
+LABELS = {"born": "allocated", "died": "freed"}
+"""Names of columns that are shown differently."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A moment in the life of what is looked at."""
+    """A moment in the life of a node, tensor or operation."""
 
-    what: str  # "it was made"
+    what: str  # "it was created"
     thread: int
     t: int
 
 
 def chosen_node(trace: Trace, wanted: str) -> Answer:
-    """A node, by its id or a name that only it has."""
+    """Everything about a node; by id or unique name."""
     row = trace.table(Node).row(node_meant(trace, wanted))
     runs, moments = _runs(trace, row.id)
-    made = [_Moment("it was made", row.thread, row.t)]
+    made = [_Moment("it was created", row.thread, row.t)]
     return _scene(trace, row, Cells(trace).node(row.id), runs, [*made, *moments])
 
 
 def chosen_tensor(trace: Trace, wanted: str) -> Answer:
-    """A tensor, by its id or a name that only it has; with the memory it lies in."""
+    """Everything about a tensor and its storage; by id or unique name."""
     row = trace.table(Tensor).row(tensor_meant(trace, wanted))
     ops = trace.table(Op)
     made = []
     if ops.has(row.op):
         maker = ops.row(row.op)
-        made.append(_Moment("it was made", maker.thread, maker.begin))
-    first = [Topic("steps that moved it", tuple(_moves(trace, row.id))), *_memory(trace, row)]
+        made.append(_Moment("it was created", maker.thread, maker.begin))
+    first = [
+        Topic("optimizer steps that updated it", tuple(_moves(trace, row.id))),
+        *_memory(trace, row),
+    ]
     return _scene(trace, row, Cells(trace).tensor(row.id), first, made)
 
 
 def chosen_op(trace: Trace, wanted: str) -> Answer:
-    """A forward call, by its id or a name that only it has."""
+    """Everything about a forward call; by id or unique name."""
     row = trace.table(Op).row(op_meant(trace, wanted))
-    began = _Moment("it began", row.thread, row.begin)
+    began = _Moment("it started", row.thread, row.begin)
     return _scene(trace, row, Cells(trace).op(row.id), [], [began])
 
 
@@ -89,16 +95,16 @@ def _scene(
 
 
 def _facts(cells: Cells, row: Row) -> Iterator[tuple[str, str]]:
-    """Its own row, but for what the title says."""
+    """The columns of its own row, except those in the title."""
     for name, text in cells.words(row, leave_out=("id", "name", "thread", "op")):
-        yield {"stack": "line", "t": "made"}.get(name, name.replace("_", " ")), text
+        yield {"stack": "line", "t": "created"}.get(name, name.replace("_", " ")), text
 
 
 # What is around it -----------------------------------------------------------------------------
 
 
 def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
-    """How a node went through the engine, in each backward; `--order` says why."""
+    """How the engine ran a node in each backward; `--order` says why."""
     numbers, runs, pushes = backward_numbers(trace), node_runs(trace), trace.table(Push)
     mine, pushed = np.flatnonzero(runs.node == node), np.flatnonzero(pushes["node"] == node)
     ready = {
@@ -117,15 +123,15 @@ def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
             since, queue = ready[task]
             queued = max(begin - since - own.on((thread,), since, begin), 0)
             waited = f", waited {duration(queued)} in queue {queue}"
-        took = "did not end" if self_ns == NONE else f"took {duration(self_ns)} of its own"
-        raised = ", and raised" if failed else ""
+        took = "did not end" if self_ns == NONE else f"own time {duration(self_ns)}"
+        raised = ", raised an exception" if failed else ""
         lines.append(f"{backward}: ran {ordinal(position)}{waited}, {took}{raised}")
         moments.append(_Moment(f"it ran in {backward}", thread, begin))
     return [Topic("runs", tuple(lines))], moments
 
 
 def _moves(trace: Trace, tensor: int) -> Iterator[str]:
-    """How far the steps of each optimizer moved a parameter, from the least to the most."""
+    """The smallest and the largest update of a parameter by each optimizer."""
     acts = trace.once(Acts)
     for optimizer in acts.optimizers:
         steps = optimizer.steps if tensor in optimizer.tensors else ()
@@ -135,13 +141,13 @@ def _moves(trace: Trace, tensor: int) -> Iterator[str]:
             if not math.isnan(moved_by(step, optimizer, tensor)[0])
         )
         for by, size, step in dict.fromkeys((*moves[:1], *moves[-1:])):
-            most = "the most" if (by, size, step) == moves[-1] else "the least"
+            most = "largest" if (by, size, step) == moves[-1] else "smallest"
             which = f" ({most} of {len(moves)})" if len(moves) > 1 else ""
             yield f"{optimizer.type}, step {step}{moved_it(by, size)}{which}"
 
 
 def _memory(trace: Trace, tensor: Tensor) -> list[Topic]:
-    """The storage of a tensor, and what else the trace says of it."""
+    """The storage of a tensor, and the rows that mention it."""
     storages, cells = trace.table(Storage), Cells(trace)
     if not storages.has(tensor.storage):
         return []
@@ -179,4 +185,6 @@ def _events(trace: Trace, cells: Cells, table: str, id: int) -> Iterator[str]:
 
 def _line(cells: Cells, row: Row, known: str) -> str:
     facts = dict(cells.words(row, leave_out=(known,)))
-    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in facts.items())
+    return ", ".join(
+        f"{LABELS.get(name, name.replace('_', ' '))} {text}" for name, text in facts.items()
+    )

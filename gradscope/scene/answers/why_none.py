@@ -1,4 +1,4 @@
-"""Why a leaf's `.grad` is None, as what is shown of one thing."""
+"""Why a leaf's `.grad` is None, in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.trace.trace import Trace
 
 
 def why_none(trace: Trace, wanted: str) -> Answer:
-    """Of a tensor, by its id, a name that only it has, or a finding."""
+    """Why a tensor's `.grad` is None; the tensor by id, unique name or finding."""
     story = gradient_of(trace, tensor_meant(trace, wanted))
     facts = (
         ("backwards", _backwards(story)),
@@ -18,17 +18,19 @@ def why_none(trace: Trace, wanted: str) -> Answer:
         ("optimizers", ", ".join(map(str, story.held)) or "none holds it"),
     )
     parts = (
-        ("who set requires_grad", story.asked),
+        ("what set requires_grad", story.asked),
         ("how its module ran", story.ran),
-        ("cuts behind which it lies", story.cuts),
-        ("who cleared its gradient", story.cleared),
+        ("where the graph was cut", story.cuts),
+        ("what cleared its gradient", story.cleared),
     )
     sections = filled(*(Topic(title, tuple(map(str, lines))) for title, lines in parts))
-    notes = not_at_level(trace, "engine", "what froze, cut and cleared, and which gradients came")
+    notes = not_at_level(
+        trace, "engine", "what was frozen, cut and cleared, and which gradients arrived"
+    )
     return Answer(story.answer, facts, sections, notes, story)
 
 
 def _backwards(story: LeafGradient) -> str:
     if not story.knows:
-        return f"{story.backwards}; whether they brought it a gradient was not recorded"
-    return f"{story.brought} of {story.backwards} brought it a gradient"
+        return f"{story.backwards}; whether they sent it a gradient was not recorded"
+    return f"{story.brought} of {story.backwards} sent it a gradient"

@@ -1,1 +1,1 @@
-"""The picture of a backward graph: boxes, arrows, frames, and what they say."""
+"""The picture of a backward graph: boxes, arrows, frames and their texts."""

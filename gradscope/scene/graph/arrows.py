@@ -1,4 +1,4 @@
-"""The arrows of a graph's picture, and how many are not drawn because their other end is not."""
+"""The arrows of a graph's picture, and the number of edges that lead to hidden nodes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gradscope.trace.schema import NONE
 def arrows(
     placing: Placing, facts: Graph, parts: NodesInBackwards, *, several: bool
 ) -> Iterator[Arrow]:
-    """All arrows between boxes that are drawn; of several backwards, each with its own."""
+    """The arrows between drawn boxes, with the backwards each belongs to."""
     yield from _flows(placing, facts, several=several)
     yield from _folded_flows(placing, parts, several=several)
     yield from _kept(placing, facts)
 
 
 def _flows(placing: Placing, facts: Graph, *, several: bool) -> Iterator[Arrow]:
-    """The gradients that flow from node to node, or to a leaf beside it."""
+    """Gradients from node to node, or to a leaf next to a node."""
     nodes = {node.id: node for node in facts.nodes}
     drawn = {placing.name(box) for box in placing.folding.boxes}
     columns = placing.columns
@@ -45,12 +45,12 @@ def _flows(placing: Placing, facts: Graph, *, several: bool) -> Iterator[Arrow]:
 
 
 def _shared(tail: GraphNode, head: GraphNode) -> tuple[int, ...]:
-    """The backwards in which a gradient went from one node to the other."""
+    """The backwards in which a gradient flowed from one node to the other."""
     return tuple(sorted(set(tail.backwards) & set(head.backwards)))
 
 
 def _folded_flows(placing: Placing, parts: NodesInBackwards, *, several: bool) -> Iterator[Arrow]:
-    """The gradients that flow to or from folded boxes, one arrow for each pair of boxes."""
+    """Gradients to or from folded boxes, one arrow for each pair of boxes."""
     columns, boxes = placing.columns, placing.folding.boxes
     tails, heads, drawn = between_folded(placing)
     between = Counter(zip(tails[drawn].tolist(), heads[drawn].tolist(), strict=True))
@@ -72,7 +72,7 @@ def _folded_flows(placing: Placing, parts: NodesInBackwards, *, several: bool) -
 
 
 def between_folded(placing: Placing) -> tuple[Ids, Ids, np.ndarray]:
-    """By edge, the boxes of its ends, and whether one of two boxes is a folded one."""
+    """The boxes at the ends of each edge, and whether one of them is folded."""
     columns, boxes = placing.columns, placing.folding.boxes
     tails, heads = (placing.folding.box_of[end] for end in (columns.tail, columns.head))
     folded = np.array([isinstance(box, NodeBlock) for box in boxes] + [False])
@@ -81,7 +81,7 @@ def between_folded(placing: Placing) -> tuple[Ids, Ids, np.ndarray]:
 
 
 def _kept(placing: Placing, facts: Graph) -> Iterator[Arrow]:
-    """Dotted lines to what a node keeps: the node of a write, and with `saved`, its values."""
+    """Dotted lines to nodes that a write runs and, with `saved`, to saved values."""
     drawn = {placing.name(box) for box in placing.folding.boxes}
     for node in facts.nodes:
         if node.inside != NONE and {f"n{node.inside}", f"n{node.id}"} <= drawn:
@@ -92,9 +92,9 @@ def _kept(placing: Placing, facts: Graph) -> Iterator[Arrow]:
 
 
 def edges_not_shown(placing: Placing) -> Counter[str]:
-    """By box, how many edges lead to or come from nodes that have no box.
+    """The number of edges of each box to or from nodes that have no box.
 
-    A leaf in a folded module is inside its box; one that is drawn at each use says so itself.
+    Leaves in a folded module, and leaves drawn at each use, do not count.
     """
     columns, folding = placing.columns, placing.folding
     box = folding.box_of
@@ -132,7 +132,7 @@ def _weights(boxes: Ids, weights: Ids, number: int) -> Ids:
 def _label(
     options: GraphOptions, edge: GraphEdge, nodes: Mapping[int, GraphNode], outputs: int
 ) -> str:
-    """Which output and input, where there are several; the shape, where it changes."""
+    """The output and input of an edge, if there are several; the shape, where it changes."""
     parts = []
     if outputs > 1 or edge.index:
         parts.append(f"out {edge.index}")

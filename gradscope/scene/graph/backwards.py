@@ -1,4 +1,4 @@
-"""What a backward is called, and how several of them in one picture are told apart."""
+"""The titles of backwards, and how several of them in one picture are distinguished."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_IN_LEGEND = 8
 
 @dataclass(frozen=True, slots=True)
 class Backwards:
-    """The backwards of a picture, when there are several; nothing for one."""
+    """The backwards of a picture, if there are several; empty for one."""
 
     entries: tuple[BackwardEntry, ...] = ()
     notes: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Backwards:
 
 
 def backwards_of(trace: Trace, numbers: Iterable[int]) -> Backwards:
-    """How to tell these backwards apart, when they are several."""
+    """The legend entries of these backwards, if there are several."""
     known = sorted(set(numbers))
     if len(known) < 2:
         return Backwards()
@@ -38,7 +38,7 @@ def backwards_of(trace: Trace, numbers: Iterable[int]) -> Backwards:
         for task in tasks
     )
     left = len(known) - len(entries)
-    note = f"{len(known)} backwards, of which the legend names {len(entries)}; one with --task N"
+    note = f"{len(known)} backwards, the legend shows {len(entries)} of them; --task N draws one"
     return Backwards(entries, (note,) if left else ())
 
 

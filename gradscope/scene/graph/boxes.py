@@ -1,4 +1,4 @@
-"""What stands in each box of a graph's picture."""
+"""The contents of each box of a graph's picture."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gradscope.scene.readable import byte_count, duration, ordinal, plural, shap
 from gradscope.trace.schema import NONE
 
 CODE_LENGTH = 44
-"""How much of a source line fits into a box."""
+"""Largest number of characters of a source line in a box."""
 
 MOST_BACKWARDS = 3
-"""How many backwards a box names one by one."""
+"""Largest number of backwards that a box lists."""
 
 
 class BoxNames(Protocol):
-    """What the nodes of a graph are called."""
+    """The names of the nodes of a graph."""
 
     def of(self, node: int, /) -> str:
         """The unique name."""
@@ -34,7 +34,7 @@ class BoxNames(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Nouns:
-    """What the nodes of a graph are, and what stands beside them."""
+    """Nouns for the nodes of a graph, and for the boxes next to them."""
 
     node: str = "node"
     leaf: tuple[str, str] = ("leaf", "leaves")
@@ -42,13 +42,13 @@ class Nouns:
 
 @dataclass(frozen=True, slots=True)
 class FoldedContents:
-    """What is in a folded box."""
+    """The contents of a folded box."""
 
     nodes: Sequence[int]  # ids
     leaves: int
     own_ns: int
-    backwards: Sequence[int]  # that its nodes took part in
-    each: str = ""  # what one turn of a loop has
+    backwards: Sequence[int]  # in which its nodes took part
+    each: str = ""  # the size of one iteration of a loop
     lines: Sequence[BoxLine] = ()
 
 
@@ -66,7 +66,7 @@ class BoxMaker:
     nouns: Nouns = Nouns()
 
     def node(self, id: str, node: GraphNode, group: str) -> Box:
-        """The box of a node; of a leaf, the one that stands for all its uses."""
+        """The box of a node; for a leaf, the one box of all its uses."""
         if node.leaf:
             return self.leaf(id, node, node.leaf, (), group, node.backwards)
         name, ordinal_mark, number = node.unique.rpartition("#")
@@ -95,7 +95,7 @@ class BoxMaker:
         group: str,
         backwards: Sequence[int],
     ) -> Box:
-        """The box of a leaf, or of one use of it, which takes part in these backwards."""
+        """The box of a leaf, or of one use of it, with the backwards it takes part in."""
         known = leaf.tensor != NONE
         kind = [BoxLine(f"{shape(leaf.shape)} {leaf.dtype}".strip())] if known else []
         return Box(
@@ -116,7 +116,7 @@ class BoxMaker:
     def saved(
         self, saved: NodeSaved, owner: str, node: int, group: str, more: Sequence[BoxLine] = ()
     ) -> Box:
-        """The box of a value that a node keeps for its backward."""
+        """The box of a value that a node saves for backward."""
         lines = [meta_line(saved.meta)] if saved.meta else []
         lines.append(BoxLine(f"{byte_count(saved.bytes)}{', released' if saved.released else ''}"))
         lines += more
@@ -130,12 +130,12 @@ class BoxMaker:
             marks=(),
             heat=None,
             group=group,
-            tooltip=(f"kept by {owner}",),
+            tooltip=(f"saved by {owner}",),
             nodes=(node,),
         )
 
     def folded(self, id: str, title: str, inside: FoldedContents, group: str) -> Box:
-        """The box of a module's call or a loop, with everything that was made in it."""
+        """The folded box of a module's call or a loop."""
         contents = inside.each or plural(len(inside.nodes), self.nouns.node)
         if inside.leaves:
             contents += f", {plural(inside.leaves, *self.nouns.leaf)}"
@@ -178,7 +178,7 @@ class BoxMaker:
         return [*lines, *self.said_of(id, node.id)]
 
     def said_of(self, id: str, node: int) -> list[BoxLine]:
-        """Where it ran, what its colour tells, and how many edges are not drawn."""
+        """Its thread or device, the value of its colour, and the number of hidden edges."""
         return [*self._ran_at([node]), *self._measured(id)]
 
     def _ran_at(self, nodes: Sequence[int]) -> list[BoxLine]:
@@ -186,7 +186,7 @@ class BoxMaker:
         return [BoxLine(words)] if words else []
 
     def _measured(self, id: str) -> list[BoxLine]:
-        """What the colour says, where it is no time; and what the arrows do not say."""
+        """The value of its colour, if it is no time, and the number of hidden edges."""
         lines = [BoxLine(self.heat.words[id])] if id in self.heat.words else []
         if self.hidden.get(id):
             edges = plural(self.hidden[id], "edge")
@@ -195,7 +195,7 @@ class BoxMaker:
 
 
 def _ran(runs: tuple[NodeRun, ...]) -> str:
-    """As in "ran 3rd, 12.4 µs"; over several backwards, how often and how long in all."""
+    """As in "ran 3rd, 12.4 µs"; for several backwards, the number of runs and total time."""
     spent = duration(sum(run.self_ns for run in runs if run.self_ns != NONE))
     if len(runs) == 1:
         return f"ran {ordinal(runs[0].position)}, {spent}"

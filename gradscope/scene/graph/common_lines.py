@@ -1,4 +1,4 @@
-"""What boxes of a frame would repeat, said once; and frames that say nothing, left out."""
+"""Moves lines that boxes repeat to their frame, and removes needless frames."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from gradscope.scene.graph.picture import Box, BoxLine, Group, Tone
 from gradscope.scene.kinds import Form
 
 Source = tuple[BoxLine, ...]
-"""The place of a source line, and its text."""
+"""A source line: its location and text."""
 OWN_LINES = (Form.FUNCTION, Form.OPERATION)
-"""Boxes that say the line they come from."""
+"""Forms of boxes that show their source line."""
 FEWEST = 4
-"""So many boxes must there be for a line to stand above the picture."""
+"""Least number of boxes in a picture for a line to be shown above it."""
 FEWEST_OUTSIDE = 2
-"""And so many that share it must be in no frame."""
+"""Least number of boxes outside frames that share that line."""
 
 
 def without_lone_frames(
     boxes: Sequence[Box], groups: Sequence[Group]
 ) -> tuple[tuple[Box, ...], tuple[Group, ...]]:
-    """The same without frames around a single box or frame, which says what they would say."""
+    """Boxes and frames, without frames around a single box or frame."""
     held = Counter(box.group for box in boxes) + Counter(group.parent for group in groups)
     with_box = {box.group for box in boxes}
     lone = {each.id: each for each in groups if held[each.id] == 1 and each.id in with_box}
@@ -33,7 +33,7 @@ def without_lone_frames(
 
 
 def _merged(group: Group, outer: Mapping[str, Group]) -> Group:
-    """A frame, with the titles of those around nothing but it that are more than part of a path."""
+    """A frame, merged with the titles of frames that contain only it."""
     while group.parent in outer:
         around = outer[group.parent]
         said = f"{around.title} › " * (" " in around.title)
@@ -55,10 +55,10 @@ def _unframed(box: Box, lone: Mapping[str, Group]) -> Box:
 def shared_lines(
     boxes: Sequence[Box], groups: Sequence[Group]
 ) -> tuple[tuple[Box, ...], tuple[Group, ...], Source]:
-    """The same with lines that most boxes of a frame share on the frame instead.
+    """Boxes and frames, with lines that most boxes of a frame share moved to the frame.
 
-    And the line that most boxes of the picture share. A box that says no line of its own comes
-    from that of the frame around it; so where a box's line is not known, nothing is shared.
+    And the line that most boxes of the picture share. A box without a line comes from the line of
+    its frame; so if the line of any box is unknown, nothing is moved.
     """
     own: dict[str, list[Source]] = defaultdict(list)  # by group
     inside: dict[str, list[Source]] = defaultdict(list)  # of frames in it, too
@@ -82,7 +82,7 @@ def shared_lines(
 
 
 def _shared(sources: list[Source]) -> Source:
-    """The line that more than half of several boxes come from."""
+    """The line that more than half of these boxes come from."""
     ((most, times),) = Counter(sources).most_common(1) or [((), 0)]
     return most if times > 1 and 2 * times > len(sources) else ()
 

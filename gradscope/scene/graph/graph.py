@@ -37,9 +37,9 @@ from gradscope.trace.trace import Trace
 
 
 def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene:
-    """The picture of the graph that the options ask for, or of a part of it.
+    """The picture of the graph, or part of a graph, that the options select.
 
-    Of a program without nodes the forward graph, unless another was asked for.
+    For a program without nodes this is the forward graph, unless another one is requested.
     """
     options = options or GraphOptions()
     match options.graph:
@@ -60,11 +60,11 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
     return backward_scene(trace, options)
 
 
-NO_GRADIENT = "nothing that was recorded required a gradient"
+NO_GRADIENT = "nothing in the recording required a gradient"
 
 
 def backward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
-    """The picture of a trace's backward graph, or of the part that the options choose."""
+    """The picture of a trace's backward graph, or of the part that the options select."""
     if not len(trace.table(Node)):
         raise EmptyTraceError(
             f"this trace holds no backward nodes: {NO_GRADIENT}; --graph forward draws what was "
@@ -129,7 +129,7 @@ class _Boxes:
         return boxes_of(self.placing, self._node_and_neighbours, self._folded)
 
     def _node_and_neighbours(self, id: int, group: str) -> Iterator[Box]:
-        """A node's box, what it keeps, and the leaves beside it."""
+        """The box of a node, of its saved values, and of the leaves next to it."""
         node = self.nodes[id]
         yield self.maker.node(f"n{id}", node, group)
         if self.placing.options.saved:

@@ -1,4 +1,4 @@
-"""Numbers as warmth: which boxes took long, which gradients are large."""
+"""Values shown as colours: the times of boxes, the sizes of gradients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ N = TypeVar("N", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """The warmth of boxes, from 0 to 1, with the number in words where nothing else says it."""
+    """The colour values of boxes, from 0 to 1, with texts where boxes do not show the value."""
 
     scale: Scale | None = None
     of: Mapping[str, float] = field(default_factory=dict)
@@ -34,10 +34,9 @@ class Heat:
 def heat_of(
     trace: Trace, color_by: ColorBy, graph: GraphColumns, contents: Mapping[str, Sequence[int]]
 ) -> Heat:
-    """What the colours of boxes say. Raises EmptyTraceError when the trace cannot tell.
+    """The colour values of boxes. Raises EmptyTraceError if the trace lacks the values.
 
-    A box that stands for several nodes is as warm as their times together, or as the largest of
-    their gradients.
+    A box of several nodes has the sum of their times, or the largest of their gradients.
     """
     if color_by is ColorBy.TIME:
         return _time(trace, graph, contents)
@@ -51,18 +50,18 @@ def _time(trace: Trace, graph: GraphColumns, contents: Mapping[str, Sequence[int
     spent = dict(zip(graph.id[ran].tolist(), graph.own_ns[ran].tolist(), strict=True))
     if not spent:
         raise EmptyTraceError(
-            "no node of this graph was timed: its backward was not run, or was recorded at level "
-            "graph; record it with --level engine"
+            "no times of the nodes in this graph were recorded: its backward did not run, or was "
+            "recorded at level graph; record it with --level engine"
         )
     return heat_of_times(spent, contents)
 
 
 def heat_of_times(spent: Mapping[int, int], contents: Mapping[str, Sequence[int]]) -> Heat:
-    """The warmth of boxes by the times of what is in them."""
+    """The colour values of boxes from the times of their contents."""
     times = {box: sum(known) for box, known in _known(spent, contents)}
     most = max(times.values(), default=0)
     return Heat(
-        scale=Scale("time of its own", duration(0), duration(most)),
+        scale=Scale("own time", duration(0), duration(most)),
         of={box: ns / most if most else 0.0 for box, ns in times.items()},
     )
 
@@ -92,7 +91,7 @@ def _grad(trace: Trace, graph: GraphColumns, contents: Mapping[str, Sequence[int
 def _known(
     numbers: Mapping[int, N], contents: Mapping[str, Sequence[int]]
 ) -> Iterable[tuple[str, list[N]]]:
-    """By box, the numbers of its nodes; boxes without one are left out."""
+    """The values of the nodes of each box; boxes without any are left out."""
     for box, nodes in contents.items():
         known = [numbers[node] for node in nodes if node in numbers]
         if known:
@@ -100,7 +99,7 @@ def _known(
 
 
 def _sizes(trace: Trace, nodes: Ids) -> dict[int, float]:
-    """For each node, the largest rms among the gradients it takes."""
+    """For each node, the largest rms of the gradients it receives."""
     values = trace.table(Value)
     arriving = values["place"] == Place.NODE_INPUT
     arriving &= np.isin(values["node"], nodes)

@@ -1,4 +1,4 @@
-"""On which thread nodes ran, or for which device; said where there is more than one."""
+"""The threads or devices of nodes, shown if there is more than one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gradscope.trace.trace import Table, Trace
 
 
 class Lanes:
-    """The threads that ran what a picture shows, or the devices of one thread's; numbered."""
+    """The numbered threads that ran the nodes of a picture or, with one thread, their devices."""
 
     def __init__(self, trace: Trace, ids: Ids, threads: Ids, devices: Ids) -> None:
         kinds: tuple[tuple[str, Ids, Table[Thread] | Table[Device]], ...] = (
             ("thread", threads, trace.table(Thread)),
             ("on", devices, trace.table(Device)),
         )
-        # A thread works for one device, and its name is surer: tensors are noted where they began.
+        # A thread works for one device, and is more reliable: tensors may have moved since.
         what, places, table = next((each for each in kinds if _several(each[1])), kinds[0])
         known = [id for id in distinct(places).tolist() if table.has(id) and _several(places)]
         self.titles = tuple(f"{what} {table.row(id).name or id}" for id in known)
@@ -33,12 +33,12 @@ class Lanes:
         }
 
     def of(self, nodes: Iterable[int]) -> int:
-        """The lane in which all of these nodes ran; NONE where that is not known, or several."""
+        """The lane in which all these nodes ran; NONE if unknown or several."""
         found = {self._of.get(node, NONE) for node in nodes}
         return found.pop() if len(found) == 1 else NONE
 
     def column(self, nodes: Ids) -> Ids:
-        """The lane of each of these; NONE where none is known, or all are in the same."""
+        """The lane of each node; NONE if unknown, or if all have the same."""
         return np.array([self._of.get(node, NONE) for node in nodes.tolist()], np.int64)
 
     def words(self, nodes: Iterable[int]) -> str:
@@ -50,7 +50,7 @@ class Lanes:
 
 
 def lanes_of_nodes(trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -> Lanes:
-    """Where nodes ran in these graph tasks, or in all of them."""
+    """The lanes of nodes in these graph tasks, or in all of them."""
     return Lanes(trace, columns.id, _threads(trace, columns, tasks), _devices(trace, columns))
 
 
@@ -59,7 +59,7 @@ def _several(places: Ids) -> bool:
 
 
 def _threads(trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -> Ids:
-    """By node, the thread that ran it last."""
+    """The thread that ran each node last."""
     begins = trace.table(NodeBegin)
     chosen = np.isin(begins["node"], columns.id)
     if tasks is not None:
@@ -70,16 +70,16 @@ def _threads(trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -
 
 
 def _devices(trace: Trace, columns: GraphColumns) -> Ids:
-    """By node, the device of the first gradient it takes."""
+    """The device of the first gradient that each node receives."""
     nodes = trace.table(Node)
     inputs = nodes.ragged("inputs").take(nodes.positions(columns.id)).tuples()
     return devices_of(trace, [each[0] if each else NONE for each in inputs])
 
 
 def devices_of(trace: Trace, of: Sequence[int]) -> Ids:
-    """The devices of these tensors; NONE where it is not known.
+    """The devices of these tensors; NONE where unknown.
 
-    Of their memory, rather: a view of a parameter is noted like that, which may have been moved.
+    These are the devices of their storages, since a parameter may have been moved later.
     """
     first = np.array(of, np.int64)
     memory = _column_of(trace.table(Tensor), first, "storage")
@@ -88,7 +88,7 @@ def devices_of(trace: Trace, of: Sequence[int]) -> Ids:
 
 
 def _column_of(table: Table[Tensor] | Table[Storage], ids: Ids, column: str) -> Ids:
-    """Of these rows; NONE for those that are not there."""
+    """A column of these rows; NONE for rows that do not exist."""
     found = np.full(len(ids), NONE, np.int64)
     if len(table):
         positions = np.where(ids == NONE, NONE, table.positions(ids))

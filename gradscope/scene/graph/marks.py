@@ -1,4 +1,4 @@
-"""What is remarkable about nodes: births, failures, hooks, focus."""
+"""Marks of nodes: origins of NaN and Inf, failures, hooks, focus."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ BORN = {"NaN": BoxMark.NAN_BORN, "Inf": BoxMark.INF_BORN}
 PLACES = {
     Place.OP_OUTPUT: "in the forward pass",
     Place.NODE_OUTPUT: "in this backward",
-    Place.BUFFER: "in the sum of the gradients that arrive",
+    Place.BUFFER: "in the sum of incoming gradients",
     Place.HOOK: "in a hook",
     Place.GRAD: "in the addition to .grad",
-    Place.SEED: "in the gradient given to backward",
-    Place.NODE_INPUT: "on the way here",
+    Place.SEED: "in the gradient passed to backward",
+    Place.NODE_INPUT: "in the incoming gradient",
     Place.LEAF: "in the data",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """By node: what is remarkable, and where exactly something was born."""
+    """The marks of nodes, and where a NaN or Inf was first produced."""
 
     marks: Mapping[int, frozenset[BoxMark]]
     births: Mapping[int, tuple[BoxLine, ...]]
-    ran: frozenset[int] | None  # None: without events of the engine, nobody can say
+    ran: frozenset[int] | None  # None: not recorded
 
     def of(self, nodes: Iterable[int]) -> tuple[BoxMark, ...]:
-        """What is remarkable about these nodes; about one, also that it did not run."""
+        """The marks of these nodes; for a single one, also that it did not run."""
         known = list(nodes)
         marks = {mark for node in known for mark in self.marks.get(node, ())}
         if len(known) == 1 and self.ran is not None and known[0] not in self.ran:
@@ -48,7 +48,7 @@ class Marks:
 
     @property
     def findings(self) -> list[int]:
-        """The nodes at which something went wrong first."""
+        """The nodes where a NaN or Inf was first produced or that failed."""
         wrong = {BoxMark.NAN_BORN, BoxMark.INF_BORN, BoxMark.FAILED}
         return [node for node, marks in self.marks.items() if marks & wrong]
 
@@ -93,7 +93,7 @@ def marks_of(
 
 
 def _node_of(trace: Trace, birth: Birth) -> int:
-    """The node of a birth; of one in the forward pass, the node that its call made."""
+    """The node of an origin; in the forward pass, the node created by its call."""
     ops = trace.table(Op)
     if birth.node != NONE or not ops.has(birth.op):
         return birth.node

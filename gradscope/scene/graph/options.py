@@ -1,4 +1,4 @@
-"""What a person may choose about a picture of a graph."""
+"""The options of a picture of a graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradscope.analysis.graph.selection import Selection
 from gradscope.scene.choices import ColorBy, GraphOf, GroupBy
 
 MOST_BOXES = 60
-"""In a picture of which nobody said how many."""
+"""Default number of boxes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,14 @@ class GraphOptions:
     selection: Selection = field(default_factory=Selection)
     color_by: ColorBy = ColorBy.KIND
     group_by: GroupBy = GroupBy.MODULE
-    merge_leaves: bool = False  # one box for a leaf, however many use it
-    saved: bool = False  # draw what each node keeps for its backward
-    tensors: bool = False  # write the shape and dtype of what each node takes
+    merge_leaves: bool = False  # one box for a leaf, however many nodes use it
+    saved: bool = False  # draw the values each node saves for backward
+    tensors: bool = False  # show the shape and dtype of the gradients each node receives
     expand: tuple[str, ...] = ()  # modules, lines or nodes around which nothing is folded
     fold: tuple[str, ...] = ()  # modules or lines that stay folded
     everything: bool = False  # fold nothing, leave out nothing
-    limit: int | None = None  # boxes; what `expand` and the focus ask for stands besides
-    graph: GraphOf | None = None  # None: backward; of a program without nodes, forward
+    limit: int | None = None  # of boxes; those of `expand` and the focus do not count
+    graph: GraphOf | None = None  # None: backward, or forward for a program without nodes
 
     @property
     def most(self) -> int:

@@ -1,4 +1,4 @@
-"""What a picture of a graph is made of. Formats turn it into text; they decide nothing."""
+"""The elements of a picture of a graph. Formats turn them into text unchanged."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Tone(StrEnum):
     """How a line of a box is written."""
 
     PLAIN = "plain"
-    SITE = "site"  # a source line's place
-    CODE = "code"  # a source line's text
+    SITE = "site"  # the location of a source line
+    CODE = "code"  # the text of a source line
     ALARM = "alarm"
 
 
@@ -40,18 +40,18 @@ class Box:
     kind: NodeKind
     lines: tuple[BoxLine, ...]
     marks: tuple[BoxMark, ...]
-    heat: float | None  # from 0 to 1, on the picture's scale; None where there is no number
+    heat: float | None  # colour value from 0 to 1; None where there is no value
     group: str  # "" outside of all groups
     tooltip: tuple[str, ...]  # lines
-    nodes: tuple[int, ...]  # those of the trace that it stands for
-    lane: int = NONE  # in which of the picture's lanes it ran, where there are several
-    calls: tuple[int, ...] = ()  # the forward calls of the trace that it stands for
+    nodes: tuple[int, ...]  # ids of its nodes in the trace
+    lane: int = NONE  # the lane in which it ran, if there are several
+    calls: tuple[int, ...] = ()  # ids of its forward calls in the trace
 
 
 def occurring(
     boxes: Sequence[Box],
 ) -> tuple[tuple[NodeKind, ...], tuple[Form, ...], tuple[BoxMark, ...]]:
-    """Which kinds, forms and marks boxes have, in their fixed order: for the legend."""
+    """The kinds, forms and marks of boxes, in a fixed order, for the legend."""
     own = (Form.FUNCTION, Form.OPERATION, Form.LEAF)
     kinds = {box.kind for box in boxes if box.form in own}
     forms = {box.form for box in boxes}
@@ -65,18 +65,18 @@ def occurring(
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """Where a gradient goes, from box to box; or a tensor."""
+    """An arrow from box to box: a gradient or a tensor."""
 
     tail: str
     head: str
     label: str
-    form: Form  # FUNCTION: a gradient flows; OPERATION: a tensor goes; SAVED: a value is kept
-    backwards: tuple[int, ...] = ()  # in which it flowed, where there are several
+    form: Form  # FUNCTION: a gradient; OPERATION: a tensor; SAVED: a saved value
+    backwards: tuple[int, ...] = ()  # of the gradient, if there are several
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Boxes that belong together: those of a module's call, a loop's turn, a double backward."""
+    """Boxes that belong together: a call of a module, an iteration, a double backward."""
 
     id: str
     title: str
@@ -88,7 +88,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What heat means: which numbers are 0 and 1."""
+    """The colour scale: the values at 0 and 1."""
 
     title: str
     low: str
@@ -115,11 +115,11 @@ class GraphScene:
     groups: tuple[Group, ...]  # parents before children
     color_by: ColorBy
     scale: Scale | None
-    kinds: tuple[NodeKind, ...]  # those that occur, in their fixed order: for the legend
+    kinds: tuple[NodeKind, ...]  # those that occur, in a fixed order, for the legend
     forms: tuple[Form, ...]
     marks: tuple[BoxMark, ...]
     backwards: tuple[BackwardEntry, ...] = ()  # when there are several
-    lines: tuple[BoxLine, ...] = ()  # the source line of boxes that say none
+    lines: tuple[BoxLine, ...] = ()  # the source line of boxes that show none
     lanes: tuple[str, ...] = ()  # threads and devices, where there is more than one
     graph: GraphOf = GraphOf.BACKWARD
-    ties: tuple[Arrow, ...] = ()  # between two graphs beside each other: they move no box
+    ties: tuple[Arrow, ...] = ()  # between two graphs side by side; they do not affect the layout

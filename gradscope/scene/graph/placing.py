@@ -1,4 +1,4 @@
-"""Which box stands for which node of a graph, and where: the plan that boxes and arrows follow."""
+"""Assigns the nodes of a graph to boxes and frames."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gradscope.scene.graph.options import GraphOptions
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One box of a leaf, beside a node that sends it a gradient."""
+    """One box of a leaf, next to a node that sends it a gradient."""
 
     box: str
     leaf: int
-    number: int  # from 1; 0 when one box stands for all uses
+    number: int  # from 1; 0: one box for all uses
     total: int
 
 
 class Placing:
-    """Everything that says which box stands where."""
+    """The assignment of nodes to boxes and frames."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Placing:
         folding: Folding,
         letter: str = "n",
     ) -> None:
-        self.letter = letter  # with which the ids of boxes begin
+        self.letter = letter  # the prefix of ids of boxes
         self.options = options
         self.columns = columns
         self.outline = outline
@@ -45,11 +45,11 @@ class Placing:
         self.uses = _uses_of_leaves(
             columns, folding, folder.leaves, letter, merged=options.merge_leaves
         )
-        self.uses_of: dict[int, list[Use]] = {}  # by the node they stand beside
+        self.uses_of: dict[int, list[Use]] = {}  # by the node they are next to
         for (node, _), use in self.uses.items():
             self.uses_of.setdefault(node, []).append(use)
         self._groups: dict[int, NodeBlock] = {}  # by node: the innermost block that is open
-        self.open_blocks: dict[str, NodeBlock] = {}  # those around others first
+        self.open_blocks: dict[str, NodeBlock] = {}  # outer ones first
         if options.group_by is not GroupBy.NONE:
             self._look_into(outline.whole, folder)
 
@@ -68,11 +68,11 @@ class Placing:
     # Boxes ---------------------------------------------------------------------------------------
 
     def name(self, box: Part) -> str:
-        """The id of a box: of a node by its place in the columns, or of a block."""
+        """The id of the box of a node, by its place in the columns, or of a block."""
         return f"m:{box.id}" if isinstance(box, NodeBlock) else f"{self.letter}{self._id(box)}"
 
     def group_of(self, box: Part) -> str:
-        """The id of the frame that a box stands in."""
+        """The id of the frame that contains a box."""
         if self.options.group_by is GroupBy.NONE:
             return ""
         around = box.parent if isinstance(box, NodeBlock) else self._groups.get(self._id(box))
@@ -86,13 +86,13 @@ class Placing:
         return found
 
     def leaves_in(self, block: NodeBlock) -> int:
-        """How many leaves the nodes of a block send gradients to."""
+        """The number of leaves that the nodes of a block send gradients to."""
         places = self.outline.order[block.first : block.end]
         heads = self.columns.head[np.isin(self.columns.tail, places)]
         return len(set(heads[self.columns.leaf[heads]].tolist()))
 
     def nodes_drawn(self) -> list[int]:
-        """The ids of all nodes with a box of their own, in the graph's order; leaves after."""
+        """The ids of all nodes with their own box, in the graph's order; then leaves."""
         nodes = [self._id(box) for box in self.folding.boxes if not isinstance(box, NodeBlock)]
         return list(dict.fromkeys([*nodes, *(use.leaf for use in self.uses.values())]))
 
@@ -115,7 +115,7 @@ def _uses_of_leaves(
     *,
     merged: bool,
 ) -> Mapping[tuple[int, int], Use]:
-    """The boxes of leaves, by the ids of the node they stand beside and of the leaf."""
+    """The boxes of leaves, by the ids of the node they are next to and of the leaf."""
     own = np.array([not isinstance(box, NodeBlock) for box in folding.boxes] + [False])
     pairs = [(node, leaf) for node, leaves in beside.items() for leaf in leaves]
     total = Counter(leaf for _, leaf in pairs)

@@ -1,4 +1,4 @@
-"""Which part of a long trace to draw when nobody said which, and what to call it."""
+"""The part of a long trace that is drawn by default, and its title."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class DrawnSelection:
-    """The selection that is drawn, with its title and what to say about the rest."""
+    """The selection that is drawn, with its title and notes about the rest."""
 
     selection: Selection
     title: str
@@ -27,12 +27,12 @@ class DrawnSelection:
 
 
 def scope_of(trace: Trace, options: GraphOptions) -> DrawnSelection:
-    """The chosen part; of a trace with several steps, the first unless another was chosen."""
+    """The selected part; by default the first step of a trace with several."""
     return _scope(trace, options, trace.table(Node)["step"], BACKWARD)
 
 
 def scope_of_calls(trace: Trace, options: GraphOptions, steps_of: Ids) -> DrawnSelection:
-    """The same of forward calls, of which these are the steps."""
+    """The same for forward calls; `steps_of` are their steps."""
     return _scope(trace, options, steps_of, FORWARD)
 
 
@@ -59,11 +59,11 @@ def _first_part(
     drawable = [step.number for step in known if step.id in with_some]
     if len(known) > 1 and drawable:
         first = drawable[0]
-        note = f"step {first} of {len(known)} steps; another with --step N, every one with --all"
+        note = f"step {first} of {len(known)}; use --step N for another one, --all for all of them"
         return replace(selection, step=first), (note,)
     tasks = trace.table(GraphTask)
     if len(tasks) > 1 and len(steps_of) > limit:
-        note = f"backward 0 of {len(tasks)}; another with --task N, every one with --all"
+        note = f"backward 0 of {len(tasks)}; use --task N for another one, --all for all of them"
         return replace(selection, backward=0), (note,)
     return selection, ()
 
@@ -88,7 +88,7 @@ def _title(trace: Trace, selection: Selection) -> list[str]:
 
 
 def _called(trace: Trace, name: str) -> str:
-    """What a person named; of a node's id, the node's name."""
+    """The name as given; the name of the node for an id."""
     if name.isdigit() and trace.table(Node).has(int(name)):
         return node_names(trace).title(int(name))
     return name

@@ -1,4 +1,4 @@
-"""The engine's events, one line each: the plainest view of all."""
+"""The events of the engine, one line each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from itertools import islice
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.steps import step_ids
-from gradscope.analysis.lookups import member
 from gradscope.errors import EmptyTraceError
+from gradscope.scene.cells import kind_in_words
 from gradscope.scene.readable import count
 from gradscope.scene.timeline.timeline import TimelineOptions
 from gradscope.trace.schema import NONE, Accumulation, Event, HookKind, Module
@@ -30,7 +30,7 @@ class EventLine:
     seq: int
     t: int  # since the start of the trace
     thread: int
-    backward: int  # its number; NONE outside of backward
+    backward: int  # its number; NONE outside backwards
     kind: str
     node: str
     details: str
@@ -45,7 +45,7 @@ class EventList:
 
 
 def event_list(trace: Trace, options: TimelineOptions, limit: int) -> EventList:
-    """The first events of the backwards chosen; all of them with a limit of 0."""
+    """The first `limit` events of the selected backwards; 0 for all."""
     tasks = _tasks(trace, options)
     chosen = (event for event in trace.events() if tasks is None or event.task in tasks)
     names, numbers = node_names(trace), backward_numbers(trace)
@@ -100,7 +100,6 @@ def _details(event: Event, names: NodeNames) -> Iterator[str]:
             if value:
                 yield field.name
         elif field.name in KINDS:
-            known = member(KINDS[field.name], value)
-            yield known.name.lower().replace("_", " ") if known is not None else f"kind {value}"
+            yield kind_in_words(KINDS[field.name], value)
         elif value != "":
             yield f"{field.name} {value}"

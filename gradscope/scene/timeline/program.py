@@ -1,4 +1,4 @@
-"""The program over time, in its own words: its spans and marks, with the backwards among them."""
+"""The program over time: its spans and marks, and the backwards."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from gradscope.trace.schema import NONE, Phase, Step, Thread
 from gradscope.trace.trace import Trace
 
 LONG = 1_000_000
-"""From so many ns on, gradscope's own work has a row."""
+"""Shortest own work of gradscope that has a row, in nanoseconds."""
 
 
 class SaidBy(StrEnum):
-    """What a row of the program is."""
+    """The kind of a row."""
 
     SPAN = "span"
     MARK = "mark"
     BACKWARD = "backward"
-    OWN_WORK = "gradscope"  # what it did for itself, such as compiling; no other row counts it
+    OWN_WORK = "gradscope"  # its own work, such as compiling; not counted in other rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ProgramRow:
 
 @dataclass(frozen=True, slots=True)
 class ProgramTimeline:
-    """What the program said of itself in a stretch of time."""
+    """Spans, marks and backwards in a period of time."""
 
     title: str
     begin: int
@@ -65,7 +65,7 @@ class _Stretch:
 def program_timeline(
     trace: Trace, *, step: int | None = None, task: int | None = None, rows: int = 0
 ) -> ProgramTimeline | None:
-    """The spans and marks of a step, of a backward or of all; None where there is none of them."""
+    """The spans and marks of a step, a backward or the whole trace; None if there are none."""
     said = [*_spans(trace), *_marks(trace)]
     own = OwnWorkTimes(trace)
     whole = [*said, *_backwards(trace), *_own_work(own)]
@@ -90,7 +90,7 @@ def program_timeline(
 
 
 def _is_inside(each: _Stretch, begin: int, end: int) -> bool:
-    """Whether a part of it is; what ended just as the window begins is not."""
+    """Whether a part of it lies in the window; not if it ends just as the window begins."""
     return each.begin <= end and (each.end > begin or each.begin == begin)
 
 
@@ -153,7 +153,7 @@ def _own_work(own: OwnWorkTimes) -> Iterator[_Stretch]:
 
 
 def _threads(trace: Trace, stretches: list[_Stretch]) -> dict[int, str]:
-    """What each thread is called, where there are several."""
+    """The names of threads, where there are several."""
     used = {each.thread for each in stretches}
     names = {thread.id: thread.name or f"thread {thread.id}" for thread in trace.rows(Thread)}
     several = len(used) > 1
@@ -163,7 +163,7 @@ def _threads(trace: Trace, stretches: list[_Stretch]) -> dict[int, str]:
 def _with_depths(
     stretches: list[_Stretch], threads: dict[int, str], own: OwnWorkTimes
 ) -> list[ProgramRow]:
-    """The rows, each as deep as the stretches of its thread that are around it are many."""
+    """The rows; the depth of each is the number of ranges around it on its thread."""
     around: dict[int, list[int]] = {}
     rows = []
     for each in stretches:

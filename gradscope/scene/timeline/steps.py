@@ -1,4 +1,4 @@
-"""The steps of a trace, a line each: the first thing to look at where there are several."""
+"""The steps of a trace, a line each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
 MOST = 8
-"""Steps that are listed besides the slowest one, where not all are."""
+"""Number of steps listed, besides the slowest one."""
 
 
 def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None:
-    """What each step took; of the one with this number, if any. None where there is but one."""
+    """The time of each step, or of one step; None if the trace has only one."""
     facts = step_facts(trace)
     if len(facts) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Backward over time: what each thread ran, how long its queue was, and every node's wait."""
+"""A backward over time: what each thread ran, the length of its queue, waits of nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import SortBy
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import NodeKind, kind_of
-from gradscope.scene.readable import count, duration, plural
+from gradscope.scene.readable import ACCUMULATED, count, duration, plural
 from gradscope.scene.table_scenes import TableScene
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
 from gradscope.scene.timeline.steps import step_table
@@ -27,18 +27,18 @@ NO_ENGINE = "this trace holds no events of the engine; record it with --level en
 
 
 class LaneKind(StrEnum):
-    """What a lane shows."""
+    """The kind of a lane."""
 
     RUN = "runs"
     QUEUE = "queue"
     HOOKS = "hooks"
     ACCUMULATE = "accumulates"
-    OWN_WORK = "gradscope"  # what it did for itself, such as compiling
+    OWN_WORK = "gradscope"  # its own work, such as compiling
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that took time; an event takes none."""
+    """Something that took time, or an event, which takes none."""
 
     begin: int
     end: int
@@ -62,7 +62,7 @@ class TimeLane:
     title: str
     spans: tuple[Bar, ...]
     levels: tuple[LevelAt, ...]
-    words: str  # the numbers a person needs, beside the bars
+    words: str  # figures next to the bars
     asleep: tuple[Bar, ...] = ()  # when a thread waited for others
 
 
@@ -84,11 +84,11 @@ class TaskTimeline:
 
 @dataclass(frozen=True, slots=True)
 class TimelineScene:
-    """Some backwards, one below the other."""
+    """Some backwards, listed one after the other."""
 
     tasks: tuple[TaskTimeline, ...]
     notes: tuple[str, ...]
-    program: ProgramTimeline | None = None  # what the program said of itself, where it did
+    program: ProgramTimeline | None = None  # spans and marks of the program, if any
     steps: TableScene | None = None  # where there are several
 
 
@@ -104,7 +104,7 @@ class TimelineOptions:
 
 
 def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> TimelineScene:
-    """The timeline of the backwards chosen; of the first ones when none is."""
+    """The timeline of the selected backwards, or of the first ones."""
     options = options or TimelineOptions()
     chosen = _chosen(trace, options)
     program = program_timeline(trace, step=options.step, task=options.task, rows=options.rows)
@@ -251,8 +251,8 @@ def _hook_lane(hooks: list[HookCall]) -> TimeLane:
 
 def _accumulate_lane(facts: Schedule, thread: int) -> TimeLane:
     arrived = [each for each in facts.accumulated if each.thread == thread]
-    ways = Counter(each.how.name if each.how is not None else "UNKNOWN" for each in arrived)
-    parts = [f"{count(number)} {way.lower().replace('_', ' ')}" for way, number in ways.items()]
+    ways = Counter("unknown" if each.how is None else ACCUMULATED[each.how] for each in arrived)
+    parts = [f"{count(number)} {way}" for way, number in ways.items()]
     spans = tuple(Bar(each.t, each.t, NodeKind.LEAF) for each in arrived)
     return TimeLane(LaneKind.ACCUMULATE, ".grad", spans, (), ", ".join(parts))
 
@@ -268,9 +268,9 @@ def _own_work_lane(own: list[OwnWork], facts: Schedule) -> TimeLane:
 def _own_work_note(facts: Schedule) -> str:
     longest = max(facts.own_work, key=lambda each: each.end - each.begin)
     others = len(facts.own_work) - 1
-    more = f", and {plural(others, 'more such stretch', 'more such stretches')}" if others else ""
+    more = f", and {plural(others, 'more such period')}" if others else ""
     took = duration(longest.end - longest.begin)
-    return f"{longest.name} here, once ({took}){more}: its own work, which no time counts"
+    return f"{longest.name} here once ({took}){more}; this time is not counted"
 
 
 def _end(end: int, facts: Schedule) -> int:

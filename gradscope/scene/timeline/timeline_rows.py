@@ -1,4 +1,4 @@
-"""One line for each node that a backward ran: when it was ready, when it ran, where it is from."""
+"""A line for each node that a backward ran: when it was ready and ran, and its source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One node's way through the engine."""
+    """One run of a node."""
 
     position: int
     title: str
@@ -31,13 +31,13 @@ class TimelineRow:
     after: str  # the node that sent the last gradient it waited for; "" for a root
     site: Site
     failed: bool
-    thread: str = ""  # which one ran it, where there are several
+    thread: str = ""  # the thread that ran it, if there are several
 
 
 def rows_of(
     trace: Trace, executions: Sequence[Execution], sort: SortBy, limit: int
 ) -> tuple[TimelineRow, ...]:
-    """The rows of one backward, at most so many; of all with a limit of 0."""
+    """The first `limit` rows of one backward; 0 for all."""
     ordered = sorted(executions, key=_slowest_first) if sort is SortBy.TIME else executions
     shown = ordered[:limit] if limit else ordered
     looks = trace.once(_Looks)
@@ -62,12 +62,12 @@ def rows_of(
 
 
 def _slowest_first(run: Execution) -> tuple[bool, int, int]:
-    """What did not end is before all that did."""
+    """Sort key: runs that did not end come first."""
     return run.end != NONE, -run.self_ns, run.position
 
 
 def _threads(trace: Trace, executions: Sequence[Execution]) -> dict[int, str]:
-    """What the threads are called that ran these, where there are several."""
+    """The names of the threads of these runs, if there are several."""
     used = {run.thread for run in executions}
     if len(used) < 2:
         return {}
@@ -76,7 +76,7 @@ def _threads(trace: Trace, executions: Sequence[Execution]) -> dict[int, str]:
 
 
 class _Looks:
-    """What nodes are called, of which kind they are and where they are from."""
+    """Names, kinds and source lines of nodes."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -91,7 +91,7 @@ class _Looks:
         self._kinds = {text: kind_of(text) for text in set(self._texts)}
 
     def called(self, node: int) -> str:
-        """As `NodeNames.of` calls it; "" for NONE."""
+        """The name that `NodeNames.of` returns; "" for NONE."""
         at = self._at.get(node)
         if at is None:
             return "" if node == NONE else f"node {node}"
@@ -100,7 +100,7 @@ class _Looks:
         )
 
     def title(self, node: int) -> str:
-        """Its unique name; of a leaf that has a name, "weight.grad"."""
+        """The unique name of a node; "weight.grad" for a leaf with a name."""
         at = self._at.get(node)
         if at is not None and self._texts[at] == ACCUMULATE_GRAD:
             name = self._leaf(at)

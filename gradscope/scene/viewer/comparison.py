@@ -1,4 +1,4 @@
-"""What a page says of a trace when it is held against another one: new, gone, slower."""
+"""The comparison of a page's trace with an earlier one: new, gone, slower."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from gradscope.scene.viewer.text_columns import Json, Table, Texts, ints, shown
 from gradscope.trace.schema import NONE, Node
 
 UNKNOWN, SAME, NEW = range(3)
-"""Of a node of the page: no backward reached it; both traces have it; only this one has it."""
+"""States of a node: no backward reached it; both traces have it; only this one has it."""
 
 
 class Against:
-    """A trace held against an earlier one. `names`: what both are called, the earlier first."""
+    """A trace compared with an earlier one. `names`: those of both, the earlier first."""
 
     def __init__(self, scope: PageNodes, earlier: PageNodes, names: tuple[str, str]) -> None:
         self._scope, self._earlier, self._names = scope, earlier, names
         self._comparison: Comparison = compare(earlier.trace, scope.trace)
 
     def tables(self, texts: Texts) -> dict[str, Table]:
-        """By node of the page what became of it; what is gone; and what was compared."""
+        """Tables: the state of each node, what is gone, and what was compared."""
         differences = differences_scene(
             self._comparison, (self._earlier.trace, self._scope.trace), self._names
         )
@@ -65,7 +65,7 @@ class Against:
         }
 
     def facts(self, findings: Sequence[Finding]) -> Json:
-        """What there is to say of the whole. `findings`: those of the page's trace."""
+        """The facts about the whole comparison. `findings`: those of the page's trace."""
         before = inspect(self._earlier.trace).findings
         ids = shortened([each.id for each in before])
         known, still = {each.id for each in before}, {each.id for each in findings}
@@ -90,7 +90,7 @@ class Against:
         }
 
     def calls(self, drawn: Table, part: Selection, texts: Texts) -> dict[str, Table]:
-        """The same of the calls of the forward graph, behind which data stand; and what is gone."""
+        """The same tables for the calls of the forward graph, followed by data."""
         one, other = (each.trace.once(ForwardCalls) for each in (self._earlier, self._scope))
         same = same_calls(self._earlier.trace, self._scope.trace, self._comparison.same)
         place_of = {id: place for place, id in enumerate(other.id.tolist())}
@@ -119,7 +119,7 @@ class Against:
         }
 
     def _nodes(self) -> Table:
-        """Whether a node was there before, and how long it ran then; NONE where nobody knows."""
+        """Whether a node existed before, and its time then; NONE where unknown."""
         same = self._comparison.same
         status = np.full(len(self._scope.ids), UNKNOWN, np.int64)
         ran = np.full(len(self._scope.ids), NONE, np.int64)
@@ -133,7 +133,7 @@ class Against:
         return {"status": status, "ran": ran}
 
     def _gone(self, texts: Texts) -> Table:
-        """What only the earlier trace has, each with what stands in its place now."""
+        """Nodes that only the earlier trace has, each with the node in its place now."""
         trace, same = self._earlier.trace, self._comparison.same
         gone = same.only_one[self._earlier.rows(same.only_one) != NONE]
         names, table = node_names(trace), trace.table(Node)
@@ -156,7 +156,7 @@ class Against:
 
 
 def _row_behind(place: int, following: Ids, row_of: dict[int, int]) -> int:
-    """The row of the first call behind a place that both have and the page shows, or NONE."""
+    """The row of the first call after a place that both have and the page shows, or NONE."""
     for each in following[place + 1 :].tolist():
         if each in row_of:
             return row_of[each]
@@ -164,7 +164,7 @@ def _row_behind(place: int, following: Ids, row_of: dict[int, int]) -> int:
 
 
 def _in_place_of(gone: Ids, same: SameNodes) -> Ids:
-    """The node of the later trace that was made next, after those; at the end, the last."""
+    """The node of the later trace that was created next; at the end, the last."""
     order = np.argsort(same.one, kind="stable")
     if not len(order):
         return np.full(len(gone), NONE, np.int64)
@@ -173,7 +173,7 @@ def _in_place_of(gone: Ids, same: SameNodes) -> Ids:
 
 
 def _spent(scope: PageNodes, nodes: Ids) -> Ids:
-    """The own time of these nodes, in any order, in what the scope has of the trace."""
+    """The own time of these nodes, in any order, within the scope."""
     order = np.argsort(nodes, kind="stable")
     found = np.empty(len(nodes), np.int64)
     found[order] = own_ns(scope.trace, nodes[order], frozenset(scope.tasks.tolist()))
@@ -185,5 +185,5 @@ def _timed(scope: PageNodes) -> bool:
 
 
 def _counts(section: Section) -> str:
-    """As in "3 nodes that only the second has"; "alike" where nothing differs."""
-    return "; ".join(f"{number:,} {what}" for what, number in section.counts) or "alike"
+    """As in "3 nodes that only the second has"; "same" where nothing differs."""
+    return "; ".join(f"{number:,} {what}" for what, number in section.counts) or "same"

@@ -1,4 +1,4 @@
-"""The forward graph as the page shows it: calls, what they were given, and the nodes they made."""
+"""The forward graph of the page: calls, their inputs, and the nodes they created."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from gradscope.trace.trace import Trace
 
 NO_NODE = "no node"
 SAME = -2
-"""In place of a stack: that of the node which the call made."""
+"""Stands for a stack: the one of the node that the call created."""
 
 
 def forward_tables(
     scope: PageNodes, selection: Selection, texts: Texts
 ) -> tuple[dict[str, Table], dict[str, Json]]:
-    """The tables of the forward graph, and what is to be said of it; only that if it is empty."""
+    """The tables of the forward graph, and notes; only notes if it is empty."""
     trace = scope.trace
     part = Selection(selection.step, selection.backward)
     selected = select_calls(trace, part, everything=False)
@@ -62,7 +62,7 @@ def forward_tables(
 def _call_table(
     scope: PageNodes, selected: SelectedCalls, columns: ForwardColumns, groups: Ids, texts: Texts
 ) -> Table:
-    """Calls, and behind them the data that no call made: the columns of nodes, and some more."""
+    """Calls, followed by data that no call created: the columns of nodes, and more."""
     trace, calls, graph = scope.trace, scope.trace.once(ForwardCalls), columns.graph
     places, data = selected.places, data_of(trace, columns.data.values())
     given = [data[tensor] for tensor in columns.data.values()]
@@ -108,7 +108,7 @@ def _call_table(
 
 
 def _behind(names: list[str], ordinals: Ids) -> Ids:
-    """How far the ordinal of each call is ahead of how often its name came by then: mostly 0."""
+    """The ordinal of each call minus the number of calls with its name so far: mostly 0."""
     seen: Counter[str] = Counter()
     found = []
     for name, ordinal in zip(names, ordinals.tolist(), strict=True):
@@ -118,7 +118,7 @@ def _behind(names: list[str], ordinals: Ids) -> Ids:
 
 
 def _flow_table(trace: Trace, columns: ForwardColumns, texts: Texts) -> Table:
-    """Which call takes what from where: once for each pair of them."""
+    """Tensors passed between calls: a row for each pair."""
     place = {id: row for row, id in enumerate(columns.graph.id.tolist())}
     pairs = {
         (place[user], place[source]): flow
@@ -146,7 +146,7 @@ def _flow_table(trace: Trace, columns: ForwardColumns, texts: Texts) -> Table:
 
 
 def _order_table(columns: ForwardColumns, texts: Texts) -> Table:
-    """Where nobody knows what any call was given: each takes the place of the one before it."""
+    """If no inputs of calls were recorded: each call follows the one before it."""
     rows = np.arange(len(columns.graph.id))
     nothing = np.zeros(max(len(rows) - 1, 0), np.int64)
     return {
@@ -170,7 +170,7 @@ def _marks(calls: ForwardCalls, selected: SelectedCalls, ids: Ids) -> Ids:
 
 
 def _reasons(trace: Trace, calls: ForwardCalls, places: Ids) -> list[str]:
-    """Why a call made no node; "" of those that made one."""
+    """Why a call created no node; "" for those that created one."""
     observed = trace.sees("op.why")
     whys = calls.ops["why"][calls.rows[places]].tolist()
     words = {

@@ -1,7 +1,7 @@
-"""What the page folds: the blocks of a graph, as pictures do, and all turns of its loops.
+"""The groups that the page folds: the blocks of a graph, and all iterations of its loops.
 
-Each group is an unbroken run of nodes in the order in which they were made, so that folding one
-never makes a cycle. Leaves belong to the group of whoever uses them first.
+Each group is a contiguous range of nodes in the order of their creation, so that folding one never
+creates a cycle. Leaves belong to the group of the node that uses them first.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ from gradscope.trace.trace import Trace
 
 
 class GroupForm(IntEnum):
-    """What a group is."""
+    """The kind of a group."""
 
     ALL = 0
     STEP = 1
-    BACKWARD = 2  # what a double backward made
+    BACKWARD = 2  # created by a double backward
     MODULE = 3
     LOOP = 4
     TURN = 5
-    STRETCH = 6  # of a list too long to be shown at once
+    STRETCH = 6  # a range of a list that is too long
 
+
+FORM_NAMES = {GroupForm.TURN: "iteration", GroupForm.STRETCH: "range"}
+"""Names of forms on the page that differ from those of the enum."""
 
 FORMS = {
     MadeBy.WHOLE: GroupForm.ALL,
@@ -64,7 +67,7 @@ class Groups:
         self._titles = Titles(trace, columns, self._outline, spent)
 
     def table(self, texts: Texts) -> tuple[Table, Ids]:
-        """The groups, parents first; and for each node the group it is a part of."""
+        """The groups, parents first, and the group of each node."""
         of_node = np.zeros(len(self._columns.id), np.int64)
         groups: list[NodeBlock] = []
         parents: list[int] = []
@@ -97,7 +100,7 @@ class Groups:
         return self._outline.inside(block, self._wanted)
 
     def _turns(self, block: NodeBlock) -> Iterator[Part]:
-        """The turns that a loop does not show one by one; of many, several together."""
+        """The iterations that a loop does not show separately; if many, in ranges."""
         loop, first, end = block.parent, block.number - 1, block.number - 1 + block.count
         assert loop is not None
         size = stretch_size(block.count) if block.count > STRETCHES else 1
@@ -107,7 +110,7 @@ class Groups:
             yield self._outline.turns(loop, at, until) if many else self._outline.turn(loop, at)
 
     def _place_leaves(self, of_node: Ids) -> None:
-        """Each leaf is where it is used first."""
+        """Put each leaf into the group of its first use."""
         tail, head = self._columns.tail, self._columns.head
         to_leaf = self._columns.beside[head]
         order = np.argsort(tail[to_leaf], kind="stable")[::-1]  # of several, the first one stays

@@ -31,7 +31,7 @@ MARKS = tuple(BoxMark)
 
 @dataclass(frozen=True)
 class PageNodes:
-    """The nodes of the page, by rising id: a row of its table each; and the backwards."""
+    """The nodes of the page by rising id, a row each, and the backwards."""
 
     trace: Trace
     ids: Ids
@@ -40,32 +40,32 @@ class PageNodes:
     focus: tuple[int, ...]
 
     def rows(self, nodes: Ids) -> Ids:
-        """The row of each of these nodes; NONE for those that are not on the page."""
+        """The row of each node; NONE if it is not on the page."""
         if not len(self.ids):
             return np.full(len(nodes), NONE, np.int64)
         at = np.minimum(np.searchsorted(self.ids, nodes), len(self.ids) - 1)
         return np.where(self.ids[at] == nodes, at, NONE)
 
     def task_rows(self, tasks: Ids) -> Ids:
-        """The row of each of these graph tasks; NONE for those that are not on the page."""
+        """The row of each graph task; NONE if it is not on the page."""
         places = {task: row for row, task in enumerate(self.tasks.tolist())}
         known = {task: places.get(task, NONE) for task in distinct(tasks).tolist()}
         return ints(known[task] for task in tasks.tolist())
 
     @cached_property
     def columns(self) -> GraphColumns:
-        """The nodes of the page, as any graph that is folded."""
+        """The nodes of the page as columns of a graph."""
         tasks = frozenset(self.tasks.tolist())
         return graph_columns(self.trace, Selected(tuple(self.ids.tolist()), (), tasks))
 
     @cached_property
     def lanes(self) -> Lanes:
-        """The threads or devices that nodes ran on, where there is more than one."""
+        """The threads or devices of nodes, if there is more than one."""
         return lanes_of_nodes(self.trace, self.columns, self.tasks.tolist())
 
     @property
     def beside(self) -> np.ndarray:
-        """The leaves that stand beside what sends them gradients."""
+        """The leaves that are drawn next to the nodes that send them gradients."""
         return self.columns.beside
 
     def of(self, column: str) -> Ids:
@@ -123,7 +123,7 @@ def node_table(scope: PageNodes, groups: Ids, texts: Texts) -> Table:
 
 
 def edge_table(scope: PageNodes, texts: Texts) -> Table:
-    """Where gradients go between these nodes; and for each node, how many go elsewhere."""
+    """The edges between these nodes, and the number of other edges of each node."""
     trace = scope.trace
     edges = trace.table(Edge)
     tail, head = scope.rows(edges["node"]), scope.rows(edges["next"])
@@ -144,7 +144,7 @@ def edge_table(scope: PageNodes, texts: Texts) -> Table:
 
 
 def shapes(trace: Trace, tensors: Ids) -> list[str]:
-    """ "[2, 3] float32" of each tensor; "" where it is not known."""
+    """ "[2, 3] float32" for each tensor; "" where unknown."""
     table = trace.table(Tensor)
     wanted = distinct(tensors)
     positions = table.positions(wanted)
@@ -159,7 +159,7 @@ def shapes(trace: Trace, tensors: Ids) -> list[str]:
 
 
 def _calls(scope: PageNodes) -> tuple[list[str], Ids, Ids]:
-    """The forward call that made each node: its name, begin and end."""
+    """The forward call that created each node: its name, begin and end."""
     ops = scope.trace.table(Op)
     ids = scope.of("op")
     positions = ops.positions(ids)
@@ -174,7 +174,7 @@ def _calls(scope: PageNodes) -> tuple[list[str], Ids, Ids]:
 
 
 def _leaves(scope: PageNodes) -> tuple[list[str], list[int]]:
-    """What each leaf is called, and whether that was read off a source line."""
+    """The name of each leaf, and whether it was taken from a source line."""
     titles, guessed = [""] * len(scope.ids), [0] * len(scope.ids)
     table = scope.trace.table(Node)
     for row in np.flatnonzero(np.isin(scope.ids, leaf_nodes(scope.trace))).tolist():

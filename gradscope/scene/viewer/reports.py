@@ -1,4 +1,4 @@
-"""What was found, what took long, what was kept, and the numbers that were looked at."""
+"""Findings, times, saved values and recorded values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NUMBERS = ("min", "max", "mean", "rms", "norm")
 
 
 def finding_table(scope: PageNodes, findings: Sequence[Finding], texts: Texts) -> Table:
-    """What `inspect` finds, worst first, each with the first node it is about."""
+    """The findings of `inspect`, worst first, each with the first node it is about."""
     ids = shortened([each.id for each in findings])
     about = scope.rows(ints(_node_of(scope.trace, each.evidence) for each in findings))
     made_at = _first_made_at(scope) if np.any(about == NONE) else {}
@@ -61,7 +61,7 @@ def finding_table(scope: PageNodes, findings: Sequence[Finding], texts: Texts) -
 
 
 def _first_made_at(scope: PageNodes) -> dict[str, int]:
-    """By line of the program, as in "train.py:41", the first node of the page that it made."""
+    """The first node of the page created by each line, as in "train.py:41"."""
     stacks, first = np.unique(scope.of("stack"), return_index=True)
     places = {
         site_of(scope.trace, stack).place: row
@@ -77,7 +77,7 @@ def _seq_of(evidence: Iterable[Evidence]) -> int:
 
 
 def _node_of(trace: Trace, evidence: Iterable[Evidence]) -> int:
-    """The first node that some evidence leads to."""
+    """The first node that the evidence refers to."""
     for each in evidence:
         node = _node_of_row(trace, each)
         if node != NONE:
@@ -105,14 +105,14 @@ def _node_of_row(trace: Trace, evidence: Evidence) -> int:
 
 
 def _node_of_tensor(trace: Trace, tensor: int) -> int:
-    """The node that takes the gradient of a tensor."""
+    """The node that receives the gradient of a tensor."""
     inputs = trace.table(Node).ragged("inputs")
     at = np.flatnonzero(inputs.values == tensor)
     return int(trace.table(Node)["id"][inputs.owners[at[0]]]) if len(at) else NONE
 
 
 def slow_tables(report: Report, texts: Texts) -> dict[str, Table]:
-    """Times by the name of nodes and of operations, and by module."""
+    """Times by name of nodes and operations, and by module."""
     modules = [each for each in report.modules if each.nodes or each.ops]
     return {
         "slow_nodes": _timings(report.nodes, texts),
@@ -164,7 +164,7 @@ def trace_texts(trace: Trace, positions: Ids) -> list[str]:
 
 
 def value_table(scope: PageNodes, texts: Texts) -> Table:
-    """The numbers that were looked at, at the nodes of the page."""
+    """The values that were recorded at the nodes of the page."""
     trace = scope.trace
     table, ops = trace.table(Value), trace.table(Op)
     node = table["node"]
@@ -193,7 +193,7 @@ def _place(value: int) -> str:
 
 
 def source_tables(scope: PageNodes, texts: Texts) -> dict[str, Table]:
-    """The call stacks that the page names, and every source line that the trace holds."""
+    """The call stacks that the page uses, and every source line of the trace."""
     trace = scope.trace
     stacks, frames = trace.table(Stack), trace.table(Frame)
     folder = str(trace.meta.get("cwd", ""))
@@ -218,7 +218,7 @@ def _short(file: str, folder: str) -> str:
 
 
 def counted(trace: Trace) -> dict[str, int]:
-    """How much there is in the whole trace."""
+    """The numbers of rows in the whole trace."""
     kinds = {"nodes": Node, "edges": Edge, "backwards": GraphTask}
     return {
         **{word: len(trace.table(kind)) for word, kind in kinds.items()},

@@ -15,7 +15,7 @@ from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
 from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.forward import forward_tables
-from gradscope.scene.viewer.groups import GroupForm, Groups
+from gradscope.scene.viewer.groups import FORM_NAMES, GroupForm, Groups
 from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, edge_table, node_table, scope_of
 from gradscope.scene.viewer.reports import (
     counted,
@@ -57,12 +57,12 @@ from gradscope.trace.trace import Trace
 
 VERSION = 1
 MOMENTS = frozenset(("t", "begin", "end", "released"))
-"""Columns of times, which the page counts from its own beginning."""
+"""Columns of times, which are relative to the start of the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A trace that the page's trace is held against; what both are called, the earlier first."""
+    """A trace that the page's trace is compared with; names of both, the earlier first."""
 
     trace: Trace
     names: tuple[str, str]
@@ -74,7 +74,7 @@ def viewer_scene(
     earlier: Earlier | None = None,
     graph: GraphOf = GraphOf.BACKWARD,
 ) -> ViewerScene:
-    """Everything that the page shows, or the part of it that is chosen. `graph`: the first one."""
+    """Everything that the page shows, or the selected part. `graph`: the one shown first."""
     selection = selection or Selection()
     scope = scope_of(trace, selection)
     against: Against | None = None
@@ -85,9 +85,9 @@ def viewer_scene(
     texts = Texts()
     times, during = times_of(scope), part_of_time(scope, selection)
     report = inspect(trace)
-    tell("finding what repeats")
+    tell("finding loops")
     groups, of_node = Groups(trace, scope.columns).table(texts)
-    tell("gathering what the page shows")
+    tell("collecting the contents of the page")
     forward, said = forward_tables(scope, selection, texts)
     if not forward and not len(trace.table(Node)):
         raise EmptyTraceError(f"{NO_GRADIENT}, and {said['absent']}")
@@ -157,7 +157,7 @@ def _facts(scope: PageNodes, selection: Selection, unchecked: int) -> dict[str, 
         "lanes": [shown(title) for title in scope.lanes.titles],
         "kinds": [str(kind) for kind in KINDS],
         "marks": [str(mark) for mark in MARKS],
-        "forms": [form.name.lower() for form in GroupForm],
+        "forms": [FORM_NAMES.get(form, form.name.lower()) for form in GroupForm],
         "states": [state.name.lower() for state in PassageState],
         "events": [kind.TABLE.removeprefix("event.") for kind in trace.event_kinds],
     }

@@ -1,4 +1,4 @@
-"""In one sentence, how a trace differs from an earlier one."""
+"""A sentence about how a trace differs from an earlier one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Node
 
 NAMED = 2
-"""So many leaves of another size are named."""
+"""Number of leaves with a different size that are listed."""
 
 
 def summary(scopes: tuple[PageNodes, PageNodes], names: tuple[str, str], same: SameNodes) -> str:
-    """Steps and backwards of both, what is new and gone, and which leaves have another size."""
+    """Steps and backwards of both, new and gone nodes, and leaves with a different size."""
     had, has = (_length(scope) for scope in scopes)
     parts = [f"Both have {had}" if had == has else f"{names[0]} has {had}, {names[1]} {has}"]
     earlier, later = scopes
@@ -30,11 +30,11 @@ def summary(scopes: tuple[PageNodes, PageNodes], names: tuple[str, str], same: S
     parts += [f"{word}: {said}" for word, said in changed if said] or ["the same nodes and leaves"]
     grown = _grown(scopes, same)
     sizes = (
-        ("wider", [said for more, said in grown if more]),
-        ("narrower", [said for more, said in grown if not more]),
+        ("larger", [said for more, said in grown if more]),
+        ("smaller", [said for more, said in grown if not more]),
     )
     parts += [f"{word}: {_listed(said)}" for word, said in sizes if said]
-    parts += [] if grown else ["no leaf is wider or narrower"]
+    parts += [] if grown else ["no leaf changed its size"]
     return "; ".join(parts) + "."
 
 
@@ -55,7 +55,7 @@ def _counted(scope: PageNodes, nodes: Ids) -> str:
 
 
 def _grown(scopes: tuple[PageNodes, PageNodes], same: SameNodes) -> list[tuple[bool, str]]:
-    """The leaves of both that have another number of elements: whether more, and which."""
+    """The leaves whose number of elements differs: whether it grew, and their text."""
     earlier, later = scopes
     before, now = earlier.rows(same.one), later.rows(same.other)
     leaves = (before != NONE) & (now != NONE)
@@ -71,7 +71,7 @@ def _grown(scopes: tuple[PageNodes, PageNodes], same: SameNodes) -> list[tuple[b
 
 
 def _leaf(scope: PageNodes, row: int) -> NamedLeaf | None:
-    """None where the tensor is not known."""
+    """The leaf of a row; None if its tensor is unknown."""
     found = leaf_of(scope.trace, scope.trace.table(Node).row(int(scope.ids[row])))
     return None if found is None or found.tensor == NONE else found
 

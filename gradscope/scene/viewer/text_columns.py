@@ -1,4 +1,4 @@
-"""Columns by table, with the texts they point to."""
+"""Columns of tables, with the texts they refer to."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def shown(text: object) -> str:
 
 
 class Texts:
-    """Texts, each once; a column of text holds their places. The first is empty."""
+    """Unique texts; a text column holds their places. The first text is empty."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {"": 0}
 
     def add(self, text: str) -> int:
-        """The place of a text, whose characters are all visible from here on."""
+        """The place of a text, which is stored with all characters visible."""
         return self._places.setdefault(shown(text), len(self._places))
 
     def column(self, texts: Iterable[str]) -> TextColumn:

@@ -1,4 +1,4 @@
-"""What happened when: backwards, passages of nodes, events, and what the lanes of time show."""
+"""Tables over time: backwards, runs of nodes, events, and the lanes of the timeline."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from gradscope.analysis.timing.passages import NodePassages, passages
 from gradscope.analysis.timing.schedule import hook_calls, sleeps
 from gradscope.analysis.timing.spans import marks, spans
 from gradscope.scene.graph.backwards import title_of
+from gradscope.scene.readable import ACCUMULATED
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.schema import (
@@ -57,24 +58,24 @@ ARGUMENTS = {
     "reentrant_enter": "depth",
     "capture": "input_nr",
 }
-"""Which column of an event's kind the page shows beside its node."""
+"""The column of each kind of event that the page shows next to its node."""
 
 
 Part: TypeAlias = tuple[int, int]
-"""From when to when."""
+"""A period of time, as begin and end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What several tables of times are made from."""
+    """Data shared by the tables of times."""
 
     scope: PageNodes
     passages: NodePassages
     runs: Runs
-    events: Ids  # places in the trace's order of those that are on the page
+    events: Ids  # places in the trace's order of the events on the page
 
     def place(self, places: Ids) -> Ids:
-        """Which event of the page is at each place; NONE where none is."""
+        """The event of the page at each place; NONE where there is none."""
         at = np.searchsorted(self.events, places)
         return np.where(places == NONE, NONE, at)
 
@@ -89,7 +90,7 @@ def times_of(scope: PageNodes) -> Times:
 
 
 def backward_table(times: Times, texts: Texts) -> Table:
-    """The backwards, in the order they began."""
+    """The backwards, in the order in which they started."""
     scope, trace = times.scope, times.scope.trace
     table = trace.table(GraphTask)
     rows = table.take(table.positions(scope.tasks)) if len(scope.tasks) else []
@@ -118,9 +119,9 @@ def backward_table(times: Times, texts: Texts) -> Table:
 
 
 def run_table(times: Times) -> Table:
-    """Every passage of a node: the events at which it was pushed, begun and ended.
+    """Every run of a node: the events at which it was pushed, started and ended.
 
-    They are in the order in which they began, as the lanes of the timeline are painted.
+    They are in the order in which they started, as the timeline paints them.
     """
     scope, found, runs = times.scope, times.passages, times.runs
     mine = np.flatnonzero(np.isin(found.task, scope.tasks))
@@ -198,7 +199,7 @@ def hook_table(times: Times, texts: Texts) -> Table:
     }
 
 
-def _words(kind: HookKind | Accumulation | Phase | None) -> str:
+def _words(kind: HookKind | Phase | None) -> str:
     return "unknown" if kind is None else kind.name.lower().replace("_", " ")
 
 
@@ -213,13 +214,14 @@ def arrival_table(times: Times, texts: Texts) -> Table:
         "thread": table["thread"][mine],
         "node": scope.rows(table["node"][mine]),
         "how": texts.column(
-            _words(member(Accumulation, how)) for how in table["how"][mine].tolist()
+            "unknown" if known is None else ACCUMULATED[known]
+            for known in (member(Accumulation, how) for how in table["how"][mine].tolist())
         ),
     }
 
 
 def sleep_table(times: Times) -> Table:
-    """When threads waited for others to give them work."""
+    """When threads waited for work from others."""
     t = times.scope.trace.event_column("t")[times.events]
     begin, end = (int(t[0]), int(t[-1])) if len(t) else (0, 0)
     found = [*sleeps(times.scope.trace, begin, end)]
@@ -231,7 +233,7 @@ def sleep_table(times: Times) -> Table:
 
 
 def part_of_time(scope: PageNodes, selection: Selection) -> Part:
-    """From when the chosen nodes were made, or the step began, to the end of their backwards."""
+    """From the creation of the selected nodes, or the start of the step, to the last backward."""
     if selection.step is None and selection.backward is None:
         return 0, FOREVER
     wanted = set() if selection.step is None else {*step_ids(scope.trace, selection.step)}
@@ -244,7 +246,7 @@ def part_of_time(scope: PageNodes, selection: Selection) -> Part:
 
 
 def span_table(scope: PageNodes, texts: Texts, part: Part) -> Table:
-    """What the program said it was doing, and gradscope's own work."""
+    """Spans of the program, and gradscope's own work."""
     since, until = part
     found = [
         each
@@ -271,7 +273,7 @@ def mark_table(scope: PageNodes, texts: Texts, part: Part) -> Table:
 
 
 def critical_table(times: Times) -> Table:
-    """The critical path of each backward, from the node that runs first."""
+    """The critical path of each backward, from its first node."""
     scope, runs = times.scope, times.runs
     backward: list[int] = []
     found: list[int] = []
@@ -285,13 +287,13 @@ def critical_table(times: Times) -> Table:
 
 
 def memory_table(scope: PageNodes, part: Part) -> Table:
-    """How many bytes the graph keeps alive from one moment on, each storage once."""
+    """The bytes that the graph keeps alive over time, each storage counted once."""
     over = over_time(held(scope.trace))
     t, total = over.t, over.bytes
     last = np.ones(len(t), bool)
     last[:-1] = t[1:] != t[:-1]
     t, total = t[last], total[last]
-    first = max(int(np.searchsorted(t, part[0], "right")) - 1, 0)  # what was kept when it begins
+    first = max(int(np.searchsorted(t, part[0], "right")) - 1, 0)  # what was held at the start
     mine = slice(first, int(np.searchsorted(t, part[1], "right")))
     return {"t": np.maximum(t[mine], part[0]), "bytes": total[mine]}
 
@@ -305,7 +307,7 @@ def thread_table(trace: Trace, texts: Texts) -> Table:
 
 
 def start_of(trace: Trace) -> int:
-    """The moment from which the page counts."""
+    """The moment from which the page counts times."""
     begins = ((Node, "t"), (Saved, "t"), (Mark, "t"), (Op, "begin"), (Span, "begin"))
     columns = [trace.table(kind).array(name) for kind, name in (*begins, (GraphTask, "begin"))]
     columns.append(trace.event_column("t"))

@@ -62,7 +62,7 @@ def test_a_shared_leaf_does_not_pull_all_its_uses_in() -> None:
     [
         (Selection(step=7), "no step 7: its steps are 0 to 1"),
         (Selection(backward=7), "no backward 7: its backwards are 0 to 1"),
-        (Selection(step=1, around="MeanBackward0#1"), "not among the nodes chosen by --step"),
+        (Selection(step=1, around="MeanBackward0#1"), "not among the nodes selected by --step"),
     ],
 )
 def test_what_is_not_in_the_trace_is_named_with_what_is(selection: Selection, message: str) -> None:

@@ -37,10 +37,10 @@ def test_what_is_known_and_no_more_found_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "there is no file of known findings .*; make it: gradscope inspect"),
-        ("no json", "holds no findings; it is written by --write-known"),
-        ("[1]", "holds no findings"),
-        ('{"findings": [{"rule": "GS201"}]}', "holds no findings"),
+        (None, "there is no file of known findings .*; create it: gradscope inspect"),
+        ("no json", "contains no findings; create it with --write-known"),
+        ("[1]", "contains no findings"),
+        ('{"findings": [{"rule": "GS201"}]}', "contains no findings"),
     ],
 )
 def test_a_file_that_holds_no_known_findings_is_refused(

@@ -74,10 +74,10 @@ def test_nodes_are_found_by_their_module_and_those_inside_it() -> None:
         ),
         ("MulBackward0#9", "called 'MulBackward0#9': did you mean MulBackward0#1 … #2"),
         ("MulBackward0#0", "did you mean MulBackward0#1 … #2"),
-        ("99", "no node has the id 99: this trace's nodes are 0 to 4"),
+        ("99", "no node has the id 99: the nodes of this trace are 0 to 4"),
         ("mean", "did you mean MeanBackward0?"),
-        ("§", "the ids stand in the picture"),
-        ("²", "the ids stand in the picture"),
+        ("§", "ids are shown in the picture"),
+        ("²", "ids are shown in the picture"),
     ],
 )
 def test_a_name_that_is_not_there_is_answered_with_those_near_it(wanted: str, message: str) -> None:

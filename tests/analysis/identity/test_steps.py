@@ -71,6 +71,6 @@ def test_every_view_counts_the_same_steps() -> None:
     scene = graph_scene(trace)
 
     assert inspect(trace).summary.steps == 2
-    assert scene.notes[0] == "step 0 of 2 steps; another with --step N, every one with --all"
+    assert scene.notes[0] == "step 0 of 2; use --step N for another one, --all for all of them"
     with pytest.raises(UnknownNameError, match="its steps are 0 to 1"):
         timeline_scene(trace, TimelineOptions(step=2))

@@ -75,7 +75,7 @@ def test_values_that_are_close_enough_are_alike() -> None:
     near = compare(one, other, Tolerance(relative=1e-2))
 
     assert kinds(compare(one, other)).keys() == {Aspect.ARGUMENTS, Aspect.VALUES}
-    assert kinds(near) == {Aspect.ARGUMENTS: {"nodes were made with other arguments": 2}}
+    assert kinds(near) == {Aspect.ARGUMENTS: {"nodes have different arguments": 2}}
 
 
 def test_whether_a_sum_is_nothing_or_nearly_so_is_no_difference() -> None:
@@ -96,12 +96,12 @@ def test_another_layer_in_between_is_told_as_that_alone() -> None:
 
     assert kinds(comparison) == {
         Aspect.STRUCTURE: {"nodes that only the second has": 2},
-        Aspect.NAMES: {"nodes are made in another module": 4},
+        Aspect.NAMES: {"nodes are created in another module": 4},
     }
     assert first(comparison).other.text == "TanhBackward0 (node 3 in 2)"
     assert first(comparison).one.text == "nothing, then TBackward0 (node 3 in 2)"
     assert "loss = (model(" in first(comparison).other.site.text
-    assert "events: counts and queues follow from the graphs, which differ" in (
+    assert "events: counts and queues depend on the graphs, which differ" in (
         comparison.not_compared
     )
 
@@ -110,7 +110,7 @@ def test_another_function_in_a_nodes_place_is_another_name() -> None:
     one = recorded(middle=lambda nn: nn.Tanh())
     comparison = compare(one, recorded(middle=lambda nn: nn.Sigmoid()))
 
-    assert kinds(comparison) == {Aspect.NAMES: {"nodes have another name": 2}}
+    assert kinds(comparison) == {Aspect.NAMES: {"nodes have a different name": 2}}
     assert first(comparison).one.text == "TanhBackward0 (node 3 in 2)"
     assert first(comparison).other.text == "SigmoidBackward0 (node 3 in 2)"
 
@@ -122,16 +122,16 @@ def test_another_width_changes_shapes_and_what_is_kept() -> None:
     comparison = compare(on_gradscope(program(3)), on_gradscope(program(4)))
 
     assert kinds(comparison) == {
-        Aspect.STRUCTURE: {"nodes take other gradients": 1},
-        Aspect.SAVED: {"nodes keep something else": 1},
+        Aspect.STRUCTURE: {"nodes receive different gradients": 1},
+        Aspect.SAVED: {"nodes save something different": 1},
     }
-    assert first(comparison).one.text == "PowBackward0 (node 0) takes (2, 3) float32"
+    assert first(comparison).one.text == "PowBackward0 (node 0) receives (2, 3) float32"
 
 
 def test_a_hook_is_an_event() -> None:
     comparison = compare(recorded(), recorded(hook=True))
 
-    assert kinds(comparison) == {Aspect.EVENTS: {"backwards have other events": 2}}
+    assert kinds(comparison) == {Aspect.EVENTS: {"backwards have different events": 2}}
     assert first(comparison).when == 0
     assert first(comparison).other.text.startswith(
         "hook_begin leaf 0 (0.weight) hook tensor index 0 stack "
@@ -158,9 +158,9 @@ def test_orders_are_told_where_they_first_differ() -> None:
     comparison = compare(in_this_order(2, 1), in_this_order(1, 2))
 
     assert kinds(comparison) == {
-        Aspect.EXECUTION: {"backwards run nodes in another order": 1},
-        Aspect.ACCUMULATION: {"backwards add gradients in another order": 1},
-        Aspect.EVENTS: {"backwards have other events": 1},
+        Aspect.EXECUTION: {"backwards run nodes in a different order": 1},
+        Aspect.ACCUMULATION: {"backwards add gradients in a different order": 1},
+        Aspect.EVENTS: {"backwards have different events": 1},
     }
     assert first(comparison).one.text == "SinBackward0 (node 1) runs as number 2"
     assert first(comparison).other.text == "ExpBackward0 (node 0) runs as number 2"
@@ -178,7 +178,7 @@ def test_backwards_that_are_asked_otherwise() -> None:
 
     comparison = compare(on_gradscope(program(retain=False)), on_gradscope(program(retain=True)))
 
-    assert kinds(comparison)[Aspect.STRUCTURE] == {"backwards are asked otherwise": 1}
+    assert kinds(comparison)[Aspect.STRUCTURE] == {"backwards are called differently": 1}
     assert "keep_graph" in first(comparison).other.text
     assert "keep_graph" not in first(comparison).one.text
 
@@ -212,8 +212,8 @@ def test_what_a_level_lacks_is_not_compared_and_that_is_said() -> None:
     ]
     assert comparison.not_compared == (
         "execution order, accumulation and events: the first trace is at level graph",
-        "saved values: the first trace is without",
-        "values: the first trace is without; record with --level values",
+        "saved values: the first trace is without them",
+        "values: the first trace is without them; record with --level values",
     )
 
 

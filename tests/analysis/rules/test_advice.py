@@ -206,7 +206,7 @@ for step in range(3):
     assert "SGD reads no attribute `lr`, and its groups go on with 0.1" in found.message
     assert "for group in optimizer.param_groups: group['lr'] = 0.1 / (step + 1)" in found.fix
     assert "so it was 2 times" in found.why  # the first is what the groups have
-    with pytest.raises(UnknownNameError, match="rests on no node, and its line"):
+    with pytest.raises(UnknownNameError, match="refers to no node, and its line"):
         with_finding(trace, Selection(around=f"#{found.id[:6]}"))
 
 

@@ -100,5 +100,5 @@ def test_hooks_of_a_node_are_called_or_to_come() -> None:
 
     assert [(each.moment, each.called) for each in before.hooks] == [(begins, False)]
     assert after.hooks[0].called
-    assert hooks(before).endswith(f"<lambda> to come, at moment {begins}")
-    assert hooks(after).endswith(f"<lambda> at moment {begins}")
+    assert hooks(before).endswith(f"<lambda> not called before moment {begins}")
+    assert hooks(after).endswith(f"<lambda> called at moment {begins}")

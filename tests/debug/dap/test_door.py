@@ -129,7 +129,7 @@ def test_a_wrong_token_is_refused_in_words_and_hung_up_on(visit: Visit, token: A
     told = visit.heard(framed("attach", token=token))
 
     assert b'"success": false' in told
-    assert b"wants the token" in told
+    assert b"needs the token" in told
     assert not visit.editor.done()
 
 

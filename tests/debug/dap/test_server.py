@@ -132,7 +132,7 @@ def test_breakpoints_of_all_kinds_stop_on_and_back(talk: Talk) -> None:
     assert [(each["verified"], each["line"]) for each in lines["breakpoints"]] == [(True, line)]
     named, unknown = answers(told, "setFunctionBreakpoints")[0]["breakpoints"]
     assert named["verified"]
-    assert "nothing called 'boo'" in unknown["message"]
+    assert "no kind of breakpoint called 'boo'" in unknown["message"]
     assert [(each["reason"], each["description"]) for each in stops(told)[1:]] == [
         ("breakpoint", f"line tests/debug/dap/test_server.py:{line}"),
         ("exception", "inf"),
@@ -152,7 +152,7 @@ def test_conditions_and_counts_and_lines_without_a_call(talk: Talk) -> None:
 
     first, second = answers(told, "setBreakpoints")
     assert [each["verified"] for each in first["breakpoints"]] == [False, False]
-    assert "nothing of this file" in second["breakpoints"][0]["message"]
+    assert "nothing from this file" in second["breakpoints"][0]["message"]
 
 
 def test_the_stack_is_node_forward_line_and_backward(talk: Talk) -> None:
@@ -261,11 +261,11 @@ def test_a_file_that_is_gone_is_shown_as_far_as_it_was_recorded(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("name", "given", "complaint"),
     [
-        ("made_up", {}, "does not know the request 'made_up'"),
+        ("made_up", {}, "does not support the request 'made_up'"),
         ("threads", {}, "no trace is open"),
-        ("launch", {}, "launch names nothing"),
+        ("launch", {}, "launch has no `program`"),
         ("launch", {"program": "no.json"}, "no.json"),
-        ("launch", {"program": 7}, "launch names nothing"),
+        ("launch", {"program": 7}, "launch has no `program`"),
         ("setBreakpoints", {"breakpoints": [{"line": "x"}]}, "no trace is open"),
     ],
 )

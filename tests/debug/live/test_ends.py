@@ -230,6 +230,6 @@ def test_a_fault_of_ours_is_said_once_and_ends_the_looking(
 
     assert fake.looks == 1
     assert capsys.readouterr().err == (
-        "gradscope: --stop-on looks no more, by a fault: "
+        "gradscope: --stop-on was disabled by an internal error: "
         "ZeroDivisionError('integer division or modulo by zero')\n"
     )

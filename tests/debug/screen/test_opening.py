@@ -131,7 +131,7 @@ def test_a_program_that_is_stopped_fills_the_terminal_and_goes_on(tmp_path: Path
     os.write(terminal_, b"q")
     seen += _until(terminal_, b"(gradscope) ")
     os.write(terminal_, b"detach\r")
-    seen += _until(terminal_, b"next: gradscope inspect")
+    seen += _until(terminal_, b"next: gradscope view")
     _, status = os.waitpid(child, 0)
     os.close(terminal_)
 

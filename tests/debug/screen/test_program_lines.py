@@ -32,7 +32,7 @@ def test_lines_around_it_are_of_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [(TEXT.replace("* 2", "* 3"), "the file has changed"), ("", "not here")]
+    ("text", "why"), [(TEXT.replace("* 2", "* 3"), "the file has changed"), ("", "does not exist")]
 )
 def test_else_they_are_what_was_recorded(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "train.py").write_text(text)
@@ -46,4 +46,4 @@ def test_no_device_and_nothing_huge_is_read(tmp_path: Path) -> None:
     (tmp_path / "huge.py").write_text(TEXT + " " * LARGEST)
 
     for file in ("/dev/zero", str(tmp_path), "a\0b", "huge.py"):
-        assert "the file is not here" in shown(tmp_path, file)[0]
+        assert "the file does not exist" in shown(tmp_path, file)[0]

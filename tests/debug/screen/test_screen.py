@@ -141,12 +141,12 @@ def test_the_node_at_hand_with_its_neighbours_and_the_way_along_them(trace: Trac
 
     assert at.node == nodes["SqrtBackward0"]
     assert "SumBackward0 for input 0, sent at moment" in at.text
-    assert "output 0: PowBackward0, waits" in at.text
+    assert "output 0: PowBackward0, waiting" in at.text
     assert down.node == nodes["PowBackward0"]
     assert up.node == nodes["SqrtBackward0"]
     assert top.node == nodes["SumBackward0"]
     assert followed.node == nodes["SqrtBackward0"]
-    assert "0 of 1 gradient has come; to come from SqrtBackward0 (runs)" in large.text
+    assert "0 of 1 gradient arrived; missing from SqrtBackward0 (running)" in large.text
     assert {each.moment for each in (at, down, up, top, followed)} == {at.moment}
 
 
@@ -184,7 +184,7 @@ def test_a_search_finds_parts_of_names_on_and_back(trace: Trace) -> None:
     assert "found qrt" in first.text
     assert first.moment == again.moment < second.moment
     assert none.moment == again.moment
-    assert "error: there is nothing called 'nothing'" in none.text
+    assert "error: there is no kind of breakpoint called 'nothing'" in none.text
 
 
 def test_a_panel_alone_and_all_of_them(trace: Trace) -> None:

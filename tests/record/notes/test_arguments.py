@@ -134,7 +134,7 @@ def test_diff_names_another_argument() -> None:
     assert other.first is not None
     found = other.first[1]
     assert (found.what, found.one.text, found.other.text) == (
-        "a node was made with other arguments",
-        "SoftmaxBackward0 (node 0) was made with dim=0",
-        "SoftmaxBackward0 (node 0) was made with dim=1",
+        "a node has different arguments",
+        "SoftmaxBackward0 (node 0) was created with dim=0",
+        "SoftmaxBackward0 (node 0) was created with dim=1",
     )

@@ -80,7 +80,7 @@ def test_of_a_killed_recording_the_tool_says_what_was_lost(house: House) -> None
     inspected = house.gradscope("inspect", "--plain", "trace.json")
 
     assert f"note {lost}" in " ".join(info.out.split())
-    assert checked == Ran(0, "every rule of the trace holds\n", "")
+    assert checked == Ran(0, "the trace follows all rules of the trace format\n", "")
     assert f"The trace is not whole: {lost}" in " ".join(inspected.out.split())
 
 

@@ -86,7 +86,7 @@ def test_a_file_of_gephi_does_not_say_when_it_was_written() -> None:
 
 
 def test_what_only_a_picture_has_is_refused(tmp_path: Any) -> None:
-    with pytest.raises(UsageError, match="it takes --step, --task, --around"):
+    with pytest.raises(UsageError, match="it supports only --step, --task, --around"):
         render(two_layers(), tmp_path / "t.graphml", options=GraphOptions(limit=5))
 
 

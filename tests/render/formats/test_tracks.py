@@ -176,7 +176,7 @@ def test_operations_whose_ends_were_not_recorded_are_moments() -> None:
 
     assert found.slices.end.tolist() == [5, 8]
     assert "did_not_end" not in found.slices.about
-    assert "no times at which operations ended" in found.notes[0]
+    assert "no end times of operations" in found.notes[0]
 
 
 def test_one_step_is_what_happened_during_it() -> None:
@@ -228,7 +228,7 @@ def test_a_trace_without_times_is_refused(name: str, tmp_path: Any) -> None:
 
 
 def test_what_only_a_picture_has_is_refused(tmp_path: Any) -> None:
-    with pytest.raises(UsageError, match="it takes --step and --task"):
+    with pytest.raises(UsageError, match="it supports only --step and --task"):
         render(nested(), tmp_path / "t.pftrace", around="0")
 
 

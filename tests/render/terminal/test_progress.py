@@ -96,4 +96,4 @@ def test_reading_and_looking_over_tell_how_far_they_are(tmp_path: Path) -> None:
     assert ("reading the trace", size, size) in told
     rules = [each for each in told if each[0] == "looking for mistakes"]
     assert [done for _, done, _ in rules[: rules[0][2]]] == list(range(rules[0][2]))
-    assert told[-1][0] == "gathering what the page shows"
+    assert told[-1][0] == "collecting the contents of the page"

@@ -23,11 +23,11 @@ def test_what_is_new_gone_and_slower_is_listed_and_leads_to_its_node(opened: Ope
 
     said = page.inner_text("#compared-panel")
     assert page.title() == "old.json → new.json · gradscope"
-    assert "Nodes ran 140 µs → 300 µs, ×2.1" in said
+    assert "Total time of nodes: 140 µs → 300 µs, ×2.1" in said
     assert "ExpBackward0 50.0 µs → 200 µs, ×4.0" in said
     assert "+ 1 node that only new.json has\nLogBackward0" in said
     assert "− 1 node that only old.json has\nSinBackward0" in said
-    assert "Where they first differ\nstructure: a node that only the" in said
+    assert "First difference\nstructure: a node that only the" in said
     page.get_by_role("button", name="LogBackward0", exact=True).first.click()
     settle(page)
     assert "+ new: old.json has no such node" in page.inner_text("#details")
@@ -70,7 +70,7 @@ def test_the_colours_can_tell_what_became_slower(opened: Opens) -> None:
     assert legend[1:6] == ["≤ 280 ns", "≤ 1.12 µs", "≤ 2.52 µs", "≤ 4.48 µs", "≤ 7.00 µs"]
     page.locator("#coloring").select_option("time")
     settle(page)
-    assert page.inner_text("#legend").startswith("ran, with what is folded in it\n≤ 360 ns")
+    assert page.inner_text("#legend").startswith("time, including folded nodes\n≤ 360 ns")
     page = opened(chain(Mul=9_000, Log=90_000), earlier=chain(Mul=2_000))
     assert page.evaluate("gradscope.picture.all.map(box => gradscope.changed.moreOf(box))") == [
         7_000,

@@ -115,9 +115,9 @@ def test_one_selection_holds_in_both_graphs(opened: Opens) -> None:
     assert shown(page, "app.model.title(app.node)") == "mul"
     text = details(page)
     assert text.startswith("mul forward call")
-    assert "Was given 2 tensors" in text
-    assert "made MulBackward0" in text
-    assert "other [2] float32, 8 bytes" in text  # what the node keeps
+    assert "2 input tensors" in text
+    assert "node MulBackward0" in text
+    assert "other [2] float32, 8 bytes" in text  # what the node saves
 
     page.keyboard.press("/")
     page.locator("#search").fill("relu_")
@@ -164,7 +164,7 @@ def test_a_program_without_gradients_opens_with_what_it_computed(opened: Opens) 
     page = opened(trace_of(*COMPUTED, Op(3, "neg", begin=0, end=9, inputs=(1,), outputs=(4,))))
 
     assert shown(page, "app.picture.all.map(box => box.title)") == ["neg", "x"]
-    assert "Nothing that was recorded required a gradient" in details(page)
+    assert "Nothing in the recording required a gradient" in details(page)
     assert page.inner_text("#now") == "no backward ran: nothing required a gradient"
 
 
@@ -195,8 +195,8 @@ def test_where_operands_are_not_recorded_arrows_are_the_order_of_calls_and_say_s
     page.evaluate("gradscope.graphs.forward.selectNode(1)")
 
     text = details(page)
-    assert "Which tensor goes where is not recorded began after exp and before sin" in text
-    assert "given" not in text.split("Source")[0]
+    assert "Not recorded: which tensor goes where started after exp and before sin" in text
+    assert "input tensor" not in text.split("Source")[0]
     edges = shown(page, "app.picture.edges.map(({tail, head}) => `${tail} ${head}`)")
     assert edges == ["n0 n1", "n1 n2"]
 

@@ -281,7 +281,7 @@ def test_a_finding_leads_to_its_node_and_moment(opened: Opens) -> None:
     assert "GS201 non-finite-birth #" in page.inner_text("#details .finding")
     assert app(page, "app.model.wrong[app.node]") == 1
     marks = app(page, "app.model.marksOf(app.node)")
-    assert {"NaN born here", "Inf born here"} & set(marks)
+    assert {"first NaN produced here", "first Inf produced here"} & set(marks)
 
 
 def test_a_link_leads_into_the_page_and_follows_it(opened: Opens) -> None:

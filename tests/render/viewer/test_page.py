@@ -196,12 +196,12 @@ def test_scripts_are_as_short_as_all_other_files() -> None:
 def test_a_page_that_is_too_large_asks_for_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "LARGEST", 1_000)
 
-    with pytest.raises(RenderingError, match="choose a part with --step N or --task N"):
+    with pytest.raises(RenderingError, match="select a part with --step N or --task N"):
         page(viewer_scene(mean_of_squares()))
 
 
 def test_options_of_pictures_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="it takes --step, --task, --around, and --graph"):
+    with pytest.raises(UsageError, match="it supports --step, --task, --around and --graph"):
         render(mean_of_squares(), tmp_path / "a.html", options=GraphOptions(saved=True))
 
 

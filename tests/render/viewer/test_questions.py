@@ -74,11 +74,11 @@ def test_a_module_says_where_its_gradient_comes_from_and_that_it_is_a_sum(opened
     text = said(page)
     assert "Where its gradient comes from: 2 gradients" in text
     assert (
-        "ReluBackward0#2 of layer3 net.py:30 takes the sum of 2, from "
+        "ReluBackward0#2 of layer3 net.py:30 receives the sum of 2 gradients from "
         "ExpBackward0 of head.layer3 net.py:50 MulBackward0 of head net.py:40"
     ) in text
     assert (
-        "layer3.conv.weight takes it from ConvolutionBackward0 output 1 of layer3.conv net.py:20"
+        "layer3.conv.weight receives it from ConvolutionBackward0 output 1 of layer3.conv net.py:20"
         in text
     )
 

@@ -52,11 +52,11 @@ def test_gradients_and_events_are_those_of_the_backward_shown(opened: Opens) -> 
     column = "[...gradscope.model.nodes.get('leaf')]"
     page.evaluate(f"gradscope.selectNode({column}.indexOf({leaf}))")
 
-    said = text(page, "#details", "1 of 1 gradient came")
+    said = text(page, "#details", "1 of 1 gradient arrived")
     assert "comes from: 1 gradient\n" in said
-    assert said.count("stolen at") + said.count("added at") <= 1
-    link = page.get_by_role("button", name="begun: event")
-    number = link.inner_text().removeprefix("begun: event ")
+    assert said.count("moved at") + said.count("added in place at") <= 1
+    link = page.get_by_role("button", name="started: event")
+    number = link.inner_text().removeprefix("started: event ")
     link.click()
     assert text(page, "#now", f"event {number}/")
 

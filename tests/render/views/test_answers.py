@@ -13,7 +13,7 @@ from gradscope.render.views.answers import SCREEN, answer_json, answer_lines
 from gradscope.scene.answers.answer import Answer, Topic
 from gradscope.trace.schema import HookKind
 
-NOTE = "norms: not recorded at level engine: trace again with --level values"
+NOTE = "not recorded at level engine: norms; use --level values"
 LONG = tuple(f"line {number} of many " + "word " * 100 for number in range(50))
 SECTIONS = (Topic("first", LONG), *(Topic(f"part {n}", ("a", "b")) for n in range(20)))
 ANSWER = Answer("It is so.", (("fact", "yes"),), SECTIONS, (NOTE,))
@@ -29,8 +29,8 @@ def test_what_does_not_fit_on_one_screen_is_counted_with_how_to_see_it() -> None
     assert len(shown) <= SCREEN
     assert shown[0] == "It is so."
     assert any(re.match(r"  and 4\d more; --rows N or --all for more", line) for line in shown)
-    assert any(line.startswith("besides, with --all: part") for line in shown)
-    assert shown[-2:] == ["norms: not recorded at level engine: trace again with", "--level values"]
+    assert any(line.startswith("more with --all: part") for line in shown)
+    assert shown[-1:] == ["not recorded at level engine: norms; use --level values"]
 
 
 def test_so_many_rows_of_each_section_are_shown_when_asked_and_with_0_all_whole() -> None:

@@ -139,9 +139,9 @@ def test_what_is_not_captured_is_said_with_its_line(capsys: pytest.CaptureFixtur
     assert "args[0] was float32 of 2×3" in before.lacks[0].reason
     assert len(before.plans) == 2
     said = captures(trace).sections[0]
-    assert said.title == "not captured, or recorded anew"
+    assert said.title == "not captured, or captured again"
     assert said.lines[0].startswith(cut.site.place)
-    assert [box.title for box in graph_scene(trace, PLAN).boxes].count("runs as ever") == 1
+    assert [box.title for box in graph_scene(trace, PLAN).boxes].count("runs eagerly") == 1
     assert capsys.readouterr().err.count("replayed in pieces") == 1
 
 

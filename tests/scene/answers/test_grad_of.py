@@ -1,4 +1,4 @@
-"""How a gradient came to be: the same in words on both engines, and what lower levels lack."""
+"""The history of a gradient: the same words on both engines, and what lower levels lack."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ def lines_of(answer: Answer) -> list[str]:
 def test_every_step_of_a_gradients_way_is_told_with_its_line_and_norm(engine: str) -> None:
     answer = grad_of(a_training(engine, "values"), "body.weight")
 
-    assert re.match(r"4 of 4 backwards sent body\.weight a gradient; the last left", answer.title)
-    assert answer.sections[0].title.startswith("backward 0; the same in 3 rounds after it")
-    assert [re.sub(r"norm .*", "norm", line) for line in lines_of(answer)] == [
+    assert re.match(
+        r"4 of 4 backwards sent body\.weight a gradient; after the last one", answer.title
+    )
+    assert answer.sections[0].title.startswith("backward 0; the same in the next 3 iterations")
+    assert [re.sub(r"norm [\d.e+-]+\b.*", "norm", line) for line in lines_of(answer)] == [
         "cleared: SGD's zero_grad set it to None at train.py:22",
-        "TBackward0 (train.py:8) sent it, norm",
+        "TBackward0 (train.py:8) sent a gradient, norm",
         "hook halved (train.py:13) replaced it: norm",
-        "taken over as .grad, as it was (stolen), in the backward at train.py:23, norm",
-        "clipped by clip_grad_norm_ at train.py:24: norm",
-        "used by SGD's step at train.py:25, lr 0, moved it by 0 (0 of its norm)",
+        "moved into .grad without a copy, in the backward at train.py:23, norm",
+        "clipped by clip_grad_norm_ at train.py:24: total norm",
+        "used by SGD's step at train.py:25, lr 0, update of norm",
     ]
 
 
@@ -50,11 +52,13 @@ def test_several_senders_are_told_together_with_how_they_were_added(engine: str)
     answer = grad_of(a_training(engine), "head.bias")
 
     assert lines_of(answer)[1:3] == [
-        "2 × AddmmBackward0 (train.py:10) sent it",
-        "added up: 1 addition into a new one",
+        "2 × AddmmBackward0 (train.py:10) sent a gradient",
+        "summed: 1 addition into a new tensor",
     ]
-    assert any(note.startswith("norms: not recorded at level engine") for note in answer.notes)
-    inferred = any(note.startswith("who sent what: inferred") for note in answer.notes)
+    assert any(
+        note == "not recorded at level engine: norms; use --level values" for note in answer.notes
+    )
+    inferred = any(note.startswith("inferred from the engine's rules") for note in answer.notes)
     assert inferred == (engine == "torch")
 
 
@@ -67,7 +71,7 @@ def test_at_level_graph_those_that_could_send_are_told_and_which_level_says_more
     assert "was not recorded" in answer.title
     assert answer.sections[-1].title == "nodes with an edge to it"
     assert lines_of(answer)[-1] == "AddmmBackward0 at train.py:10"
-    assert any("trace again with --level engine" in note for note in answer.notes)
+    assert any("use --level engine" in note for note in answer.notes)
 
 
 def test_the_gradient_of_what_is_no_leaf_is_told_with_the_hooks_on_it() -> None:
@@ -76,19 +80,21 @@ def test_the_gradient_of_what_is_no_leaf_is_told_with_the_hooks_on_it() -> None:
 
     answer = grad_of(trace, str(tanh.inputs[0]))
 
-    assert ("leaf", "no: it is passed on, and kept only after retain_grad()") in answer.facts
-    assert lines_of(answer)[-1] == "hook watched (train.py:11) was called, and left it"
+    assert ("leaf", "no: its gradient is passed on, and kept only after retain_grad()") in (
+        answer.facts
+    )
+    assert lines_of(answer)[-1] == "hook watched (train.py:11) left it unchanged"
 
 
 def test_without_a_backward_none_brought_a_gradient() -> None:
     answer = grad_of(trace_of(Tensor(0, name="x", leaf=True)), "x")
 
-    assert answer.title == "No backward was recorded, so none brought x a gradient."
+    assert answer.title == "No backward was recorded, so x has no gradient."
 
 
 @pytest.mark.parametrize("wanted", ["weight", "body.wieght"])
 def test_a_name_that_is_nearly_right_is_answered_with_those_that_are(wanted: str) -> None:
-    with pytest.raises(UnknownNameError, match=r"near is body\.weight"):
+    with pytest.raises(UnknownNameError, match=r"did you mean body\.weight"):
         grad_of(a_training("gradscope"), wanted)
 
 
@@ -103,15 +109,15 @@ for factor in (1.0, 1.0, float("nan"), float("inf")):
 """
     answer = grad_of(a_training("gradscope", "values", program), "weight")
 
-    assert answer.title.endswith("; the last left 2 Inf in .grad.")
+    assert answer.title.endswith("; after the last one, .grad has 2 Inf.")
     assert ("not finite", "2 NaN in .grad after backward 2, and after 1 more backward") in (
         answer.facts
     )
     assert [section.title.partition(" (")[0] for section in answer.sections] == [
-        "backward 0; the same in 1 round after it",
-        "backward 2; the same in 1 round after it",
+        "backward 0; the same in the next 1 iteration",
+        "backward 2; the same in the next 1 iteration",
     ]
-    assert "at last 2 Inf" in answer.sections[1].title
+    assert ", 2 Inf in the last" in answer.sections[1].title
     assert lines_of(answer)[-2].endswith("not finite: 2 NaN")
 
 
@@ -154,9 +160,9 @@ def test_a_node_that_returns_none_is_said_to_send_no_gradient(engine: str, house
     answer = grad_of(house.recorded(), str(b))
 
     assert answer.title.startswith("No backward sent b a gradient")
-    assert lines_of(answer) == ["HalfBackward (script.py:10) sent it None, which is no gradient"]
+    assert lines_of(answer) == ["HalfBackward (script.py:10) sent None (no gradient)"]
     assert why_none(house.recorded(), str(b)).title == (
-        "1 of 1 backwards came to b without a gradient: a node on the way returned None."
+        "1 of 1 backwards reached b without a gradient: a node on the way returned None."
     )
 
 
@@ -192,9 +198,9 @@ def test_sparse_gradients_are_kept_and_added_like_others(level: str, house: Hous
         kept = [line for line in lines_of(answer) if "in the backward at" in line]
         assert answer.title.startswith(f"4 of 4 backwards sent {name}.weight a gradient")
         assert [line.partition(",")[0] for line in kept] == [
-            "taken over as .grad",
-            "added to the .grad that was there",
+            "moved into .grad without a copy",
+            "added to the existing .grad in place",
         ]
         told = why_none(house.recorded(), f"{name}.weight").title
-        assert told.startswith(f"4 of 4 backwards brought {name}.weight a gradient")
+        assert told.startswith(f"4 of 4 backwards sent {name}.weight a gradient")
     assert inspect(house.recorded(), rules=["GS401", "GS411"]).findings == ()

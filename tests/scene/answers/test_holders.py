@@ -23,7 +23,7 @@ def test_of_a_parameter_its_module_optimizer_and_those_that_saved_it_are_told(en
     answer = who_holds(a_training(engine), "head.weight")
 
     assert title(answer) == (
-        "head.weight: held by module head and by SGD (train.py:17); backwards 0 to 3 let go of it."
+        "head.weight: held by module head and by SGD (train.py:17); backwards 0 to 3 released it."
     )
     assert answer.facts[0][1].startswith("64 bytes")
 
@@ -34,12 +34,12 @@ def test_of_a_node_it_is_told_whose_result_holds_its_graph_and_which_name(engine
     last = answer.sections[-1]
 
     assert title(answer) == (
-        "SigmoidBackward0#4 at train.py:6: 1 saved value still held (8.00 KiB), which no backward "
-        "let go; the list `kept` held graphs of 3 of 4 steps, may be this one."
+        "SigmoidBackward0#4 at train.py:6: 1 saved value still held (8.00 KiB), released by no "
+        "backward; the list `kept` held graphs of 3 of 4 steps, possibly this one."
     )
-    assert last.title == "who holds what one of these gave holds it"
-    assert last.lines[0].startswith("SumBackward0#4 gave tensor")
-    assert any("names are looked through" in note for note in answer.notes)
+    assert last.title == "a reference to a result of these nodes keeps it alive"
+    assert last.lines[0].startswith("SumBackward0#4 (grad_fn of tensor")
+    assert any("names are checked" in note for note in answer.notes)
 
 
 @BOTH
@@ -49,8 +49,8 @@ def test_of_a_step_it_is_told_what_is_left_of_it_and_the_list_that_held_its_grap
     answer = who_holds(a_training(engine, program=PROGRAM), "step 1")
 
     assert title(answer) == (
-        "step 1: backward 1 let go of what was saved; the list `kept` held graphs of 3 of 4 steps, "
-        "may be this one."
+        "step 1: backward 1 released the saved values; the list `kept` held graphs of 3 of 4 "
+        "steps, possibly this one."
     )
     assert ("still saved", "nothing") in answer.facts
     assert answer.sections[0].lines[0].endswith(": kept.append(loss)")
@@ -73,13 +73,13 @@ def test_at_level_graph_what_was_not_recorded_is_said_and_nothing_is_claimed(eng
     answer = who_holds(a_training(engine, "graph", PROGRAM), "step 1")
 
     assert answer.title == "step 1: what nodes saved was not recorded."
-    assert answer.notes[0].endswith("trace again with --level engine")
+    assert answer.notes[0].endswith("use --level engine")
 
 
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ("head.wieght", "near is head.weight"),
+        ("head.wieght", "did you mean head.weight"),
         ("step 9", "no step 9: its steps are 0 to 3"),
         ("TanhBackward0", "4 nodes; choose one"),
         ("#beef", "no finding '#beef'"),

@@ -1,4 +1,4 @@
-"""What saved tensors keep: the peak by line and module, over the backwards, what is not let go."""
+"""What saved tensors keep: the peak by line and module, by backward, what is not released."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def test_the_peak_is_told_by_line_and_module_and_what_no_backward_let_go(engine:
     (line,) = sections["held at the peak, by line"]
     assert line.startswith("10.0 KiB (100%) train.py:6: return torch.sigmoid(self.body(x)); self")
     assert sections["held at the peak, by module"][-1].startswith("2.00 KiB (20%) body; self")
-    assert sections["over the backwards"] == [
-        "backwards 0 to 2 at train.py:13: 10.0 KiB before, 0 bytes after it",
-        "backward 3 at train.py:13: 10.0 KiB before, 10.0 KiB after it",
+    assert sections["by backward"] == [
+        "backwards 0 to 2 at train.py:13: 10.0 KiB before, 0 bytes after",
+        "backward 3 at train.py:13: 10.0 KiB before, 10.0 KiB after",
     ]
-    assert sections["let go in backward 0, most first"] == [
+    assert sections["released in backward 0, largest first"] == [
         "8.00 KiB by SigmoidBackward0#1 (train.py:6); 2.00 KiB left",
         "2.00 KiB by MmBackward0#1 (train.py:6); 0 bytes left",
     ]
-    assert sections["let go by no backward"][0].startswith("10.0 KiB (100%) train.py:6")
-    assert sections["names that held graphs of former steps"] == [
+    assert sections["released by no backward"][0].startswith("10.0 KiB (100%) train.py:6")
+    assert sections["names that held graphs of earlier steps"] == [
         "the list `kept`: 3 tensors with graphs of 3 steps, stored at train.py:15; --who-holds kept"
     ]
 
@@ -62,4 +62,4 @@ def test_at_level_graph_it_is_said_that_nothing_saved_was_recorded(engine: str) 
     answer = memory(a_training(engine, "graph", PROGRAM))
 
     assert answer.title == "No saved tensor was recorded."
-    assert answer.notes[0].endswith("trace again with --level engine")
+    assert answer.notes[0].endswith("use --level engine")

@@ -61,8 +61,8 @@ def test_the_answer_says_what_was_measured_where(trace: Trace) -> None:
     said = costs(trace, PEAKS)
     facts = dict(said.facts)
 
-    assert facts["machine"] == "a processor, 1 thread: measured now, on here"
-    assert facts["they meet at"] == "10.0 flop/B"
+    assert facts["machine"] == "a processor, 1 thread; measured now on here"
+    assert facts["ridge point"] == "10.0 flop/B"
     assert any("addmm at " in line for line in said.sections[0].lines)
     assert any("the limits are those of this machine, here" in note for note in said.notes)
     assert rate(9.85e10, "flop") == "98.5 Gflop/s"
@@ -85,7 +85,7 @@ def test_without_times_there_is_nothing_to_draw() -> None:
     empty = roofline(trace_of(), PEAKS)
 
     assert list(roof_lines(empty, 100, UNICODE)) == []
-    assert costs(trace_of(), PEAKS).title == "No call and no node was timed."
+    assert costs(trace_of(), PEAKS).title == "No times of calls or nodes were recorded."
 
 
 def test_of_a_product_whose_other_factor_was_not_recorded_the_shapes_tell() -> None:

@@ -82,19 +82,19 @@ def test_a_node_tells_its_runs_with_their_waits_its_spans_marks_saved_values_and
 
     assert scene.title == "ExpBackward0#1 (node 7)"
     assert ("line", "a.py:3: y = x.exp()") in scene.facts
-    assert found["runs"] == ("backward 0: ran 1st, waited 40 ns in queue 0, took 30 ns of its own",)
-    assert found["spans it was in"] == ("forward (55 ns), when it was made",)
+    assert found["runs"] == ("backward 0: ran 1st, waited 40 ns in queue 0, own time 30 ns",)
+    assert found["spans it was in"] == ("forward (55 ns), when it was created",)
     assert found["marks near it"] == (
-        "here: now (20 ns after it was made)",
+        "here: now (20 ns after it was created)",
         "here: now (100 ns before it ran in backward 0)",
     )
-    assert found["the call that made it"] == (
-        "exp.default (op 5) at a.py:3: y = x.exp(); in 40 ns",
+    assert found["forward call that created it"] == (
+        "exp.default (op 5) at a.py:3: y = x.exp(); took 40 ns",
     )
-    assert found["what it saves"] == (
+    assert found["values it saves"] == (
         "result: y [3] float32 (tensor 1), 12 bytes, version 0; still held",
     )
-    assert found["backwards that began at it"] == ("backward 0",)
+    assert found["backwards that started at it"] == ("backward 0",)
     assert any(line.startswith("1 hook_begin at 220 ns") for line in found["events"])
     assert any("hook pre, index 0, name clip" in line for line in found["events"])
 
@@ -106,7 +106,7 @@ def test_a_node_tells_where_its_gradients_go_and_where_they_come_from() -> None:
         "output 0: AddBackward0 (node 0) at ex.py:4",
         "output 1: AddBackward0 (node 0) at ex.py:4",
     )
-    assert found["gets gradients from"] == ("MulBackward0#2 (node 3) at ex.py:5, its output 0",)
+    assert found["receives gradients from"] == ("MulBackward0#2 (node 3) at ex.py:5, output 0",)
 
 
 def test_an_operation_tells_the_keys_it_went_through_and_why_it_made_no_node() -> None:
@@ -115,10 +115,10 @@ def test_an_operation_tells_the_keys_it_went_through_and_why_it_made_no_node() -
     assert ("path", "AutogradCPU CPU") in exp.facts
     assert ("why", "made") in exp.facts
     assert ("why", "no grad") in add.facts
-    assert sections(exp)["spans it was in"] == ("forward (55 ns), when it began",)
-    assert "data [1.0,2.5]" in sections(exp)["numbers that were seen"][0]
-    assert sections(exp)["the node it made"] == ("ExpBackward0#1 (node 7) at a.py:3",)
-    assert sections(add)["what it wrote in place"] == ("by add_ through y [3] float32 (tensor 1)",)
+    assert sections(exp)["spans it was in"] == ("forward (55 ns), when it started",)
+    assert "data [1.0,2.5]" in sections(exp)["recorded values"][0]
+    assert sections(exp)["node it created"] == ("ExpBackward0#1 (node 7) at a.py:3",)
+    assert sections(add)["its in-place writes"] == ("by add_ through y [3] float32 (tensor 1)",)
 
 
 def test_a_tensor_tells_its_memory_who_shares_it_and_each_write() -> None:
@@ -126,11 +126,11 @@ def test_a_tensor_tells_its_memory_who_shares_it_and_each_write() -> None:
     found = sections(scene)
 
     assert scene.title == "y [3] float32 (tensor 1)"
-    assert found["storage 1"] == ("bytes 12 bytes, born at 0 ns",)
+    assert found["storage 1"] == ("bytes 12 bytes, allocated at 0 ns",)
     assert found["tensors that share its storage"] == ("scalar float32 (tensor 2)",)
-    assert found["written in place"] == ("by add_",)
-    assert found["calls that gave it"] == ("exp at a.py:3: y = x.exp()",)
-    assert found["calls that took it"] == ("add_",)
+    assert found["in-place writes to it"] == ("by add_",)
+    assert found["calls that returned it"] == ("exp at a.py:3: y = x.exp()",)
+    assert found["calls that used it as an input"] == ("add_",)
     assert found["nodes that saved it"] == (
         "ExpBackward0#1 (node 7) at a.py:3, as result; still held",
     )
@@ -145,7 +145,9 @@ def test_what_is_not_there_is_answered_with_what_is() -> None:
         chosen_op(trace, "z")
     with pytest.raises(UnknownNameError, match=r"^this trace has no op '0': it holds no ops$"):
         chosen_op(trace_of(Node(0, "A")), "0")
-    with pytest.raises(UnknownNameError, match="no node has the id 99: this trace's nodes are"):
+    with pytest.raises(
+        UnknownNameError, match="no node has the id 99: the nodes of this trace are"
+    ):
         chosen_node(trace, "99")
 
 

@@ -42,7 +42,8 @@ def recorded(forward: str, rest: str = ENDS) -> Trace:
     [
         (
             "self.body(x).detach()", ENDS, "body.weight",
-            "No backward came to body.weight: detach cut what was computed from it at net.py:8.",
+            ("No backward reached body.weight: detach cut the graph of a tensor computed from it "
+             "at net.py:8."),
         ),
         (
             "self.body(x)", f"net.body.requires_grad_(False)\n{ENDS}", "body.weight",
@@ -50,17 +51,17 @@ def recorded(forward: str, rest: str = ENDS) -> Trace:
         ),
         (
             "self.body(x)", UNDER_NO_GRAD, "body.weight",
-            ("What body.weight is in only ran under no_grad(): called first under no_grad(), in "
-             "train mode, at net.py:8."),
+            ("The module that owns body.weight only ran under no_grad(): first called under "
+             "no_grad(), in train mode, at net.py:8."),
         ),
         (
             "self.body(x)", ENDS, "spare.bias",
-            "spare, which has spare.bias, was not called in what was recorded.",
+            "spare, which owns spare.bias, was not called during the recording.",
         ),
         (
             "self.body(x)", f"{ENDS}optimizer.zero_grad()\n", "head.bias",
-            ("1 of 1 backwards brought head.bias a gradient; until the next one, its .grad is None "
-             "after zero_grad at net.py:12."),
+            ("1 of 1 backwards sent head.bias a gradient; its .grad is None from zero_grad at "
+             "net.py:12, until the next backward."),
         ),
         (
             "self.body(x)", "net(torch.ones(3, 2))\n", "head.bias",
@@ -76,5 +77,7 @@ def test_the_reason_is_said_with_its_line(forward: str, rest: str, asked: str, a
 
 
 def test_a_name_that_is_nearly_right_is_answered_with_those_that_are() -> None:
-    with pytest.raises(UnknownNameError, match=r"no tensor 'head\.wieght'.*near is head\.weight"):
+    with pytest.raises(
+        UnknownNameError, match=r"no tensor 'head\.wieght'.*did you mean head\.weight"
+    ):
         why_none(recorded("self.body(x)"), "head.wieght")

@@ -111,7 +111,7 @@ def test_more_backwards_than_a_box_can_name_are_counted() -> None:
 
     assert BoxLine("in 12 backwards, ran 12 times, 60 ns") in shared.lines
     assert [entry.number for entry in scene.backwards] == list(range(8))
-    assert scene.notes == ("12 backwards, of which the legend names 8; one with --task N",)
+    assert scene.notes == ("12 backwards, the legend shows 8 of them; --task N draws one",)
 
 
 def test_a_node_whose_gradient_was_asked_for_is_not_called_not_run() -> None:

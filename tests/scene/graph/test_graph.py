@@ -246,7 +246,7 @@ def test_blocks_are_opened_while_no_more_boxes_stand_than_there_may_be() -> None
 
     assert len(scene.boxes) == 8
     (note,) = scene.notes
-    assert note.startswith("7 nodes folded into 3 boxes; open one with --expand NAME, more with ")
+    assert note.startswith("7 nodes folded into 3 boxes; --expand NAME opens one, --limit N more")
     assert [(box.title, box.lines[0].text) for box in folded] == [
         ("layers2 · Block", "3 nodes, 2 leaves"),
         ("layers1.linear · Linear", "2 nodes, 2 leaves"),
@@ -353,7 +353,7 @@ def test_of_several_steps_the_first_is_drawn_and_the_others_are_mentioned() -> N
     scene = graph_scene(two_layers(steps=3))
 
     assert scene.title == "train.py · step 0"
-    assert scene.notes == ("step 0 of 3 steps; another with --step N, every one with --all",)
+    assert scene.notes == ("step 0 of 3; use --step N for another one, --all for all of them",)
     assert len(scene.boxes) == 13
 
 
@@ -364,7 +364,7 @@ def test_of_several_backwards_in_a_large_trace_the_first_is_drawn() -> None:
     scene = graph_scene(trace_of(*nodes, *tasks), GraphOptions(limit=10))
 
     assert ids_of(scene) == ["n0"]
-    assert scene.notes == ("backward 0 of 20; another with --task N, every one with --all",)
+    assert scene.notes == ("backward 0 of 20; use --task N for another one, --all for all of them",)
 
 
 def test_the_title_says_which_part_is_drawn() -> None:
@@ -387,7 +387,7 @@ def test_a_box_at_the_edge_says_that_the_graph_goes_on() -> None:
 
 
 def test_a_trace_without_nodes_has_no_picture() -> None:
-    with pytest.raises(EmptyTraceError, match="nothing that was recorded required a gradient"):
+    with pytest.raises(EmptyTraceError, match="nothing in the recording required a gradient"):
         graph_scene(trace_of())
 
 
@@ -482,7 +482,7 @@ def test_what_a_double_backward_made_is_framed() -> None:
 
     scene = graph_scene(trace)
 
-    assert scene.groups == (Group("backward0", "made during backward 0 (create_graph)", ""),)
+    assert scene.groups == (Group("backward0", "created during backward 0 (create_graph)", ""),)
     assert [box.group for box in scene.boxes] == ["", "backward0", "backward0"]
 
 
@@ -541,7 +541,7 @@ def test_a_line_that_most_boxes_share_stands_above_the_picture() -> None:
 def test_by_time_the_slowest_node_is_the_warmest() -> None:
     scene = graph_scene(mean_of_squares(), GraphOptions(color_by=ColorBy.TIME))
 
-    assert scene.scale == Scale("time of its own", "0 ns", "7.50 µs")
+    assert scene.scale == Scale("own time", "0 ns", "7.50 µs")
     assert {box.title + box.ordinal: box.heat for box in scene.boxes} == {
         "MeanBackward0": 1.0,
         "MulBackward0#2": 6_500 / 7_500,

@@ -57,7 +57,7 @@ def boxes_by(color_by: ColorBy) -> tuple[Scale | None, dict[str, Box]]:
 def test_a_folded_box_is_as_warm_as_all_that_is_in_it_together() -> None:
     scale, boxes = boxes_by(ColorBy.TIME)
 
-    assert scale == Scale("time of its own", "0 ns", "100 ns")
+    assert scale == Scale("own time", "0 ns", "100 ns")
     assert boxes["Slow"].heat == pytest.approx(0.4)
     assert boxes["a · Block"].heat == 1.0
     assert BoxLine("ran 100 ns") in boxes["a · Block"].lines

@@ -166,8 +166,8 @@ def test_stretches_of_own_work_in_a_backward_are_counted_in_words() -> None:
         )
         return timeline_scene(trace).tasks[0].notes[-1]
 
-    assert note(1) == "gradscope writes sum here, once (1 ns): its own work, which no time counts"
-    assert [note(count).partition(")")[2].partition(":")[0] for count in (2, 3)] == [
-        ", and 1 more such stretch",
-        ", and 2 more such stretches",
+    assert note(1) == "gradscope writes sum here once (1 ns); this time is not counted"
+    assert [note(count).partition(")")[2].partition(";")[0] for count in (2, 3)] == [
+        ", and 1 more such period",
+        ", and 2 more such periods",
     ]

@@ -110,7 +110,7 @@ def test_the_whole_timeline_of_a_small_backward() -> None:
                         ".grad",
                         (Bar(8_500, 8_500, NodeKind.LEAF),),
                         (),
-                        "1 in place",
+                        "1 added in place",
                     ),
                 ),
                 rows=(
@@ -272,7 +272,7 @@ def test_events_are_listed_with_what_is_particular_to_each() -> None:
         ("push", "AccumulateGrad (x)", "queue 0, depth 0, length 1"),
         ("pop", "AccumulateGrad (x)", "queue 0, length 0"),
         ("node_begin", "AccumulateGrad (x)", ""),
-        ("accumulate", "AccumulateGrad (x)", "tensor 0, in place"),
+        ("accumulate", "AccumulateGrad (x)", "tensor 0, added in place"),
         ("node_end", "AccumulateGrad (x)", ""),
     ]
     assert events.lines[0] == EventLine(

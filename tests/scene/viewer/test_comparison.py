@@ -65,7 +65,7 @@ def test_the_first_difference_leads_to_its_node() -> None:
     assert head == "structure: a node that only the second has"
     row = column(scene, "differences", "node")[0]
     assert column(scene, "nodes", "name")[row] == "LogBackward0"  # type: ignore[index]
-    assert facts(scene)["verdict"] == "different in 1 of 5 kinds that were compared"
+    assert facts(scene)["verdict"] == "different in 1 of 5 aspects that were compared"
 
 
 def test_one_sentence_sums_up_and_leaves_are_counted_apart_from_nodes() -> None:
@@ -76,7 +76,7 @@ def test_one_sentence_sums_up_and_leaves_are_counted_apart_from_nodes() -> None:
     assert facts(scene)["summary"] == (
         "old.json has 1 step with 1 backward, new.json 2 steps with 2 backwards; "
         f"new: {(new & ~leaves).sum()} nodes and {(new & leaves).sum()} leaves; "
-        "no leaf is wider or narrower."
+        "no leaf changed its size."
     )
     assert f"{(new & ~leaves).sum()} nodes that only the second has" in str(
         column(scene, "sections", "differs")
@@ -85,7 +85,7 @@ def test_one_sentence_sums_up_and_leaves_are_counted_apart_from_nodes() -> None:
     assert column(scene, "gone", "is_leaf").count(1) == 2
     alike = facts(compared(chain(Mul=7), chain(Mul=9)))
     assert alike["summary"] == (
-        "Both have 1 backward; the same nodes and leaves; no leaf is wider or narrower."
+        "Both have 1 backward; the same nodes and leaves; no leaf changed its size."
     )
 
 
@@ -99,8 +99,8 @@ def sum_of(*sizes: int) -> Trace:
 
 def test_leaves_of_another_size_are_named() -> None:
     assert facts(compared(sum_of(1, 2, 3, 8), sum_of(4, 5, 6, 7)))["summary"] == (
-        "Both have 1 backward; the same nodes and leaves; wider: 3 leaves (w0 [1, 2] → [4, 2], "
-        "w1 [2, 2] → [5, 2], 1 more); narrower: 1 leaf (w3 [8, 2] → [7, 2])."
+        "Both have 1 backward; the same nodes and leaves; larger: 3 leaves (w0 [1, 2] → [4, 2], "
+        "w1 [2, 2] → [5, 2], 1 more); smaller: 1 leaf (w3 [8, 2] → [7, 2])."
     )
 
 
@@ -109,7 +109,7 @@ def test_alike_traces_differ_in_nothing() -> None:
 
     assert column(scene, "compared", "status") == [1, 1]
     assert not column(scene, "differences", "head")
-    assert set(column(scene, "sections", "differs")) == {"alike"}
+    assert set(column(scene, "sections", "differs")) == {"same"}
     assert facts(scene)["new_findings"] == facts(scene)["gone_findings"] == []
 
 

@@ -76,7 +76,7 @@ def test_a_finding_leads_to_its_node() -> None:
     scene = viewer_scene(nan_in_backward())
 
     node = column(scene, "findings", "node")[0]
-    bit = scene.facts["marks"].index("Inf born here")  # worst first, and of those the earliest
+    bit = scene.facts["marks"].index("first Inf produced here")  # worst first, then earliest
     assert column(scene, "nodes", "marks")[node] >> bit & 1
 
 

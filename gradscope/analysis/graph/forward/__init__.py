@@ -1,1 +1,1 @@
-"""The forward graph: which calls the program made, what each was given, and who made that."""
+"""The forward graph: calls, their inputs, and the calls that created these."""

@@ -1,4 +1,4 @@
-"""Which calls are not worth a box unless everything is wanted: their results count as data."""
+"""Calls without a box unless everything is drawn; their results count as data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gradscope.trace.schema import NONE, Module, Phase, Tensor
 from gradscope.trace.trace import Trace
 
 TOLD = ("detach_", "requires_grad_")
-"""Their names end as those of writes, but they write no element."""
+"""Their names end like those of in-place writes, but they write no element."""
 
 
 class Aside:
-    """By reason, the places of such calls."""
+    """The places of such calls, by reason."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -26,21 +26,21 @@ class Aside:
         self._alone: list[int] = np.flatnonzero(calls.node == NONE).tolist()
         rows = calls.rows
         self.passing = np.array([*self._passing()], np.int64)
-        """It returned what it was given, as it was."""
+        """Calls that returned their input unchanged."""
 
         stepping = np.flatnonzero(calls.ops["phase"][rows] == Phase.OPTIMIZER)
         self.fillings = distinct(np.concatenate([stepping, self._fillings()]))
-        """Parameters or data are filled, before anything reads them; or an optimizer steps."""
+        """Calls that fill parameters or data before any use, or belong to an optimizer step."""
 
         by_nobody = (calls.ops["stack"][rows] == NONE) & (calls.module == NONE)
         in_backward = calls.ops["task"][rows] != NONE
         self.engines = np.flatnonzero(in_backward & by_nobody & (calls.node == NONE))
-        """The engine calls it in a backward, and no line of the program does."""
+        """Calls made by the engine in a backward."""
 
         self.all: Ids = distinct(np.concatenate([self.fillings, self.engines, self.passing]))
 
     def counted(self, chosen: np.ndarray) -> tuple[int, int, int]:
-        """How many of the chosen calls are such, by reason; each once."""
+        """The number of selected calls for each reason, each counted once."""
         engines = without(self.engines, self.fillings)
         passing = without(without(self.passing, self.fillings), engines)
         reasons = self.fillings, engines, passing
@@ -71,7 +71,7 @@ class Aside:
         return self._with_what_is_only_for(found)
 
     def _with_what_is_only_for(self, found: set[int]) -> Ids:
-        """And calls whose results nothing else takes."""
+        """Also calls whose results are used by nothing else."""
         calls = self._calls
         users: defaultdict[int, set[int]] = defaultdict(set)
         passing = set(self.passing.tolist())
@@ -105,7 +105,7 @@ def _parameters(trace: Trace) -> set[int]:
 
 
 def _owned(trace: Trace) -> set[int]:
-    """What modules have: their parameters, and by their names buffers."""
+    """Tensors of modules: parameters, and buffers by name."""
     paths = {trace.text(each) for each in trace.table(Module)["path"].tolist()}
     table = trace.table(Tensor)
     named = zip(table["id"].tolist(), table.texts("name"), strict=True)

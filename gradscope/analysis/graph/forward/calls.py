@@ -1,8 +1,8 @@
-"""The calls of a trace that a picture may show, in the order in which they began.
+"""The calls of a trace that a picture may show, in the order in which they started.
 
-A call may run others inside it (`linear` calls `addmm`; a custom Function's forward is Python). Of
-these one stands for all: the outer one, unless only those inside it tell what they were given, or
-made nodes.
+A call may contain others (`linear` calls `addmm`; a custom Function's forward is Python). One of
+these stands for all: the outer one, unless only inner ones have recorded inputs or created
+nodes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class InPlaceWrite:
 
     tensor: int
     storage: int
-    old: int  # NONE, as `new`: not known
+    old: int  # NONE, like `new`: unknown
     new: int
 
 
 class ForwardCalls:
-    """Calls by place: 0 is the one that began first."""
+    """Calls by place: 0 is the one that started first."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -68,26 +68,26 @@ class ForwardCalls:
         return ranks(keys) + 1, counts(keys)
 
     def of(self, place: int) -> str:
-        """The unique name: `mul#2`; one that only one call has stays as it is."""
+        """The unique name: `mul#2`; unchanged if only one call has it."""
         ordinal = self.ordinals[place]
         return f"{self.names[place]}#{ordinal}" if ordinal else self.names[place]
 
     @cached_property
     def ordinals(self) -> Ids:
-        """By place, which of the calls of its name it is, from 1; 0 where it is the only one."""
+        """By place, the number among calls of the same name, from 1; 0 if it is the only one."""
         ordinals, many = self._numbered
         return np.where(many == 1, 0, ordinals)
 
     @cached_property
     def unconnected(self) -> Ids:
-        """The places of calls of which it is not known what they were given, or returned."""
+        """The places of calls whose inputs or results were not recorded."""
         known = self.node != NONE
         for column in ("inputs", "outputs"):
             known |= self.ops.ragged(column).lengths[self.rows] > 0
         return np.flatnonzero(~known & ~np.isin(self.id, sorted(self.writes)))
 
     def written(self, place: int) -> Sequence[InPlaceWrite]:
-        """What a call wrote in place."""
+        """The in-place writes of a call."""
         return self.writes.get(self._ids[place], ()) if self.writes else ()
 
 
@@ -101,9 +101,9 @@ def _writes_of(trace: Trace) -> dict[int, list[InPlaceWrite]]:
 
 
 def _around(threads: Ids, begin: Ids, end: Ids, order: Ids) -> Ids:
-    """By row, the innermost call on the same thread that began before it and ended after it.
+    """By row, the innermost call around it on the same thread.
 
-    `order`: of the rows that may be in one or around one.
+    `order`: the rows that may be inside or around another.
     """
     found = np.full(len(begin), NONE, np.int64)
     above: list[int] = []
@@ -123,7 +123,7 @@ def _around(threads: Ids, begin: Ids, end: Ids, order: Ids) -> Ids:
 
 
 def _may_touch(threads: Ids, begin: Ids, end: Ids, order: Ids) -> np.ndarray:
-    """In this order, by thread and then by beginning: which calls have another before their end."""
+    """A mask of the calls, sorted by thread and start, that overlap another one."""
     every = distinct(threads)
     apart = max(int(end.max(initial=0)), int(begin.max(initial=0))) + 2
     if apart * (len(every) + 1) > np.iinfo(np.int64).max:  # times that no clock tells: their order
@@ -140,7 +140,7 @@ def _may_touch(threads: Ids, begin: Ids, end: Ids, order: Ids) -> np.ndarray:
 
 
 def _standing(trace: Trace, writers: set[int]) -> tuple[Ids, dict[int, int]]:
-    """The rows of calls that stand by themselves, and by row how many ran inside each of them."""
+    """The rows of calls that are shown, and the number of calls inside each of them."""
     ops = trace.table(Op)
     begin, end = ops["begin"], ops["end"]
     known = (ops["node"] != NONE) | np.isin(ops["id"], sorted(writers))
@@ -160,7 +160,7 @@ def _standing(trace: Trace, writers: set[int]) -> tuple[Ids, dict[int, int]]:
     known &= made | ~makes
     inside: dict[int, int] = {}
     stands = []
-    stand_in = np.full(len(ops), NONE, np.int64)  # by row: which call around it stands for it
+    stand_in = np.full(len(ops), NONE, np.int64)  # by row: the outer call that stands for it
     for row in order.tolist():
         around = parent[row]
         if around != NONE:

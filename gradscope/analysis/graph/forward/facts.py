@@ -1,4 +1,4 @@
-"""What a picture may say of a call, and of data that no recorded call made."""
+"""Facts about calls, and about data that no recorded call created."""
 
 from __future__ import annotations
 
@@ -31,33 +31,31 @@ class CallFacts:
     site: Site
     module: str
     results: tuple[TensorMeta | None, ...]
-    node: int  # NONE: it made none
+    node: int  # NONE: it created none
     node_name: str  # "MulBackward0#2"
-    why: Why | None  # there is no node; None: it was not recorded
+    why: Why | None  # why there is no node; None: not recorded
     saved: tuple[NodeSaved, ...]
-    overwritten: frozenset[int]  # ids of what it saved and what was written to before its release
-    packed: frozenset[int]  # and of what a hook packed
-    writes: tuple[
-        tuple[str, InPlaceWrite], ...
-    ]  # each with the name of the tensor, where it has one
-    inside: int  # how many calls ran in it that this one stands for
-    ns: int  # NONE: it is not known
+    overwritten: frozenset[int]  # ids of saved values that were modified before their release
+    packed: frozenset[int]  # ids of values packed by a hook
+    writes: tuple[tuple[str, InPlaceWrite], ...]  # each with the name of the tensor, if any
+    inside: int  # number of inner calls that this one stands for
+    ns: int  # NONE: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A tensor that calls were given and no recorded call made."""
+    """An input of calls that no recorded call created."""
 
     tensor: int
-    name: str  # "" when nothing names it
-    guessed: bool  # read off the line `name = torch.…(…)`
+    name: str  # "" if it has no name
+    guessed: bool  # taken from the line `name = torch.…(…)`
     parameter: bool  # a leaf that requires grad
-    gradient: bool  # the engine has made it
+    gradient: bool  # created by the engine
     meta: TensorMeta | None
 
     @property
     def title(self) -> str:
-        """What stands on its box."""
+        """The title of its box."""
         return self.name or ("gradient" if self.gradient else "data")
 
 
@@ -105,7 +103,7 @@ def _name(trace: Trace, tensor: int) -> str:
 
 
 def _overwritten(trace: Trace, nodes: Ids) -> frozenset[int]:
-    """Of what these nodes keep, that which was written to while they kept it."""
+    """The saved values of these nodes that were modified while they were saved."""
     versions, tensors = trace.table(Version), trace.table(Tensor)
     if not len(versions):
         return frozenset()

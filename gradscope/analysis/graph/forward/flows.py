@@ -1,4 +1,4 @@
-"""What each call was given, and which call made or wrote that."""
+"""The inputs of calls, and the calls that created or wrote them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ ARGUMENTS = frozenset({
     "bias", "target", "mask", "condition", "tensor1", "tensor2", "query", "key", "value", "source",
     "src", "grid", "grad_output", "index", "end", "x1", "x2",
 })  # fmt: skip
-"""Under these names nodes keep what their call was given; under others also what it returned."""
+"""Names of slots that save inputs of the call; others may also save results."""
 
 
 class Flow(NamedTuple):
-    """A tensor that a call was given."""
+    """A tensor that is an input of a call."""
 
     user: int  # the call's place
-    maker: int  # the place of the call that made or last wrote it; NONE: none that is known
+    maker: int  # the place of the call that created or last wrote it; NONE: unknown
     tensor: int
-    output: int = NONE  # which of the maker's results it is; NONE: it was written, or is data
-    shared: bool = False  # the maker wrote, or made, another view of the same memory
-    kept: str = ""  # under this name a node keeps it; that it is the same follows from that
+    output: int = NONE  # the output of the maker; NONE: written, or data
+    shared: bool = False  # the maker wrote or created another view of the same memory
+    kept: str = ""  # the slot of the node that saves it, from which this was inferred
 
 
 class Flows:
-    """All flows of a trace, by the user's place."""
+    """All flows of a trace, by the place of the user."""
 
     def __init__(self, trace: Trace) -> None:
         self.calls = trace.once(ForwardCalls)
@@ -44,21 +44,21 @@ class Flows:
 
 
 class _Following:
-    """Goes through the calls in time, and knows who made and who last wrote each tensor."""
+    """Processes calls in time order, and tracks the creator and last writer of each tensor."""
 
     def __init__(self, trace: Trace, calls: ForwardCalls) -> None:
         self._calls = calls
         tensors = trace.table(Tensor)
         pairs = zip(tensors["id"].tolist(), tensors["storage"].tolist(), strict=True)
         self._storage: dict[int, int] = {id: storage for id, storage in pairs if storage != NONE}
-        self._made: dict[int, tuple[int, int]] = {}  # by tensor: the call, and which result
-        self._wrote: dict[int, tuple[int, int]] = {}  # by memory: the call, and through which
-        self._laid: dict[int, int] = {}  # by memory: who made the first tensor in it
+        self._made: dict[int, tuple[int, int]] = {}  # by tensor: the call and its output
+        self._wrote: dict[int, tuple[int, int]] = {}  # by memory: the call and the tensor
+        self._laid: dict[int, int] = {}  # by memory: the creator of the first tensor in it
         self._leaves = {*tensors["id"][tensors["leaf"] & tensors["requires_grad"]].tolist()}
         self._told = _told_by_tensors(calls, tensors)
         made = {tensor for outputs in calls.outputs for tensor in outputs}
         given = {tensor for inputs in calls.inputs for tensor in inputs}
-        self._unmade = bool(given - made - self._leaves)  # there are some that nobody made
+        self._unmade = bool(given - made - self._leaves)  # some inputs have no creator
         self._same = _unpacked(trace, calls)
         inferred = trace.meta.get("inferred", ())
         follows = "op.inputs" in inferred and "op.outputs" not in inferred
@@ -103,7 +103,7 @@ class _Following:
         yield Flow(user, maker, tensor, output, shared, kept)
 
     def _maker(self, user: int, tensor: int) -> tuple[int, int, bool]:
-        """Who made a tensor, which result it is; or who made another in the same memory."""
+        """The creator of a tensor and its output, or the creator of another in the same memory."""
         made = self._made.get(tensor)
         if made is None and tensor not in self._leaves:
             made = self._told.get(tensor)
@@ -117,17 +117,17 @@ class _Following:
 
 
 def _told_by_tensors(calls: ForwardCalls, tensors: Table[Tensor]) -> dict[int, tuple[int, int]]:
-    """By tensor, the call that made it: in a recording a reader may be told before the maker."""
+    """The creator of each tensor: the reader may be recorded before the creator."""
     places = {id: place for place, id in enumerate(calls.id.tolist())}
     pairs = zip(tensors["id"].tolist(), tensors["op"].tolist(), strict=True)
     return {tensor: (places[op], NONE) for tensor, op in pairs if op in places}
 
 
 def _unpacked(trace: Trace, calls: ForwardCalls) -> dict[int, int]:
-    """By tensor that a call in a backward was given and nothing made: the result that it is.
+    """For inputs without a creator of calls in a backward: the saved result they stand for.
 
-    A node of gradscope's engine keeps its result as numbers, of which its formula makes another
-    tensor: no leaf, without a maker, of the shape of the one result that the node keeps.
+    A node of gradscope's engine saves its result as an array, from which its formula creates
+    another tensor: not a leaf, without a creator, with the shape of the only saved result.
     """
     tensors, saved = trace.table(Tensor), trace.table(Saved)
     unmade = ~tensors["leaf"] & (tensors["op"] == NONE)
@@ -151,7 +151,7 @@ def _unpacked(trace: Trace, calls: ForwardCalls) -> dict[int, int]:
 
 
 def _running(trace: Trace, tasks: Ids, calls: ForwardCalls) -> Ids:
-    """By place, the node that had begun last in the backward that a call ran in."""
+    """By place, the node that started last in the backward of a call."""
     begins = trace.table(NodeBegin)
     found = np.full(len(tasks), NONE, np.int64)
     for task in distinct(tasks[tasks != NONE]).tolist():
@@ -165,7 +165,7 @@ def _running(trace: Trace, tasks: Ids, calls: ForwardCalls) -> Ids:
 
 
 def _kept_arguments(trace: Trace) -> dict[int, list[tuple[int, str]]]:
-    """By node, the tensors among what it keeps that its call was given, by the names of slots."""
+    """By node, the inputs of its call among its saved values, by the names of slots."""
     found: dict[int, list[tuple[int, str]]] = {}
     for row in trace.rows(Saved):
         if row.slot in ARGUMENTS and row.tensor != NONE:

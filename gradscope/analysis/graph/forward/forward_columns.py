@@ -1,7 +1,7 @@
-"""Chosen calls and the data they were given, as the columns that any graph is folded by.
+"""Selected calls and their data inputs, as columns of a graph.
 
-Here each call is the tail and what it was given the head of an edge: as gradients flow, so that
-data stands beside who takes it like leaves do. Pictures draw the arrows the other way.
+Here a call is the tail and its input the head of an edge, as gradients flow, so that data is drawn
+next to its users like leaves are. Pictures draw the arrows the other way.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class ForwardColumns:
-    """Ids are the places of calls; those of data begin behind the last of these."""
+    """Ids are the places of calls; those of data follow."""
 
     graph: GraphColumns
     data: dict[int, int]  # by id: the tensor
-    flows: list[Flow]  # of chosen calls, makers that were not chosen included
-    ids: list[tuple[int, int]]  # of each flow: the user, and what it comes from; NONE: not chosen
+    flows: list[Flow]  # of selected calls, including creators that were not selected
+    ids: list[tuple[int, int]]  # of each flow: the user and the creator; NONE: not selected
 
 
 def forward_columns(trace: Trace, selected: SelectedCalls) -> ForwardColumns:
-    """The calls that were chosen, with all they were given."""
+    """The selected calls, with all their inputs."""
     calls, flows = trace.once(ForwardCalls), trace.once(Flows)
     places, aside = selected.places, set(selected.aside.tolist())
     chosen = np.zeros(len(calls) + 1, bool)

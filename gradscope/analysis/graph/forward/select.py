@@ -1,6 +1,6 @@
-"""Which calls a person asked to see: of one step or backward, around one, or what follows from one.
+"""Selection of calls: of a step or backward, around a call, or on the way from one.
 
-What is not worth a box unless everything is wanted is left out, and counted.
+Calls without a box (see aside.py) are left out, and counted.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class SelectedCalls:
-    """The calls chosen, by place, in the order in which they began."""
+    """The selected calls, by place, in the order in which they started."""
 
     places: Ids
     focus: tuple[int, ...]
     aside: Ids  # places of calls whose results count as data
-    left_out: tuple[int, int, int]  # of the chosen step or backward: how many, by reason (aside.py)
-    unconnected: int  # and how many were left out of which nobody knows what they were given
+    left_out: tuple[int, int, int]  # number left out of the step or backward, by reason
+    unconnected: int  # number left out whose inputs were not recorded
 
 
 def select_calls(
     trace: Trace, selection: Selection, *, everything: bool, with_node: bool = False
 ) -> SelectedCalls:
-    """The calls a selection means. Raises UnknownNameError for what is not in the trace.
+    """The calls of a selection. Raises UnknownNameError for unknown names.
 
-    `with_node`: of the program's own, only those that made one.
+    `with_node`: of the program's calls only those that created a node.
     """
     if selection.critical:
-        raise UsageError("--critical is about runs of nodes, so it goes with --graph backward only")
+        raise UsageError("--critical needs runs of nodes, so it works only with --graph backward")
     calls = trace.once(ForwardCalls)
     aside = np.zeros(0, np.int64)
     chosen = _of_step_and_backward(trace, calls, selection)
@@ -72,7 +72,7 @@ def select_calls(
 
 
 def _of_step_and_backward(trace: Trace, calls: ForwardCalls, selection: Selection) -> np.ndarray:
-    """Which calls are of the step, and made nodes of the backward or ran in it."""
+    """A mask of the calls of the step that created nodes of the backward or ran in it."""
     chosen = np.ones(len(calls), bool)
     if selection.step is not None:
         steps = calls.ops["step"][calls.rows]
@@ -88,8 +88,8 @@ def _found(trace: Trace, name: str, scope: Collection[int]) -> tuple[int, ...]:
     found = tuple(place for place in find_calls(trace, name) if place in scope)
     if not found:
         raise UnknownNameError(
-            f"{name!r} is not among the calls chosen by --step, --task or --path-to, or it only "
-            "fills parameters or data; leave those out, choose others, or add --all"
+            f"{name!r} is not among the calls selected by --step, --task or --path-to, or it only "
+            "fills parameters or data; leave these out, select others, or add --all"
         )
     return found
 
@@ -114,9 +114,9 @@ def _reached(
 
 
 def find_calls(trace: Trace, wanted: str) -> tuple[int, ...]:
-    """The calls meant by a name, a tensor they were given, a module, a line, or their nodes.
+    """The calls with a name, input tensor, module, line, or node.
 
-    Raises UnknownNameError, naming what comes near, when there is none.
+    Raises UnknownNameError with similar names if there is none.
     """
     for find in (_by_name, _by_tensor, _by_module, _by_line, _by_node):
         found = find(trace, wanted)
@@ -138,7 +138,7 @@ def _by_name(trace: Trace, wanted: str) -> list[int]:
 
 
 def _by_tensor(trace: Trace, wanted: str) -> list[int]:
-    """The calls that were given a tensor of this name, as data."""
+    """The calls with a data input of this name."""
     meant = {id for id, name in _tensor_names(trace).items() if name == wanted}
     users = (flow.user for flow in trace.once(Flows).all if flow.tensor in meant)
     return list(dict.fromkeys(users))
@@ -165,7 +165,7 @@ def _by_line(trace: Trace, wanted: str) -> list[int]:
 
 
 def _by_node(trace: Trace, wanted: str) -> list[int]:
-    """The calls that made the nodes of this name or id."""
+    """The calls that created the nodes of this name or id."""
     if not len(trace.table(Node)):
         return []
     try:

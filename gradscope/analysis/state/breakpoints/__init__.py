@@ -1,1 +1,1 @@
-"""At which moments to stop: a small language, and what each of its words finds in a trace."""
+"""The language of breakpoints, and the moments of a trace that they match."""

@@ -1,4 +1,4 @@
-"""What has to hold at a moment besides, and which moments it holds at."""
+"""Conditions of breakpoints, and the moments at which they hold."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ STATISTICS = (
     "norm", "rms", "mean", "min", "max", "nan", "inf", "posinf", "neginf", "zero",
 )  # fmt: skip
 TIMES = {
-    "waited": "how long a node that begins stood in its queue",
-    "took": "how long a node or an operation took, with what ran inside it",
+    "waited": "how long a starting node waited in its queue",
+    "took": "how long a node or operation took, including what ran inside it",
 }
 FIELDS = {
-    "t": "time since the recording began",
-    "norm": "and rms, mean, min, max: of the numbers looked at there; one of them is enough",
-    "nan": "and inf, posinf, neginf, zero: how many of those there are among them",
+    "t": "time since the start of the recording",
+    "norm": "and rms, mean, min, max: of the values recorded there, at least one of them",
+    "nan": "and inf, posinf, neginf, zero: how many of these are among the values",
     **TIMES,
-    "count": "how many gradients a node that begins was counted for",
+    "count": "number of gradients that a starting node waited for",
 }
-"""Besides: every column of what happens there, as remaining, length, depth, queue, new."""
+"""Fields besides the columns of events, such as remaining, length, depth, queue, new."""
 
 
 def holding(trace: Trace, condition: Condition, moments: Ids) -> Ids:
-    """Those of these moments at which it holds."""
+    """The moments at which the condition holds."""
     compare = COMPARED[condition.comparison]
     name, value = condition.field, condition.value
     if name in STATISTICS:
@@ -55,12 +55,10 @@ def holding(trace: Trace, condition: Condition, moments: Ids) -> Ids:
 
 
 def _with_statistics(trace: Trace, name: str, compare: Callable[..., Any], value: float) -> Ids:
-    """The moments at which some numbers were looked at of which it holds."""
+    """The moments with recorded values for which it holds."""
     rows = trace.table(Value)
     if not len(rows):
-        raise UnknownNameError(
-            f"there is no {name}: no numbers were recorded; trace again with --level values"
-        )
+        raise UnknownNameError(f"there is no {name}: values were not recorded; use --level values")
     if name == "inf":
         column = np.asarray(rows["posinf"]) + np.asarray(rows["neginf"])
     else:
@@ -75,7 +73,7 @@ def _with_statistics(trace: Trace, name: str, compare: Callable[..., Any], value
 
 
 def _of_seq(trace: Trace, seqs: Ids) -> Ids:
-    """The moments of events; NONE where there is none of that `seq`."""
+    """The moments of events; NONE if there is none with that `seq`."""
     known, moments = trace.order().seq, trace.once(Moments).of_events
     if not len(known):
         return np.full(len(seqs), NONE, np.int64)
@@ -84,7 +82,7 @@ def _of_seq(trace: Trace, seqs: Ids) -> Ids:
 
 
 def _values(trace: Trace, name: str) -> np.ndarray:
-    """A field of all moments; NaN where there is none of the name."""
+    """A field of all moments; NaN where it does not exist."""
     moments = trace.once(Moments)
     found = np.full(len(moments), np.nan)
     if name == "t":
@@ -108,8 +106,8 @@ def _values(trace: Trace, name: str) -> np.ndarray:
     if not known:
         some = ", ".join(FIELDS)
         raise UnknownNameError(
-            f"there is nothing called {name!r} to compare: there is {some}, and every column of "
-            "what happens, as remaining or length"
+            f"there is no field {name!r}: use {some}, or a column of an event such as "
+            "remaining or length"
         )
     return found
 

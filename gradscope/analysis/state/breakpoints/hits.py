@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def hits(trace: Trace, breakpoint_: Breakpoint | str) -> Ids:
-    """All moments of a trace at which this stops, sorted."""
+    """All moments of a trace at which a breakpoint stops, sorted."""
     wanted = read(breakpoint_) if isinstance(breakpoint_, str) else breakpoint_
     moments = found(trace, wanted.kind, wanted.wanted)
     for condition in wanted.conditions:

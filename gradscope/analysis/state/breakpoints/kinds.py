@@ -1,4 +1,4 @@
-"""What there is to stop at, and the moments of each. A kind is one function here."""
+"""The kinds of breakpoints, and the moments of each. A kind is one function here."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ Find = Callable[["Trace", str], "Ids"]
 
 @dataclass(frozen=True, slots=True)
 class BreakpointKind:
-    """Something to stop at."""
+    """A kind of breakpoint."""
 
     name: str
-    what: str  # may stand behind it
+    what: str  # what may follow it
     says: str  # in a list of them
     find: Find
 
@@ -58,7 +58,7 @@ KINDS: dict[str, BreakpointKind] = {}
 
 
 def kind(name: str, what: str = "") -> Callable[[Find], Find]:
-    """Declare one; the first line of its function is what help says."""
+    """Declare a kind; the first line of its docstring is its help text."""
 
     def declared(find: Find) -> Find:
         says = (find.__doc__ or "").partition("\n")[0].rstrip(".")
@@ -81,8 +81,8 @@ def found(trace: Trace, name: str, wanted: str) -> Ids:
     except UnknownNameError:
         pass
     near = difflib.get_close_matches(name, [*KINDS, *EVENTS], n=2)
-    hint = f"did you mean {' or '.join(near)}" if near else "help break lists what there is"
-    raise UnknownNameError(f"there is nothing called {name!r} to stop at: {hint}")
+    hint = f"did you mean {' or '.join(near)}" if near else "help break lists the kinds"
+    raise UnknownNameError(f"there is no kind of breakpoint called {name!r}: {hint}")
 
 
 def _moments(trace: Trace) -> Moments:
@@ -90,36 +90,38 @@ def _moments(trace: Trace) -> Moments:
 
 
 def _events(trace: Trace, event: type[Event], wanted: str) -> Ids:
-    """All events of one sort, or those of certain nodes."""
+    """All events of one kind, or those of certain nodes."""
     table, moments = trace.table(event), _moments(trace).of(event)
     if not wanted:
         return moments
     if "node" not in table.data:
-        raise UsageError(f"{event.KIND} events are of no node, so none is of {wanted!r}")
+        raise UsageError(
+            f"{event.KIND} events have no node, so they cannot be limited to {wanted!r}"
+        )
     return moments[np.isin(np.asarray(table["node"]), names.nodes(trace, wanted))]
 
 
 @kind("node", "NAME")
 def _node(trace: Trace, wanted: str) -> Ids:
-    """A node begins to run: by its name, a pattern, its leaf, module or line."""
+    """A node starts: by name, pattern, leaf, module or line."""
     return _events(trace, NodeBegin, wanted)
 
 
 @kind("op", "NAME")
 def _op(trace: Trace, wanted: str) -> Ids:
-    """An operation is called: mul, or mul.Tensor, or a pattern."""
+    """An operation is called: mul, mul.Tensor, or a pattern."""
     table = trace.table(Op)
     column = np.asarray(table["name"])
     texts = {text: trace.text(text) for text in distinct(column).tolist()}
     plain = {name.partition(".")[0] for name in texts.values()}
-    meant = names.matching(wanted, {*texts.values(), *plain}, "an operation")
+    meant = names.matching(wanted, {*texts.values(), *plain}, "operation")
     ids = [text for text, name in texts.items() if {name, name.partition(".")[0]} & meant]
     return _moments(trace).of(Op)[np.isin(column, ids)]
 
 
 @kind("module", "PATH")
 def _module(trace: Trace, wanted: str) -> Ids:
-    """An operation is called inside a module, or a node begins that was made there."""
+    """An operation is called, or a node starts that was created, inside a module."""
     inside, moments = names.modules(trace, wanted), _moments(trace)
     called = np.isin(np.asarray(trace.table(Op)["module"]), inside)
     nodes = trace.table(Node)
@@ -130,7 +132,7 @@ def _module(trace: Trace, wanted: str) -> Ids:
 
 @kind("line", "FILE:LINE")
 def _line(trace: Trace, wanted: str) -> Ids:
-    """The program comes to a line, or a backward to nodes made there; calls in a row count once."""
+    """The program reaches a line, or a backward nodes created there; calls in a row count once."""
     tables = Op, Node, Version, Act
     stacks = [np.asarray(trace.table(each)["stack"], np.int64) for each in tables]
     meant, moments = names.stacks(trace, wanted, np.concatenate(stacks)), _moments(trace)
@@ -146,7 +148,7 @@ def _line(trace: Trace, wanted: str) -> Ids:
 
 
 def _visits(trace: Trace, kind: type[Row], there: np.ndarray) -> Ids:
-    """The moments of those rows that are there and whose last one before on the thread is not."""
+    """The moments at which a thread enters the place."""
     moments = _moments(trace).of(kind)
     threads = np.asarray(trace.table(kind)["thread"])
     order = np.lexsort((moments, threads))
@@ -157,7 +159,7 @@ def _visits(trace: Trace, kind: type[Row], there: np.ndarray) -> Ids:
 
 
 def _in_calls(trace: Trace, kind: type[Row]) -> np.ndarray:
-    """Which rows are what a call did that is a moment itself."""
+    """Which rows belong to a call that is a moment itself."""
     ops = np.asarray(trace.table(kind)["op"]) if kind is Version else None
     return np.zeros(len(trace.table(kind)), bool) if ops is None else np.not_equal(ops, NONE)
 
@@ -171,7 +173,7 @@ def _hook(trace: Trace, wanted: str) -> Ids:
 
 @kind("replaced", "NAME")
 def _replaced(trace: Trace, wanted: str) -> Ids:
-    """A hook has returned another gradient: by the name of its function."""
+    """A hook returned a replacement: by the name of its function."""
     begins, ends = trace.table(HookBegin), trace.table(HookEnd)
     moments = _moments(trace)
     called = _is_called(trace, wanted)
@@ -183,26 +185,26 @@ def _replaced(trace: Trace, wanted: str) -> Ids:
 
 
 def _is_called(trace: Trace, wanted: str) -> np.ndarray:
-    """Which calls of hooks are of a function of this name."""
+    """Which calls of hooks belong to a function of this name."""
     column = np.asarray(trace.table(HookBegin)["name"])
     texts = {text: trace.text(text) for text in distinct(column).tolist()}
     short = {text: {name, name.rpartition(".")[2]} for text, name in texts.items()}
     if not texts and not wanted:
         return np.zeros(0, bool)
-    meant = names.matching(wanted, set().union(*short.values()), "a hook called")
+    meant = names.matching(wanted, set().union(*short.values()), "hook")
     return np.isin(column, [text for text, both in short.items() if both & meant])
 
 
 @kind("grad", "NAME")
 def _grad(trace: Trace, wanted: str) -> Ids:
-    """A gradient arrives in the `.grad` of a parameter: by its name, a pattern."""
+    """A gradient arrives in `.grad` of a leaf: by name or pattern."""
     column = np.asarray(trace.table(Accumulate)["tensor"])
     return _moments(trace).of(Accumulate)[np.isin(column, names.leaves(trace, wanted))]
 
 
 @kind("write", "NAME")
 def _write(trace: Trace, wanted: str) -> Ids:
-    """A tensor is written in place, itself or through a view: by its name or id."""
+    """A tensor is written in place, directly or through a view: by name or id."""
     table, tensors = trace.table(Version), trace.table(Tensor)
     column = np.asarray(table["tensor"], np.int64)
     if not wanted:
@@ -215,48 +217,45 @@ def _write(trace: Trace, wanted: str) -> Ids:
 
 @kind("release", "NAME")
 def _release(trace: Trace, wanted: str) -> Ids:
-    """A node lets go of what it has saved."""
+    """A node releases its saved values."""
     return _events(trace, SavedReleased, wanted)
 
 
 @kind("nan", "")
 def _nan(trace: Trace, wanted: str) -> Ids:
-    """A NaN is born: what it was made of had none."""
+    """A NaN is first produced: the inputs had none."""
     return _born(trace, "NaN", wanted)
 
 
 @kind("inf", "")
 def _inf(trace: Trace, wanted: str) -> Ids:
-    """An Inf is born."""
+    """An Inf is first produced."""
     return _born(trace, "Inf", wanted)
 
 
 def _born(trace: Trace, name: str, wanted: str) -> Ids:
     if wanted:
-        raise UsageError(f"{name.lower()} stands alone, or before a condition, not before {wanted}")
+        raise UsageError(f"{name.lower()} takes no name, only a condition, not {wanted}")
     known = trace.once(births)
     if not known.checked:
-        raise UsageError(
-            "no numbers were recorded, so nobody knows where one was born: trace again with "
-            "--level values"
-        )
+        raise UsageError("values were not recorded, so the origin is not known: use --level values")
     born = [each.value for each in known.births if each.kind == name]
     return np.array([moment_of(trace, Value.TABLE, value) for value in born], np.int64)
 
 
 @kind("finding", "RULE")
 def _finding(trace: Trace, wanted: str) -> Ids:
-    """Where a finding of inspect was made: of a rule by its id or slug, or one finding's id."""
+    """A finding of inspect: by id or slug of its rule, or by its own id."""
     known = trace.once(inspect).findings
     wanted = f"{wanted[1:]}*" if wanted.startswith("#") else wanted  # the id, or how it begins
     given = {name for each in known for name in (each.rule, each.slug, each.id)}
-    meant = names.matching(wanted, given, "a finding") if known or wanted else set()
+    meant = names.matching(wanted, given, "finding") if known or wanted else set()
     chosen = [each for each in known if {each.rule, each.slug, each.id} & meant]
     return np.array([moment_shown(trace, each) for each in chosen], np.int64)
 
 
 def moment_shown(trace: Trace, finding: Finding) -> int:
-    """Where what it rests on happened; of what was read in the source, when its line first ran."""
+    """The moment of its evidence or, for a finding in the source, of the first run of its line."""
     moment = moment_of_finding(trace, finding)
     if moment != NONE or not finding.site.place:
         return moment
@@ -266,40 +265,40 @@ def moment_shown(trace: Trace, finding: Finding) -> int:
 
 @kind("error", "")
 def _error(trace: Trace, wanted: str) -> Ids:
-    """Something raised."""
+    """An exception is raised."""
     return _events(trace, Error, wanted)
 
 
 @kind("backward", "")
 def _backward(trace: Trace, wanted: str) -> Ids:
-    """A backward begins."""
+    """A backward starts."""
     return _events(trace, TaskBegin, wanted)
 
 
 @kind("step", "N")
 def _step(trace: Trace, wanted: str) -> Ids:
-    """A step begins: all, or the one of this number."""
+    """A step starts: any, or the one with this number."""
     moments, table = _moments(trace).of(Step), trace.table(Step)
     if not wanted:
         return moments
     numbers = np.asarray(table["number"]).tolist()
-    meant = names.matching(wanted, map(str, numbers), "a step")
+    meant = names.matching(wanted, map(str, numbers), "step")
     return moments[[str(number) in meant for number in numbers]]
 
 
 @kind("act", "KIND")
 def _act(trace: Trace, wanted: str) -> Ids:
-    """The program does what is no operation: zero_grad, step, cut, train, warning, …."""
+    """An event of the program: zero_grad, step, cut, train, warning, …."""
     column = np.asarray(trace.table(Act)["kind"])
     texts = {text: trace.text(text) for text in distinct(column).tolist()}
-    meant = names.matching(wanted, texts.values(), "an act") if texts or wanted else set()
+    meant = names.matching(wanted, texts.values(), "act") if texts or wanted else set()
     ids = [text for text, name in texts.items() if name in meant]
     return _moments(trace).of(Act)[np.isin(column, ids)]
 
 
 @kind("mark", "NAME")
 def _mark(trace: Trace, wanted: str) -> Ids:
-    """A moment that the program has named."""
+    """A mark set by the program."""
     rows = trace.table(Mark).texts("name")
-    meant = names.matching(wanted, rows, "a mark") if rows or wanted else set()
+    meant = names.matching(wanted, rows, "mark") if rows or wanted else set()
     return _moments(trace).of(Mark)[[name in meant for name in rows]]

@@ -1,9 +1,9 @@
-"""What a person writes to say where to stop, taken apart. Nothing of it is run as code.
+"""The language of breakpoints. Nothing of it is run as code.
 
     KIND [WHAT] [if FIELD < VALUE [and …]] [nth N]
 
-`node Mul* if waited > 1ms nth 3` is the third time that a node whose name begins with Mul begins to
-run after it stood in its queue for over a millisecond. `train.py:41` is `line train.py:41`.
+`node Mul* if waited > 1ms nth 3` is the third time that a node whose name starts with Mul starts
+after waiting in its queue for over a millisecond. `train.py:41` is `line train.py:41`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LINE = re.compile(r"\S+\.\w+:\d+$|<.*>:\d+$")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What has to hold besides: `waited > 1ms`."""
+    """A condition: `waited > 1ms`."""
 
     field: str
     comparison: str
@@ -35,17 +35,17 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """One place to stop at."""
+    """One breakpoint."""
 
     text: str  # as it was written
     kind: str
-    wanted: str = ""  # which of its kind: a name, a pattern, a line; "": any
+    wanted: str = ""  # a name, pattern or line; "": any
     conditions: tuple[Condition, ...] = ()
-    nth: int = 0  # only this one of all, counted from 1; 0: each
+    nth: int = 0  # only this match, counted from 1; 0: each
 
 
 def read(text: str) -> Breakpoint:
-    """What was written, taken apart; an error says what is wrong with it."""
+    """Parse a breakpoint; raises an error that explains what is wrong."""
     rest, nth = _split(text.strip(), "nth")
     rest, conditions = _split(rest, "if")
     try:
@@ -53,7 +53,7 @@ def read(text: str) -> Breakpoint:
     except ValueError as error:
         raise UsageError(f"cannot read {text!r}: {error}") from None
     if not words:
-        raise UsageError("a breakpoint begins with what to stop at, as in: node MulBackward0")
+        raise UsageError("a breakpoint starts with its kind, as in: node MulBackward0")
     kind, wanted = words[0], " ".join(words[1:])
     if _LINE.match(kind) and not wanted:
         kind, wanted = "line", kind
@@ -63,15 +63,15 @@ def read(text: str) -> Breakpoint:
 
 
 def is_line(text: str) -> bool:
-    """Whether it names a line of a file: train.py:41."""
+    """Whether the text is a line of a file: train.py:41."""
     return _LINE.match(text) is not None
 
 
 def _split(text: str, word: str) -> tuple[str, str]:
-    """What stands before this word and behind it."""
+    """The text before and after this word."""
     before, found, behind = f" {text} ".partition(f" {word} ")
     if found and not behind.strip():
-        raise UsageError(f"nothing stands behind {word!r} in {text!r}")
+        raise UsageError(f"nothing follows {word!r} in {text!r}")
     return before.strip(), behind.strip()
 
 
@@ -79,7 +79,7 @@ def _number(text: str, whole: str) -> int:
     if not text:
         return 0
     if not text.isdecimal() or not 0 < int(text) < 1 << 62:
-        raise UsageError(f"{text!r} in {whole!r} is no count: nth 1 is the first")
+        raise UsageError(f"{text!r} in {whole!r} is not a number: nth 1 is the first match")
     return int(text)
 
 
@@ -100,8 +100,8 @@ def quantity(text: str) -> float:
     if text in ("nan", "inf", "-inf"):
         return float(text)
     if found is None:
-        raise UsageError(f"{text!r} is no number")
+        raise UsageError(f"{text!r} is not a number")
     number, unit = found.groups()
     if unit and unit not in UNITS:
-        raise UnknownNameError(f"{text!r} has an unknown unit: there are {', '.join(UNITS)}")
+        raise UnknownNameError(f"{text!r} has an unknown unit: use {', '.join(UNITS)}")
     return float(number) * UNITS.get(unit, 1)

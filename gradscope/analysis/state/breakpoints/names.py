@@ -1,4 +1,4 @@
-"""What a person means by a name or a pattern of names, with `*` and `?`."""
+"""Looks up names and patterns of names, with `*` and `?`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_pattern(text: str) -> bool:
 
 
 def matching(wanted: str, names: Iterable[str], what: str) -> set[str]:
-    """Those of the names that are meant; an error names what comes near, if none is."""
+    """The names that match; without any, an error suggests similar ones."""
     known = {*names}
     if not wanted:
         return known
@@ -38,13 +38,13 @@ def matching(wanted: str, names: Iterable[str], what: str) -> set[str]:
     if not found:
         near = difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.5)
         some = ", ".join(near or sorted(known)[:3])
-        hint = f"did you mean {some}?" if near else f"there is {some}" if some else "there is none"
-        raise UnknownNameError(f"{what} {wanted!r} is not in this trace: {hint}")
+        hint = f"did you mean {some}?" if near else f"it has {some}" if some else "it has none"
+        raise UnknownNameError(f"this trace has no {what} {wanted!r}: {hint}")
     return found
 
 
 def nodes(trace: Trace, wanted: str) -> Ids:
-    """The nodes meant by an id, a name, a pattern of names, a leaf, a module or a line."""
+    """The nodes with an id, name, pattern of names, leaf, module or line."""
     table = trace.table(Node)
     ids = np.asarray(table["id"], np.int64)
     if not wanted:
@@ -54,11 +54,11 @@ def nodes(trace: Trace, wanted: str) -> Ids:
     if "#" in wanted:
         unique = node_names(trace)
         found = [node for node in ids.tolist() if fnmatchcase(unique.of(node), wanted)]
-        matching(wanted, [unique.of(node) for node in found], "a node called")
+        matching(wanted, [unique.of(node) for node in found], "node")
         return np.array(found, np.int64)
     names = np.asarray(table["name"])
     texts = {text: trace.text(text) for text in distinct(names).tolist()}
-    meant = matching(wanted, texts.values(), "a node called")
+    meant = matching(wanted, texts.values(), "node")
     return ids[np.isin(names, [text for text, name in texts.items() if name in meant])]
 
 
@@ -74,12 +74,12 @@ def modules(trace: Trace, wanted: str) -> Ids:
         known = np.array([*names], np.int64)
         found = known[made_in_module(trace, known, wanted)].tolist()
     if not found:
-        matching(wanted, names.values(), "a module")
+        matching(wanted, names.values(), "module")
     return np.array(found, np.int64)
 
 
 def stacks(trace: Trace, wanted: str, recorded: Ids) -> Ids:
-    """The stacks that end at a line, `train.py:41`, of all that are recorded."""
+    """The recorded stacks that end at a line, `train.py:41`."""
     places = {stack: site(trace, stack) for stack in distinct(recorded).tolist() if stack != NONE}
     meant = f"/{wanted.lstrip('/')}"
     found = [stack for stack, place in places.items() if f"/{place}".endswith(meant)]
@@ -93,7 +93,7 @@ def _no_such_line(wanted: str, known: Sequence[str]) -> str:
     its = [place for place in known if f"/{place.rpartition(':')[0]}".endswith(f"/{wanted}")]
     if its:
         first = min(int(place.rpartition(":")[2]) for place in its)
-        return f"a line is FILE:NUMBER, as in {wanted}:{first}"
+        return f"a line is written FILE:NUMBER, as in {wanted}:{first}"
     same = [place for place in known if f"/{place.rpartition(':')[0]}".endswith(f"/{file}")]
     if line.isdecimal() and same:
         lines = sorted({int(place.rpartition(":")[2]) for place in same})
@@ -101,11 +101,11 @@ def _no_such_line(wanted: str, known: Sequence[str]) -> str:
         said = ", ".join(map(str, near))
         return f"nothing was recorded at {wanted}; the nearest lines of {file} are {said}"
     files = sorted({place.rpartition(":")[0] for place in known})
-    return f"nothing was recorded at {wanted}: there is {', '.join(files[:3]) or 'no line'}"
+    return f"nothing was recorded at {wanted}: the trace has {', '.join(files[:3]) or 'no lines'}"
 
 
 def leaves(trace: Trace, wanted: str) -> Ids:
-    """The leaves into whose `.grad` something arrived, by their names."""
+    """The leaves in whose `.grad` a gradient arrived, by name."""
     came = np.asarray(trace.table(Accumulate)["tensor"], np.int64)
     try:
         return tensors(trace, wanted, came)
@@ -120,11 +120,11 @@ def leaves(trace: Trace, wanted: str) -> Ids:
             raise
     called = [*dict.fromkeys(found.name for id in meant.tolist() if (found := leaf(trace, id)))]
     some = ", ".join(called[:FEW]) + f" and {len(called) - FEW:,} more" * (len(called) > FEW)
-    raise UnknownNameError(f"no gradient arrives at {some}: why {called[0]} says why")
+    raise UnknownNameError(f"no gradient arrives at {some}; why {called[0]} explains it")
 
 
 def tensors(trace: Trace, wanted: str, among: Ids) -> Ids:
-    """Those of these tensors that have a name, or an id."""
+    """The tensors with a name or id."""
     table = trace.table(Tensor)
     ids = distinct(among)
     if not wanted:
@@ -132,5 +132,5 @@ def tensors(trace: Trace, wanted: str, among: Ids) -> Ids:
     if wanted.isdecimal() and len(wanted) < 19 and table.has(int(wanted)):
         return np.array([int(wanted)], np.int64)
     names = {id: found.name for id in ids.tolist() if (found := leaf(trace, id)) and found.name}
-    meant = matching(wanted, names.values(), "a tensor called")
+    meant = matching(wanted, names.values(), "tensor")
     return np.array([id for id, name in names.items() if name in meant], np.int64)

@@ -1,4 +1,4 @@
-/** The page begins: unpack the trace, make the panels, follow the address. */
+/** The start of the page: unpack the trace, create the panels, follow the address. */
 
 import { App } from "./core/app.js";
 import { Graphs } from "./core/forward.js";
@@ -18,7 +18,7 @@ import { Timeline } from "./panels/timeline.js";
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const LOOKS = ["", "light", "dark"];
 
-/** Say in place of the page why there is none. @param {string} reason */
+/** Show an error instead of the page. @param {string} reason */
 function fail(reason) {
   document.body.replaceChildren(made("p", "failure", reason));
 }
@@ -43,7 +43,7 @@ function dress(app, colours) {
   };
 }
 
-/** The choice of a backward. @param {App} app */
+/** The menu of backwards. @param {App} app */
 function choice(app) {
   const select = /** @type {HTMLSelectElement} */ (element("backward"));
   const { backwards } = app.model;
@@ -94,7 +94,7 @@ function tabs(app) {
   return choose;
 }
 
-/** On narrow screens the sides are drawers: open one, or none. @param {string} side */
+/** On narrow screens the side panels are drawers: open one, or none. @param {string} side */
 function drawers(side) {
   for (const each of ["left", "right"]) {
     element(each).classList.toggle("open", each === side);
@@ -102,7 +102,7 @@ function drawers(side) {
   }
 }
 
-/** On narrow screens what is chosen on the left is told on the right. @param {App} app */
+/** On narrow screens a selection on the left opens the panel on the right. @param {App} app */
 function leadOn(app) {
   const narrow = matchMedia("(max-width: 900px)");
   app.follow((changes) => {
@@ -113,7 +113,7 @@ function leadOn(app) {
   });
 }
 
-/** The critical path, of what is shown: which nodes, and which arrows between boxes. @param {App} app */
+/** The nodes and arrows of the critical path in the current view. @param {App} app */
 function criticalPath(app) {
   const { critical } = app.model.tables;
   const button = element("critical");
@@ -140,7 +140,7 @@ function criticalPath(app) {
   return toggle;
 }
 
-/** The choice of a graph: what the program computed, or its backward. @param {Graphs} graphs @param {{turnTo: (app: App) => void}[]} panels */
+/** The menu of graphs: forward or backward. @param {Graphs} graphs @param {{turnTo: (app: App) => void}[]} panels */
 function turning(graphs, panels) {
   const select = /** @type {HTMLSelectElement} */ (element("which"));
   /** @type {HTMLElement} */ (select.closest("label")).hidden = !graphs.isThere;
@@ -153,7 +153,7 @@ function turning(graphs, panels) {
   return () => graphs.show(graphs.shown === graphs.main);
 }
 
-/** The address follows what is shown, and what is shown the address. @param {App} app @param {Graphs} graphs */
+/** Keep the address and the view in sync. @param {App} app @param {Graphs} graphs */
 function address(app, graphs) {
   let last = location.hash;
   let waiting = 0;
@@ -186,7 +186,7 @@ function address(app, graphs) {
 
 async function begin() {
   if (!("DecompressionStream" in window)) {
-    fail("This browser cannot unpack the trace in this page (it has no DecompressionStream); any browser since 2023 can.");
+    fail("This browser is too old to show this page: it lacks DecompressionStream, which all browsers have since 2023.");
     return;
   }
   const model = await unpack(/** @type {string} */ (element("trace").textContent).trim());

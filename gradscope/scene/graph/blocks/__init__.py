@@ -1,1 +1,1 @@
-"""What a graph is made of, what is folded and what is open."""
+"""The blocks of a graph, and which of them are folded or open."""

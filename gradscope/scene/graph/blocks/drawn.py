@@ -1,4 +1,4 @@
-"""All boxes of a picture, of whatever graph, in the graph's order."""
+"""All boxes of a picture of any graph, in the graph's order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def boxes_of(
     around: Callable[[int, str], Iterable[Box]],
     folded: Callable[[NodeBlock, str], Box],
 ) -> Iterator[Box]:
-    """Those of blocks, and those of nodes with what stands around them, each once."""
+    """The boxes of blocks, and those of nodes with their neighbours, each once."""
     done: set[str] = set()
     for part in placing.folding.boxes:
         group = placing.group_of(part)
@@ -39,7 +39,7 @@ def folded_box(
     spent: Ids,
     backwards: Callable[[int], Collection[int]],
 ) -> Box:
-    """The box of a block. `backwards`: in which of them a node took part."""
+    """The box of a block. `backwards`: the backwards in which each node took part."""
     nodes = placing.nodes_in(block)
     turns = block.made in (MadeBy.LOOP, MadeBy.TURNS)
     loop = block.parent if block.made is MadeBy.TURNS else block
@@ -55,7 +55,7 @@ def folded_box(
 
 
 def use_lines(use: Use) -> list[BoxLine]:
-    """Which use of a leaf a box is, or how many it stands for."""
+    """Which use of a leaf a box shows, or the number of uses."""
     if use.number:
         return [BoxLine(f"use {use.number} of {use.total}")]
     return [BoxLine(f"used {use.total} times")] if use.total > 1 else []

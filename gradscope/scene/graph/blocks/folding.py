@@ -1,7 +1,7 @@
-"""Which nodes become a box, which are folded into that of a block, and which are left out.
+"""Decides which nodes have their own box, which are folded into a block, and which are left out.
 
-Everything is folded at first. Then the block that matters most is opened, as long as no more boxes
-stand than a picture may have: what holds a finding before what is in focus, before what took long.
+Everything is folded at first. Then the most important block is opened, as long as the picture has
+room for its boxes: blocks with findings first, then those in focus, then the slowest.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.readable import count, plural
 
 MOST_IN_FOCUS = 8
-"""So many nodes in focus are shown, whatever the limit."""
+"""Number of nodes in focus that are shown, whatever the limit."""
 
 MOST_BESIDE = 12
-"""So many leaves of one node are drawn; how many more there are, its box says."""
+"""Number of leaves of one node that are drawn; its box says how many more there are."""
 
 Waiting = tuple[tuple[int, ...], int, str, NodeBlock]
-"""A block that may be opened, with what says when: smaller ones first."""
+"""A block that may be opened, with its sort key; smaller keys first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a person asked to see, and what is to be seen, as places in a graph's columns."""
+    """What the user wants to see, as places in a graph's columns."""
 
     focus: Ids
     findings: Ids
-    expand: tuple[Ids, ...]  # what was named, each with all its nodes
+    expand: tuple[Ids, ...]  # all nodes of each name
     fold: tuple[Ids, ...]
     limit: int
     everything: bool
     merge_leaves: bool
-    by_size: bool = False  # open what is large first, whatever time it took
+    by_size: bool = False  # open large blocks first, not slow ones
 
 
 def wishes(
@@ -58,7 +58,7 @@ def wishes(
     findings: Collection[int],
     find: Callable[[str], Collection[int]],
 ) -> Wishes:
-    """What was asked for by name, by places. Raises UnknownNameError for what is not there."""
+    """The named nodes, as places. Raises UnknownNameError for unknown names."""
     return Wishes(
         focus=columns.places(focus),
         findings=columns.places(findings),
@@ -73,10 +73,10 @@ def wishes(
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """The boxes that stand, in the graph's order: nodes by their place in its columns, blocks."""
+    """The boxes in the graph's order: nodes by their place in its columns, and blocks."""
 
     boxes: tuple[Part, ...]
-    box_of: Ids  # by place: which of the boxes stands for the node; NONE: none, or that of a leaf
+    box_of: Ids  # by place: the box of the node; NONE: none, or that of a leaf
     notes: tuple[str, ...]
 
 
@@ -94,17 +94,17 @@ class Folder:
         self.spent = before(columns.own_ns[order])
         self._findings = before(np.isin(order, wishes.findings))
         self._focus = before(np.isin(order, wishes.focus))
-        # Turns that are asked for are shown, too; not those of whole blocks.
+        # Requested iterations are shown too, unless a whole block is requested.
         asked = [each for each in wishes.expand if len(each) < MOST_IN_FOCUS]
         looked_at = np.concatenate([wishes.findings, wishes.focus, *asked])
         self._wanted = ShownTurns(self.spent, before(np.isin(order, looked_at)))
         self.leaves = leaves_beside(columns, all_of_them=wishes.everything)
-        self._beside: Counter[int] = Counter()  # by leaf: the boxes it stands beside
+        self._beside: Counter[int] = Counter()  # by leaf: the boxes it is next to
         self._opened: set[NodeBlock] = set()
         self._stand = 0
 
     def fold(self) -> Folding:
-        """Open what is asked for, then what matters most; cut what still is too much."""
+        """Open requested blocks, then the most important ones; cut what is still too much."""
         waiting: list[Waiting] = []
         self._open(self._outline.whole)
         too_many = self._stand > self._wishes.limit
@@ -134,7 +134,7 @@ class Folder:
     # Opening -------------------------------------------------------------------------------------
 
     def _asked_for(self) -> Iterator[NodeBlock]:
-        """The blocks that must be open, those around others first."""
+        """The blocks that must be open, outer ones first."""
         named = [*self._wishes.expand, self._wishes.focus[:MOST_IN_FOCUS]]
         for block in self._closed(self._outline.whole):
             inside = self._inside(block)
@@ -142,7 +142,7 @@ class Folder:
                 yield block
 
     def _closed(self, block: NodeBlock) -> Iterator[NodeBlock]:
-        """The blocks in an open one, and those in them when they are opened while this goes on."""
+        """The closed blocks in an open one, including those opened during the iteration."""
         for part in self._outline.inside(block, self._wanted):
             if isinstance(part, NodeBlock) and self._may_open(part):
                 yield part
@@ -161,7 +161,7 @@ class Folder:
                 heapq.heappush(waiting, (self._weight(part), part.first, part.id, part))
 
     def _weight(self, block: NodeBlock) -> tuple[int, ...]:
-        """What matters most comes first."""
+        """The sort key of a block; the most important is the smallest."""
         ends = slice(block.first, block.end + 1, max(1, block.end - block.first))
         spent = [] if self._wishes.by_size else [self.spent]
         sums = (np.diff(each[ends])[0] for each in (self._findings, self._focus, *spent))
@@ -175,7 +175,7 @@ class Folder:
                 self._beside.update(self.leaves.get(self._place(part), ()))
 
     def _more(self, block: NodeBlock) -> int:
-        """How many more boxes there are once a block is open."""
+        """The number of additional boxes when a block is open."""
         parts = self._outline.inside(block, self._wanted)
         nodes = [self._place(part) for part in parts if isinstance(part, int)]
         leaves: Collection[int] = [leaf for node in nodes for leaf in self.leaves.get(node, ())]
@@ -196,7 +196,7 @@ class Folder:
         return int(self._outline.order[node])
 
     def _inside(self, part: Part) -> Ids:
-        """The places of a part's nodes in the columns."""
+        """The places of the nodes of a part in the columns."""
         if isinstance(part, int):
             return self._outline.order[part : part + 1]
         return self._outline.order[part.first : part.end]
@@ -205,7 +205,7 @@ class Folder:
         return int(self._columns.rank[self._inside(part)].min())
 
     def _cut(self, boxes: list[Part]) -> list[Part]:
-        """As many boxes as there may be: first what is asked for, then in the graph's order."""
+        """The boxes within the limit: requested ones first, then in the graph's order."""
         looked_at = {*self._wishes.findings.tolist(), *self._wishes.focus.tolist()}
         kept: set[int] = set()
         room = self._wishes.limit
@@ -228,8 +228,8 @@ class Folder:
         if folded:
             inside = plural(sum(block.end - block.first for block in folded), self._noun)
             yield (
-                f"{inside} folded into {plural(len(folded), 'box', 'boxes')}; open one with "
-                "--expand NAME, more with --limit N, every one with --all"
+                f"{inside} folded into {plural(len(folded), 'box', 'boxes')}; --expand NAME "
+                "opens one, --limit N more of them, --all every one"
             )
         shown = box_of >= 0
         if not shown[~self._columns.beside].all():
@@ -242,7 +242,7 @@ class Folder:
 
 
 def leaves_beside(columns: GraphColumns, *, all_of_them: bool) -> dict[int, list[int]]:
-    """By place of a node, the leaves that are drawn beside it: a few, or all of them."""
+    """By place of a node, the leaves drawn next to it: a few, or all of them."""
     found: dict[int, list[int]] = defaultdict(list)
     to_leaf = columns.beside[columns.head]
     tails, heads = columns.tail[to_leaf].tolist(), columns.head[to_leaf].tolist()

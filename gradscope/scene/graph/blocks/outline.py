@@ -1,7 +1,7 @@
-"""What a graph is made of: steps, calls of modules, loops and turns, what a double backward made.
+"""The blocks of a graph: steps, calls of modules, loops, iterations, double backwards.
 
-Each of these blocks is an unbroken run of nodes in the order in which they were made, so that
-folding one into a box never makes a cycle.
+Each block is a contiguous range of nodes in the order of their creation, so that folding one into a
+box never creates a cycle.
 """
 
 from __future__ import annotations
@@ -23,60 +23,60 @@ from gradscope.trace.schema import NONE, Module
 from gradscope.trace.trace import Trace
 
 FEWEST_PARTS = 9
-"""What repeats in fewer parts than these is drawn part by part."""
+"""Least number of repeated parts that are drawn as a loop."""
 LONGEST = 40
-"""A block with more parts than this is cut into stretches."""
+"""A block with more parts than this is cut into ranges."""
 STRETCHES = 12
 MOST_TURNS = 6
-"""So many turns of a loop are shown one by one, when it is opened."""
+"""Number of iterations that are shown separately when a loop is opened."""
 
 
 class MadeBy(Enum):
-    """What made the nodes of a block."""
+    """What created the nodes of a block."""
 
     WHOLE = "the program"
     STEP = "a step"
     BACKWARD = "a backward with create_graph=True"
     CALL = "a call of a module"
     LOOP = "a loop"
-    TURN = "one turn of a loop"
-    TURNS = "turns of a loop that are not shown one by one"
-    STRETCH = "some of the parts of a block that has too many"
+    TURN = "one iteration of a loop"
+    TURNS = "iterations of a loop that are not shown separately"
+    STRETCH = "a range of the parts of a block that has too many"
 
 
 @dataclass(slots=True, eq=False)
 class NodeBlock:
-    """Nodes that can stand as one box, or as a frame with what is in it."""
+    """Nodes that are drawn as one box, or as a frame with its contents."""
 
     id: str
     made: MadeBy
     parent: NodeBlock | None
-    first: int  # among the nodes in the order in which they were made, without leaves beside them
+    first: int  # among the nodes in the order of creation, without leaves next to them
     end: int
     path: str = ""  # of a module
     number: int = 0  # of a step; of a call, among those of its module; of a backward or a turn;
-    # of a stretch, that of its first part
-    step: int = NONE  # the number of the step it is in, where steps are told apart
-    turn: int = 0  # which turn of the loop around it begins with it, or has it in it; from 1
-    count: int = 1  # of turns; of the parts of a stretch
-    period: int = 0  # how many parts a turn has; or of how many a stretch is one
-    parts: list[Part] = field(default_factory=list)  # of a loop, those of all its turns
+    # of a range, that of its first part
+    step: int = NONE  # the number of its step, if steps are distinguished
+    turn: int = 0  # the iteration of the surrounding loop that contains it; from 1
+    count: int = 1  # of iterations; of the parts of a range
+    period: int = 0  # number of parts of an iteration; or of all parts of a range's block
+    parts: list[Part] = field(default_factory=list)  # of a loop, those of all iterations
 
 
 Part = int | NodeBlock
-"""A node, by its place in the order in which they were made, or a block."""
+"""A node, by its place in the order of creation, or a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTurns:
-    """What to show of loops: their slowest turns, and those in which something is to be seen."""
+    """Which iterations of loops to show: the slowest, and those with nodes to be seen."""
 
-    spent: Ids  # the own time of all nodes before each
-    seen: Ids  # how many nodes to be seen stand before each
+    spent: Ids  # the own time of all nodes before each node
+    seen: Ids  # the number of nodes to be seen before each node
 
 
 class Outline:
-    """All blocks of a graph. Turns of loops are made when they are asked for."""
+    """All blocks of a graph. Blocks of iterations are created on demand."""
 
     def __init__(
         self, trace: Trace, columns: GraphColumns, *, loops: bool, steps: bool = False
@@ -93,7 +93,7 @@ class Outline:
         self._known: dict[tuple[str | int, ...], int] = {}
         self._shown: dict[NodeBlock, list[Part]] = {}
         self._key_of: dict[NodeBlock, int] = {}
-        self._backwards: Counter[int] = Counter()  # by number: how many blocks it made
+        self._backwards: Counter[int] = Counter()  # by number: how many blocks it created
         self._calls: Counter[tuple[int, str]] = Counter()  # of each module, in each step
         self.whole = NodeBlock("", MadeBy.WHOLE, None, 0, len(self.order))
         numbers = (
@@ -107,7 +107,7 @@ class Outline:
     def _split(
         self, columns: GraphColumns, names: dict[int, str], steps: Mapping[int, int]
     ) -> None:
-        """Put nodes into the calls of modules; a call goes on as long as its nodes follow on."""
+        """Assign nodes to calls of modules; a call is a contiguous range of nodes."""
         of = [column[self.order] for column in (columns.step, columns.made_in, columns.module)]
         changes = np.zeros(max(len(self.order) - 1, 0), bool)
         for column in of if steps else of[1:]:
@@ -132,7 +132,7 @@ class Outline:
     def _enter(
         self, around: list[NodeBlock], chain: list[tuple[MadeBy, int | str]], first: int
     ) -> None:
-        """Leave the blocks that are not in the chain, and begin those that are not open."""
+        """Close the blocks that are not in the chain, and open the missing ones."""
         depth = 1
         for made, name in chain:
             if depth < len(around) and (around[depth].made, _name_of(around[depth])) == (
@@ -165,13 +165,13 @@ class Outline:
         return block
 
     def calls(self, block: NodeBlock) -> int:
-        """How often the module was called, in the same step where steps are told apart."""
+        """The number of calls of the module, in the same step if steps are distinguished."""
         return self._calls[block.step, block.path]
 
     # Loops ---------------------------------------------------------------------------------------
 
     def _find_loops(self, block: NodeBlock) -> int:
-        """Put turns of loops together in a block and all that are in it; the key of its shape."""
+        """Find loops in a block and in its parts. Returns the key of its shape."""
         for part in block.parts:
             if isinstance(part, NodeBlock):
                 self._key_of[part] = self._find_loops(part)
@@ -181,7 +181,7 @@ class Outline:
         return self._key(shape)
 
     def _fold_loops(self, block: NodeBlock) -> None:
-        """Make loops of the parts that repeat, and of those loops that repeat in turn."""
+        """Create loops of repeated parts, and loops of repeated loops."""
         while len(block.parts) >= FEWEST_PARTS and (
             found := [
                 each
@@ -221,9 +221,9 @@ class Outline:
     # Inside --------------------------------------------------------------------------------------
 
     def inside(self, block: NodeBlock, wanted: ShownTurns) -> list[Part]:
-        """What an opened block consists of; of a loop, first, slowest and last turn, and the rest.
+        """The parts of an opened block; for a loop the first, slowest and last iteration, the rest.
 
-        Turns in which something is to be seen are shown, too.
+        Iterations with nodes to be seen are shown too.
         """
         if block not in self._shown:
             is_loop = block.made is MadeBy.LOOP
@@ -232,9 +232,9 @@ class Outline:
         return self._shown[block]
 
     def _stretches(self, block: NodeBlock, parts: list[Part]) -> Iterable[Part]:
-        """The parts; of too many, stretches of them, which are cut in turn when they are opened.
+        """The parts, or ranges of them if there are too many; ranges are cut again when opened.
 
-        Where steps are not told apart, only those of blocks: nodes are chosen one by one.
+        Where steps are not distinguished, only for blocks: nodes are selected separately.
         """
         total = len(parts)
         of_blocks = all(isinstance(part, NodeBlock) for part in parts)
@@ -274,7 +274,7 @@ class Outline:
             before = turn + 1
 
     def turn(self, loop: NodeBlock, turn: int) -> Part:
-        """One turn of a loop, counted from 0: a block, or the one part that it consists of."""
+        """One iteration of a loop, counted from 0: a block, or its only part."""
         parts = loop.parts[turn * loop.period : (turn + 1) * loop.period]
         if loop.period == 1:
             return parts[0]
@@ -288,7 +288,7 @@ class Outline:
         return block
 
     def turns(self, loop: NodeBlock, begin: int, end: int) -> NodeBlock:
-        """Several turns of a loop as one block."""
+        """Several iterations of a loop as one block."""
         parts = loop.parts[begin * loop.period : end * loop.period]
         first, last = _first(parts[0]), _end(parts[-1])
         id = f"{loop.id}[{begin + 1}-{end}]"
@@ -299,7 +299,7 @@ class Outline:
 
 
 def stretch_size(length: int) -> int:
-    """So long is a stretch that there are at most so many, at every depth."""
+    """The length of a range such that there are not too many at any depth."""
     size = 1
     while size * STRETCHES < length:
         size *= STRETCHES
@@ -307,19 +307,19 @@ def stretch_size(length: int) -> int:
 
 
 def turn_starts(loop: NodeBlock) -> Ids:
-    """Where each turn of a loop begins, and where the last one ends."""
+    """The start of each iteration of a loop, and the end of the last one."""
     starts = [_first(part) for part in loop.parts[:: loop.period]]
     return np.array([*starts, loop.end], np.int64)
 
 
 def slowest_turn(loop: NodeBlock, spent: Ids) -> list[int]:
-    """The turn that took longest, counted from 0; none where no time is known."""
+    """The slowest iteration, counted from 0; none if no time is known."""
     took = np.diff(spent[turn_starts(loop)])
     return [int(np.argmax(took))] if took.any() else []
 
 
 def before(numbers: np.ndarray) -> Ids:
-    """For each place, the sum of what stands before it; in the end, of all."""
+    """For each place, the sum of all numbers before it; finally the total."""
     return np.concatenate(([0], np.cumsum(numbers, dtype=np.int64)))
 
 

@@ -1,4 +1,4 @@
-"""What a call, a loop or one of its turns is called, folded or framed."""
+"""The titles of calls, loops and iterations, folded or framed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gradscope.trace.schema import NONE, Frame
 from gradscope.trace.trace import Trace
 
 TITLE_LENGTH, PATH_LENGTH = 44, 24
-"""In characters: of a title, and of a path in it that has to make room for what is behind."""
+"""Largest number of characters of a title, and of a shortened path in it."""
 
 
 class Titles:
-    """Puts the blocks of one outline into words."""
+    """Creates the titles of the blocks of one outline."""
 
     def __init__(
         self,
@@ -32,12 +32,12 @@ class Titles:
         self._trace = trace
         self._columns = columns
         self._outline = outline
-        self._spent = spent  # the own time of all nodes before each
+        self._spent = spent  # the own time of all nodes before each node
         self._slowest: dict[NodeBlock, list[int]] = {}  # by loop
         self._named: dict[
             NodeBlock, bool
-        ] = {}  # by loop: whether turns are called by their modules
-        self._backwards = backwards  # by number: what is said of what was made during one
+        ] = {}  # by loop: whether iterations are named by their modules
+        self._backwards = backwards  # by number: the title of what was created during one
 
     def title(self, block: NodeBlock) -> str:
         """As in "layer1.0 · BasicBlock · call 2 of 3" and "×1,000 · h = cell(x[t], h)"."""
@@ -45,7 +45,7 @@ class Titles:
             case MadeBy.STEP:
                 return f"step {block.number}"
             case MadeBy.BACKWARD:
-                usual = f"made during backward {block.number} (create_graph)"
+                usual = f"created during backward {block.number} (create_graph)"
                 return self._backwards.get(block.number, usual)
             case MadeBy.STRETCH:
                 last = block.number + block.count - 1
@@ -65,7 +65,7 @@ class Titles:
         return _ending(part.path, PATH_LENGTH) or self.title(part)
 
     def facts(self, block: NodeBlock) -> list[BoxLine]:
-        """What else there is to say of a folded block, besides what is in it."""
+        """The lines of a folded block, besides its contents."""
         if block.made is not MadeBy.LOOP:
             return []
         lines = []
@@ -83,32 +83,32 @@ class Titles:
         return self._slowest[loop]
 
     def _by_modules(self, loop: NodeBlock) -> bool:
-        """Whether it is calls of modules, one after another, and each of another module."""
+        """Whether the loop consists of calls of different modules in a row."""
         if loop not in self._named:
             self._named[loop] = self._paths(loop) == len(loop.parts)
         return self._named[loop]
 
     def _call(self, block: NodeBlock, after: int = 0) -> list[str]:
-        """Its path and type: the end of the path, where so many characters more are too long."""
+        """The path and type of a call; the path is cut to leave room for `after` characters."""
         kind = self._outline.types.get(block.path, "")
         room = TITLE_LENGTH - after - len(f" · {kind}" * bool(kind))
         return [part for part in (_ending(block.path, max(room, PATH_LENGTH)), kind) if part]
 
     def _which(self, block: NodeBlock) -> list[str]:
-        """Which call of its module it is, and whether it is the slowest turn of a loop."""
+        """Which call of its module it is, and whether it is the slowest iteration of a loop."""
         loop = block.parent
         if loop is not None and loop.made is MadeBy.LOOP and len(loop.parts) == loop.count:
-            slowest = ", the slowest" * (block.turn - 1 in self._slowest_turn(loop))
+            slowest = ", slowest" * (block.turn - 1 in self._slowest_turn(loop))
             return [f"{count(block.turn)} of {count(loop.count)}{slowest}"]
         total = self._outline.calls(block)
         return [f"call {block.number} of {total}"] if total > 1 else []
 
     def _turns(self, block: NodeBlock) -> str:
-        """As in "iteration 413 of 1,000, the slowest" and "×411 · iterations 2 … 412"."""
+        """As in "iteration 413 of 1,000, slowest" and "×411 · iterations 2 … 412"."""
         loop = block.parent
         assert loop is not None
         if block.made is MadeBy.TURN:
-            slowest = ", the slowest" * (block.number - 1 in self._slowest_turn(loop))
+            slowest = ", slowest" * (block.number - 1 in self._slowest_turn(loop))
             if self._by_modules(loop):
                 return f"{_modules(block.parts)}{slowest}"
             return f"iteration {count(block.number)} of {count(loop.count)}{slowest}"
@@ -130,7 +130,7 @@ class Titles:
         return len({part.path for part in loop.parts if isinstance(part, NodeBlock) and part.path})
 
     def _turned(self, loop: NodeBlock) -> str:
-        """What a loop does over and over."""
+        """What a loop repeats."""
         first, last = loop.parts[0], loop.parts[-1]
         if loop.period == 1 and isinstance(first, NodeBlock) and isinstance(last, NodeBlock):
             if first.made is MadeBy.LOOP:
@@ -145,7 +145,7 @@ class Titles:
         return self._line_of(loop) or f"{self._name(loop.first)}…"
 
     def _line_of(self, loop: NodeBlock) -> str:
-        """The source line that a whole turn comes from; else the lines it is written on."""
+        """The source line of a whole iteration, or else the range of its lines."""
         turn = range(loop.first, loop.first + _turn_length(loop))
         stacks = dict.fromkeys(self._stack(place) for place in turn)
         chains = [self._trace.frames(stack)[::-1] for stack in stacks if stack != NONE]
@@ -155,7 +155,7 @@ class Titles:
         while all(len(chain) > depth for chain in chains) and _agree(chains, depth):
             depth += 1
         below = {(chain[depth].file, chain[depth].line) for chain in chains if len(chain) > depth}
-        # A node made on the common line itself says that it is a line of the loop.
+        # A node created on the common line itself shows that it is a line of the loop.
         if depth and (len(below) <= 1 or any(len(chain) == depth for chain in chains)):
             return shorten(chains[0][depth - 1].text.strip(), TITLE_LENGTH)
         lines = sorted(line for _, line in below)
@@ -170,7 +170,7 @@ class Titles:
 
 
 def _modules(parts: Sequence[Part]) -> str:
-    """As in "blocks 4–9", "modules 4–9" of those in no other, and "conv1 to bn2"."""
+    """As in "blocks 4–9", "modules 4–9" for top-level ones, and "conv1 to bn2"."""
     first, last = (part.path for part in (parts[0], parts[-1]) if isinstance(part, NodeBlock))
     (around, _, one), (other, _, end) = first.rpartition("."), last.rpartition(".")
     if first == last:
@@ -181,7 +181,7 @@ def _modules(parts: Sequence[Part]) -> str:
 
 
 def _ending(path: str, room: int) -> str:
-    """A module's path without what is around it, where it is longer: "…layer3.0.conv1"."""
+    """A module's path, cut at its beginning if too long: "…layer3.0.conv1"."""
     if len(path) <= room:
         return path
     _, *inner = path.split(".")
@@ -215,7 +215,7 @@ def each_turn(loop: NodeBlock, noun: str = "node") -> str:
 def frames(
     boxes: Iterable[Box], blocks: Mapping[str, NodeBlock], titles: Titles
 ) -> Iterator[Group]:
-    """The frames that boxes stand in, with those around them, parents first."""
+    """The frames of boxes, with the frames around them, parents first."""
     done: set[str] = set()
     for box in boxes:
         around: list[NodeBlock] = []

@@ -1,1 +1,1 @@
-"""The picture of a forward graph: data on top, and what was computed from it below."""
+"""The picture of a forward graph: data at the top, results below."""

@@ -1,4 +1,4 @@
-"""The arrows of a forward graph: which tensor goes where, and what is kept for the backward."""
+"""The arrows of a forward graph: tensors between calls, and saved values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gradscope.scene.readable import plural, shape
 from gradscope.trace.schema import NONE
 
 MOST_NAMED = 4
-"""So many results beside one arrow are named one by one."""
+"""Largest number of results that the label of an arrow lists."""
 
 
 def arrows(
     placing: Placing, columns: ForwardColumns, calls: Mapping[int, CallFacts]
 ) -> Iterator[Arrow]:
-    """All arrows between boxes that are drawn: several tensors from one to another are one.
+    """The arrows between drawn boxes; several tensors between two boxes share one arrow.
 
-    Where nobody knows what any call was given, they say in which order the calls began.
+    If no inputs of calls were recorded, arrows show the order in which the calls started.
     """
     if not columns.flows:
         names = [placing.name(box) for box in placing.folding.boxes]
@@ -57,7 +57,7 @@ def _tensors(
 
 
 def _label(placing: Placing, flows: list[Flow], calls: Mapping[int, CallFacts]) -> str:
-    """Which of several results it is, how often it is given, and what follows from elsewhere."""
+    """The label: which output, how often it is passed, how that was inferred."""
     parts = []
     maker = calls.get(flows[0].maker)
     outputs = dict.fromkeys(flow.output for flow in flows if flow.output != NONE)
@@ -78,12 +78,12 @@ def _label(placing: Placing, flows: list[Flow], calls: Mapping[int, CallFacts]) 
 
 
 def kept_as(slot: str) -> str:
-    """That a call was given something follows from this value of its node."""
-    return f"kept as {slot}"
+    """The label of an input that is inferred from a saved value of the node."""
+    return f"saved as {slot}"
 
 
 def _folded(placing: Placing, columns: ForwardColumns) -> Iterator[Arrow]:
-    """What goes to or from folded boxes, one arrow for each pair of boxes."""
+    """Arrows to or from folded boxes, one for each pair of boxes."""
     boxes, graph = placing.folding.boxes, columns.graph
     users, sources, drawn = between_folded(placing)
     tensors: dict[tuple[int, int], set[int]] = defaultdict(set)

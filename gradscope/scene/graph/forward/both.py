@@ -1,4 +1,4 @@
-"""A forward and a backward graph in one picture: calls and their nodes name one another."""
+"""A forward and a backward graph in one picture, with links between calls and nodes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from gradscope.trace.trace import Trace
 FORWARD, BACKWARD = "forward", "backward"
 LINKED = (Form.OPERATION, Form.FUNCTION, Form.FOLDED)
 MOST_NAMED = 2
-"""So many boxes of the other graph are named."""
+"""Largest number of boxes of the other graph that a box names."""
 
 
 def half_of(options: GraphOptions) -> GraphOptions:
-    """The same for one of the two graphs: each has half of the boxes."""
+    """The options for one of the two graphs, with half of the boxes."""
     return replace(options, limit=max(1, options.most // 2))
 
 
 def named_in_backward(trace: Trace, options: GraphOptions) -> GraphOptions:
-    """The same with nodes in place of calls that were named."""
+    """The options with named calls replaced by their nodes."""
 
     def named(name: str) -> str:
         try:
@@ -51,7 +51,7 @@ def named_in_backward(trace: Trace, options: GraphOptions) -> GraphOptions:
 
 
 def beside(forward: GraphScene, backward: GraphScene) -> GraphScene:
-    """Both in one picture; ids of the one begin with f, of the other with b."""
+    """Both graphs in one picture; their ids begin with f and b."""
     parts = _framed(forward, "f", FORWARD), _framed(backward, "b", BACKWARD)
     ties = tuple(_ties(*parts))
     boxes = (*_linked(*parts), *_linked(*reversed(parts)))
@@ -72,7 +72,7 @@ def beside(forward: GraphScene, backward: GraphScene) -> GraphScene:
 
 
 def _ties(forward: GraphScene, backward: GraphScene) -> Iterator[Arrow]:
-    """From each call to the node it made, and from what that keeps to the same below the node."""
+    """Ties from calls to their nodes, and between the two boxes of a saved value."""
     of_node: dict[int, list[Box]] = defaultdict(list)
     for box in backward.boxes:
         for node in box.nodes if box.form in LINKED else ():
@@ -87,7 +87,7 @@ def _ties(forward: GraphScene, backward: GraphScene) -> Iterator[Arrow]:
 
 
 def _framed(scene: GraphScene, letter: str, title: str) -> GraphScene:
-    """A scene inside a frame; what was said once above the picture stands at the frame."""
+    """A scene inside a frame, which shows what is shown above the picture otherwise."""
 
     def inside(id: str) -> str:
         return f"{letter}:{id}"
@@ -114,7 +114,7 @@ def _framed(scene: GraphScene, letter: str, title: str) -> GraphScene:
 
 
 def _linked(scene: GraphScene, other: GraphScene) -> tuple[Box, ...]:
-    """Boxes that name those of the other graph: a call its node, and a node its call."""
+    """Boxes with the names of their partners: calls name nodes, nodes name calls."""
     of_node: dict[int, list[Box]] = defaultdict(list)
     for box in other.boxes:
         for node in box.nodes if box.form in LINKED else ():
@@ -135,5 +135,5 @@ def _called(box: Box) -> str:
 
 
 def _says(box: Box, name: str) -> bool:
-    """Whether a line says so already: a call's, which node it made."""
-    return any(line.text.startswith((f"made {name}", f"{name} keeps")) for line in box.lines)
+    """Whether a line of the box already names that node."""
+    return any(line.text.startswith((f"created {name}", f"{name} saves")) for line in box.lines)

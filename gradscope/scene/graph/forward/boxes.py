@@ -1,4 +1,4 @@
-"""What stands in each box of a forward graph's picture."""
+"""The contents of each box of a forward graph's picture."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ WHY: dict[Why | None, str] = {
     Why.INFERENCE: "no node: inference mode",
 }
 MOST_RESULTS, MOST_WRITES, MOST_KEPT = 2, 2, 4
-"""So many are named one by one."""
+"""Largest numbers of things that a box lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallBoxes:
-    """Makes the boxes of one picture."""
+    """Creates the boxes of one picture."""
 
     placing: Placing
     maker: BoxMaker
@@ -41,11 +41,11 @@ class CallBoxes:
     spent: Ids
     calls: Mapping[int, CallFacts]
     data: Mapping[int, Data]
-    kept: Mapping[tuple[int, int], str]  # by call and data: as what the call's node keeps it
+    kept: Mapping[tuple[int, int], str]  # by call and data: the slot that saves it
     mixed: bool  # some calls made a node
 
     def all(self, calls: ForwardCalls) -> Iterator[Box]:
-        """The boxes, each with the calls it stands for and the nodes that these made."""
+        """The boxes, each with its calls and the nodes that these created."""
         for box in boxes_of(self.placing, self._around, self._folded):
             if box.form in (Form.LEAF, Form.DATA, Form.SAVED):
                 yield box
@@ -62,7 +62,7 @@ class CallBoxes:
         )
 
     def _around(self, place: int, group: str) -> Iterator[Box]:
-        """What a call was given, its box, and what its node keeps."""
+        """The boxes of a call, of its data inputs, and of saved values."""
         call = self.calls[place]
         for use in self.placing.uses_of.get(place, ()):
             shared = use.number == 0 and use.total > 1
@@ -72,7 +72,7 @@ class CallBoxes:
         if self.placing.options.saved:
             for saved in call.saved:
                 stale = saved.id in call.overwritten
-                more = [BoxLine("written to since", Tone.ALARM)] if stale else []
+                more = [BoxLine("modified since it was saved", Tone.ALARM)] if stale else []
                 yield self.maker.saved(saved, call.node_name, call.node, group, more)
 
     def _call(self, id: str, call: CallFacts, group: str) -> Box:
@@ -127,7 +127,7 @@ class CallBoxes:
 
 
 def _result_lines(call: CallFacts) -> list[BoxLine]:
-    """The shape and dtype of what it returned, and how long it took."""
+    """The shape and dtype of its results, and its time."""
     took = [duration(call.ns)] if call.ns != NONE else []
     known = [meta for meta in call.results if meta]
     shapes = ", ".join(shape(meta.shape) for meta in known[:MOST_RESULTS])
@@ -150,24 +150,26 @@ def versions(name: str, write: InPlaceWrite) -> str:
     """As in "weight: version 0 → 1"."""
     of = f"{name}: " if name else ""
     if NONE in (write.old, write.new):
-        return f"{of}version not known"
+        return f"{of}version unknown"
     return f"{of}version {write.old} → {write.new}"
 
 
 def _node_lines(call: CallFacts, *, mixed: bool) -> list[BoxLine]:
-    """The node it made and what that keeps; or why it made none, where others made one."""
+    """The node it created and what that saves; or why it created none, if others did."""
     if call.node == NONE:
         return [BoxLine(WHY.get(call.why, "no node"))] if mixed else []
     if not call.saved:
-        return [BoxLine(f"made {call.node_name}")]
+        return [BoxLine(f"created {call.node_name}")]
     slots = ", ".join(saved.slot for saved in call.saved[:MOST_KEPT])
     more = ", …" if len(call.saved) > MOST_KEPT else ""
     packed = all(saved.id in call.packed for saved in call.saved)
     size = "packed by a hook" if packed else byte_count(sum(each.bytes for each in call.saved))
-    lines = [BoxLine(f"{call.node_name} keeps {slots}{more}: {size}")]
+    lines = [BoxLine(f"{call.node_name} saves {slots}{more}: {size}")]
     stale = [saved.slot for saved in call.saved if saved.id in call.overwritten]
     if stale:
-        lines.append(BoxLine(f"{', '.join(stale[:MOST_KEPT])}: written to since", Tone.ALARM))
+        lines.append(
+            BoxLine(f"{', '.join(stale[:MOST_KEPT])}: modified since it was saved", Tone.ALARM)
+        )
     return lines
 
 

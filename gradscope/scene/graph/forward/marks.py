@@ -1,4 +1,4 @@
-"""What is remarkable about calls: births of NaN and Inf, and writes in place."""
+"""Marks of calls: origins of NaN and Inf, and in-place writes."""
 
 from __future__ import annotations
 

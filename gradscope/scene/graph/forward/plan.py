@@ -1,4 +1,4 @@
-"""The picture of captured steps: calls on arrays, what is fused, arrays between them, guards."""
+"""The picture of captured steps: calls on arrays, fused kernels, arrays and guards."""
 
 from __future__ import annotations
 
@@ -35,19 +35,17 @@ from gradscope.trace.trace import Trace
 MOST_FORMULAS, MOST_GUARDS, MOST_NAMES = 6, 3, 3
 PARTS = {Phase.FORWARD: "forward", Phase.BACKWARD: "backward", Phase.OPTIMIZER: "optimizer"}
 NO_PLAN = (
-    "this trace holds no plan: a captured step (gradscope.capture, torch.compile) has one from its "
-    "first replay on, at level graph or engine"
+    "this trace holds no plan: a captured step (gradscope.capture, torch.compile) has one once it "
+    "was replayed, at level graph or engine"
 )
-SHARED = (
-    "the time of a fused kernel was measured as a whole; inside it, times are shares (inferred)"
-)
+SHARED = "the time of a fused kernel was measured as a whole; times inside it are shares (inferred)"
 
 Unit = tuple[PlanPiece, ...]
-"""Pieces that have one box."""
+"""Pieces of a plan that share one box."""
 
 
 def plan_scene(trace: Trace, options: GraphOptions) -> GraphScene:
-    """All plans of a trace, with what stands between them and runs as ever."""
+    """All plans of a trace, with the eager code between them."""
     steps = captured(trace)
     plans = [(step, plan) for step in steps for plan in step.plans if plan.pieces]
     if not plans:
@@ -94,7 +92,7 @@ def _whole(step: CaptureInfo, steps: Sequence[CaptureInfo]) -> str:
 
 
 def _level(plans: Sequence[PlanFacts], most: int) -> int:
-    """How much is folded: nothing; calls of one line; whole parts."""
+    """How much is folded: nothing, calls of one line, or whole parts."""
     levels = (sum(len(_units(plan, level)) for plan in plans) for level in range(2))
     return next((level for level, many in enumerate(levels) if many <= most), 2)
 
@@ -119,7 +117,7 @@ def _part_and_line(piece: PlanPiece) -> tuple[Phase, str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """One plan on its way into a picture."""
+    """One plan that is drawn."""
 
     step: CaptureInfo
     plan: PlanFacts
@@ -174,7 +172,7 @@ class _Drawn:
             title = f"{title} · {plural(calls, 'call')}"
         elif first.fused:
             form = Form.KERNEL
-            title = f"{plural(calls, 'call')} as one: {title}" if calls > 1 else title
+            title = f"{plural(calls, 'call')} fused: {title}" if calls > 1 else title
         ns = _took(unit)
         lines = [
             *_source(unit),
@@ -199,7 +197,7 @@ class _Drawn:
         )  # fmt: skip
 
     def _arrays(self, unit: Unit) -> Iterator[BoxLine]:
-        """What is made, and what is read or written of what was there before."""
+        """The arrays that are created, and existing ones that are read or written."""
         made = [nr for piece in unit for nr in piece.makes]
         if len(made) == 1:
             yield BoxLine(_size(self.plan, made[0]))
@@ -290,14 +288,14 @@ def _kind(piece: PlanPiece) -> NodeKind:
 
 
 def _cuts(steps: Sequence[CaptureInfo], drawn: Sequence[_Drawn]) -> tuple[list[Box], list[Arrow]]:
-    """Lines that run as ever between plans, and what comes after what."""
+    """Lines that run eagerly between plans, and their order."""
     boxes, arrows = [], []
     for step in steps:
         for nr, lack in enumerate(step.lacks):
             if lack.kind not in (Lack.PIECE, Lack.REPLAYED) or not lack.site.place:
                 continue
             lines = [*_lines_of(lack.site), BoxLine(lack.reason, Tone.ALARM)]
-            title = "runs as ever"
+            title = "runs eagerly"
             box = Box(
                 f"c{step.id}n{nr}", Form.DATA, title, "", NodeKind.OTHER, tuple(lines),
                 (), None, "", (title, lack.reason, at(lack.site)), (),

@@ -1,4 +1,4 @@
-"""The picture of a forward graph: data on top, and what was computed from it below."""
+"""The picture of a forward graph: data at the top, results below."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from gradscope.scene.graph.scope import DrawnSelection, scope_of_calls
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
-NOUNS = Nouns("call", ("tensor given", "tensors given"))
+NOUNS = Nouns("call", ("input tensor", "input tensors"))
 
 
 def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
-    """The picture of what a program computed, or of the part that the options choose."""
+    """The picture of the forward graph, or of the part that the options select."""
     calls = trace.once(ForwardCalls)
     scope, selected = _chosen(trace, options)
     columns = forward_columns(trace, selected)
@@ -80,7 +80,7 @@ def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
 
 
 def _chosen(trace: Trace, options: GraphOptions) -> tuple[DrawnSelection, SelectedCalls]:
-    """Which calls are drawn. Raises EmptyTraceError where there is none."""
+    """The calls that are drawn. Raises EmptyTraceError if there are none."""
     calls = trace.once(ForwardCalls)
     choose = partial(
         select_calls,
@@ -98,7 +98,7 @@ def _chosen(trace: Trace, options: GraphOptions) -> tuple[DrawnSelection, Select
 def _heat(options: GraphOptions, columns: ForwardColumns, placing: Placing) -> Heat:
     if options.color_by is ColorBy.GRAD:
         raise UsageError(
-            "--color grad is about gradients, which nodes take: with --graph forward choose kind "
+            "--color grad shows gradients, which calls do not have: with --graph forward use kind "
             "or time"
         )
     if options.color_by is ColorBy.KIND:
@@ -106,15 +106,13 @@ def _heat(options: GraphOptions, columns: ForwardColumns, placing: Placing) -> H
     graph = columns.graph
     timed = graph.own_ns > 0
     if not timed.any():
-        raise EmptyTraceError(
-            "how long calls took is not in this trace; record it with --level engine"
-        )
+        raise EmptyTraceError("this trace has no times of calls; record it with --level engine")
     spent = dict(zip(graph.id[timed].tolist(), graph.own_ns[timed].tolist(), strict=True))
     return heat_of_times(spent, placing.contents())
 
 
 def lanes_of_calls(trace: Trace, columns: ForwardColumns) -> Lanes:
-    """On which thread calls ran, or for which device."""
+    """The threads or devices of calls."""
     calls, places = trace.once(ForwardCalls), columns.graph.id[~columns.graph.leaf]
     threads = calls.ops["thread"][calls.rows[places]]
     results = [calls.outputs[place] for place in places.tolist()]

@@ -1,4 +1,4 @@
-"""What a picture of a forward graph says of calls as a whole, and of what is not in its trace."""
+"""Notes of a picture of a forward graph, also about what the trace lacks."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from gradscope.trace.trace import Trace
 
 ALL = "; --all draws them"
 LEFT_OUT = (
-    "in which parameters or data are filled or an optimizer steps",
-    "of the engine's",
-    "that returned what they were given",
+    "that fill parameters or data or belong to an optimizer step",
+    "made by the engine",
+    "that returned their input",
 )
 """Why calls are left out (analysis/graph/forward/aside.py)."""
 
 LONGEST = 160
-"""A command is shown up to so many characters."""
+"""Largest number of characters of a command."""
 
 
 def nothing(trace: Trace) -> str:
     """Why there is nothing to draw."""
     if len(trace.table(Op)):
         return (
-            "in all forward calls of this trace parameters or data are filled or an optimizer "
-            f"steps (--all draws them); if there were others that made no node, {_how(trace)}"
+            "all forward calls of this trace fill parameters or data or belong to an optimizer "
+            f"step (--all draws them); of other calls that created no node, {_how(trace)}"
         )
-    return "this trace holds no forward calls; if there were some that made no node, " + _how(trace)
+    return "this trace holds no forward calls; of calls that create no node, " + _how(trace)
 
 
 def _how(trace: Trace) -> str:
-    return f"PyTorch names them only at full level: {command(trace, '--level', 'full')}"
+    return f"PyTorch reports the names only at level full: {command(trace, '--level', 'full')}"
 
 
 def command(trace: Trace, *options: str) -> str:
-    """What to type to record the program of a trace in another way."""
+    """The command that records the program of a trace with other options."""
     return f"`{visible(recorded_again(trace, *options), LONGEST)}`"
 
 
 def during(trace: Trace) -> dict[int, str]:
-    """By number of a backward: what its calls are to the program's own."""
+    """By number of a backward: the title of the calls made during it."""
     if (trace.table(Op)["task"] == NONE).all():
         return {}
     orders: dict[int, int] = {}  # by graph task: how often what it made was differentiated
@@ -70,17 +70,17 @@ def during(trace: Trace) -> dict[int, str]:
 
 
 def notes_of(trace: Trace, selected: SelectedCalls, options: GraphOptions) -> Iterator[str]:
-    """What was left out, what is inferred, and which level or engine tells more."""
+    """Notes: what was left out, what is inferred, which level or engine records more."""
     calls, chosen = trace.once(ForwardCalls), selected.places
     if options.graph is GraphOf.BOTH and not options.everything:
-        yield "only calls that made a node; --graph forward draws all"
+        yield "only calls that created a node are drawn; --graph forward draws all"
     elif any(selected.left_out):
         left_out = zip(selected.left_out, LEFT_OUT, strict=True)
         words = [f"{plural(many, 'call')} {why}" for many, why in left_out if many]
-        yield f"without {', '.join(words)}{ALL}"
+        yield f"not drawn: {', '.join(words)}{ALL}"
     inside = sum(calls.within.get(row, 0) for row in calls.rows[chosen].tolist())
     if inside:
-        yield f"{plural(inside, 'call')} ran inside those that are drawn"
+        yield f"{plural(inside, 'call')} ran inside drawn calls"
     yield from _not_known(trace, calls, selected)
 
 
@@ -89,29 +89,29 @@ def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> It
     absent, inferred = (trace.meta.get(key, ()) for key in ("absent", "inferred"))
     unconnected = np.isin(chosen, calls.unconnected)
     if "op.outputs" in inferred:
-        yield "which tensor a call was given is inferred from where it lay, in the order of calls"
+        yield "inputs of calls are inferred from the memory addresses of tensors, in call order"
     elif "op.inputs" in inferred and not unconnected.all():
         kept = any(flow.kept for flow in trace.once(Flows).all)
         yield (
-            "what calls were given is inferred from the backward graph and from writes"
-            + (", and from what nodes keep" if kept else "")
-            + ": data that needs no gradient is missing where nothing keeps it"
+            "inputs of calls are inferred from the backward graph and from in-place writes"
+            + (", and from saved values" if kept else "")
+            + ": data that needs no gradient is missing unless a node saves it"
         )
         if trace.meta.get("level") != "full":
-            yield f"calls that made no node are missing: {_how(trace)}"
+            yield f"calls that created no node are missing: {_how(trace)}"
     if selected.unconnected:
         yield (
-            f"without {plural(selected.unconnected, 'call')} of which it is not recorded what "
-            f"they were given; --all draws them, {command(trace, '--on', 'gradscope')} records it"
+            f"not drawn: {plural(selected.unconnected, 'call')} whose inputs were not recorded; "
+            f"--all draws them, {command(trace, '--on', 'gradscope')} records the inputs"
         )
     elif unconnected.any():
         yield (
-            f"{plural(int(unconnected.sum()), 'call')} of which it is not recorded what they were "
-            f"given; {command(trace, '--on', 'gradscope')} records it"
+            f"the inputs of {plural(int(unconnected.sum()), 'call')} were not recorded; "
+            f"{command(trace, '--on', 'gradscope')} records them"
         )
     if "version" in absent:
-        yield "writes in place are not in this trace; --level engine records them"
+        yield "in-place writes are not in this trace; --level engine records them"
     if trace.meta.get("level") == "graph":
-        yield "what nodes keep is not in this trace; --level engine records it"
+        yield "saved values are not in this trace; --level engine records them"
     if len(chosen) and (calls.node[chosen] == NONE).all():
-        yield "no call here made a node"
+        yield "no call here created a node"

@@ -1,1 +1,1 @@
-"""The whole trace over time, for the timelines of other programs."""
+"""The whole trace over time, for timeline viewers such as Perfetto."""

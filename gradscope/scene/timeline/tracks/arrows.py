@@ -1,4 +1,4 @@
-"""What leads from slice to slice: a call to the node it made, a gradient to who waited for it."""
+"""Arrows between slices: from a call to its node, and along gradients."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Arrows:
-    """From the beginning of one slice to that of another; equal-length columns."""
+    """Arrows from the beginning of one slice to that of another; equal-length columns."""
 
     tail: Ids
     head: Ids
-    made: Ids  # 1: the operation made the node; 0: a gradient, the last one it waited for
+    made: Ids  # 1: the operation created the node; 0: the last gradient a node waited for
 
 
 def arrows_of(trace: Trace, slices: Slices) -> Arrows:
-    """From each operation to the runs of the node it made; and along gradients waited for last."""
+    """From operations to runs of their nodes, and along the last gradient each waited for."""
     ops, nodes = (np.flatnonzero(slices.sort == int(kind)) for kind in (Sort.OP, Sort.NODE))
     tails, heads, made = [], [], []
     for tail, head, is_made in (
@@ -39,7 +39,7 @@ def arrows_of(trace: Trace, slices: Slices) -> Arrows:
 
 
 def _looked_up(known: Ids, wanted: Ids) -> Ids:
-    """Where each wanted number stands among the known; NONE where it does not."""
+    """The position of each wanted number among the known; NONE if it is not there."""
     if not len(known):
         return np.full(len(wanted), NONE, np.int64)
     order = np.argsort(known, kind="stable")
@@ -71,7 +71,7 @@ def _senders(trace: Trace, slices: Slices, nodes: Ids) -> tuple[Ids, Ids]:
 
 
 def _pairs(*pairs: tuple[Ids, Ids]) -> list[Ids]:
-    """Pairs of numbers as one number each, equal where both are."""
+    """Pairs of numbers, each as one number that identifies the pair."""
     parts = [
         np.unique(np.concatenate([pair[side] for pair in pairs]), return_inverse=True)[1]
         for side in (0, 1)

@@ -1,7 +1,7 @@
-"""When modules ran: from the first to the last of what belongs to each, in a row.
+"""When modules ran: from the first to the last operation or node of each, without gaps.
 
-A trace says of each operation and node to which module it belongs, not when a module was called. So
-two calls of one module without anything between them are one slice.
+A trace records the module of each operation and node, not when a module was called. So two calls
+of one module in a row are one slice.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class RunsInOrder:
-    """Operations or nodes, in the order in which they began; equal-length columns."""
+    """Operations or nodes in the order in which they started; equal-length columns."""
 
     module: Ids
-    within: Ids  # what no slice goes across: thread and backward, as one number
+    within: Ids  # thread and backward as one number; no slice crosses these
     thread: Ids
     begin: Ids
     end: Ids
@@ -30,7 +30,7 @@ class RunsInOrder:
 
 
 def module_slices(trace: Trace, ran: RunsInOrder, ending: str, words: TrackWords) -> Slices:
-    """One slice for each unbroken run of a module and those inside it."""
+    """One slice for each uninterrupted run of a module and its submodules."""
     chains = _Chains(trace)
     rows: list[tuple[int, int, int]] = []  # the module, and the places of its first and last
     changes = np.ones(len(ran.module), bool)
@@ -57,7 +57,7 @@ def module_slices(trace: Trace, ran: RunsInOrder, ending: str, words: TrackWords
 
 
 class _Chains:
-    """The modules around a module, outermost first, and it."""
+    """The modules around a module, outermost first, and the module itself."""
 
     def __init__(self, trace: Trace) -> None:
         self._parents = {module.id: module.parent for module in trace.rows(Module)}
@@ -96,7 +96,7 @@ def _slices(
 
 
 def _latest(ran: RunsInOrder, first: Ids, last: Ids) -> Ids:
-    """The last moment in each of these stretches at which something is known to have run."""
+    """The last moment in each of these ranges at which something is known to have run."""
     known = np.maximum(ran.begin, ran.end)
     rows = zip(first.tolist(), last.tolist(), strict=True)
     return np.array([known[begin : until + 1].max() for begin, until in rows], np.int64)

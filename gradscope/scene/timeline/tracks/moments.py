@@ -1,4 +1,4 @@
-"""What takes no time: marks, errors, gradients that arrive; and numbers that change over time."""
+"""Events without duration: marks, errors, arriving gradients; and counters over time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gradscope.trace.schema import Accumulate, Error, Pop, Push, Saved
 from gradscope.trace.trace import Trace
 
 Windows: TypeAlias = list[tuple[int, int]]
-"""From when to when: parts of the time."""
+"""Periods of time, as begin and end."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrackMoments:
-    """What happened and took no time; equal-length columns."""
+    """Events without duration; equal-length columns."""
 
     t: Ids
     thread: Ids
@@ -31,7 +31,7 @@ class TrackMoments:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """A number that changes, each from a moment on."""
+    """A counter over time."""
 
     title: str
     is_bytes: bool
@@ -40,7 +40,7 @@ class Levels:
 
 
 def moments_of(trace: Trace, words: TrackWords) -> TrackMoments:
-    """What the program marked, gradients that arrived in `.grad`, what raised."""
+    """Marks of the program, gradients that arrived in `.grad`, and errors."""
     rows = [(each.t, each.thread, each.name or "mark", each.note) for each in marks(trace)]
     rows += [(row.t, row.thread, f"raised {row.type}", row.message) for row in trace.rows(Error)]
     arrived = trace.table(Accumulate)
@@ -67,7 +67,7 @@ def _within(t: Ids, windows: Windows) -> np.ndarray:
 
 
 def cut(moments: TrackMoments, windows: Windows | None) -> TrackMoments:
-    """Those in a part of the time."""
+    """The events in some periods of time."""
     if windows is None:
         return moments
     stays = _within(moments.t, windows)
@@ -77,7 +77,7 @@ def cut(moments: TrackMoments, windows: Windows | None) -> TrackMoments:
 
 
 def levels_of(trace: Trace) -> list[Levels]:
-    """How many nodes stand in each ready queue, and how much the graph keeps alive."""
+    """The length of each ready queue, and the bytes that the graph keeps alive."""
     tables = [trace.table(kind) for kind in (Push, Pop)]
     seq, t, queue, length = (
         np.concatenate([table[name] for table in tables]).astype(np.int64)
@@ -98,7 +98,7 @@ def levels_of(trace: Trace) -> list[Levels]:
 
 
 def _level(title: str, t: Ids, values: Ids, *, is_bytes: bool) -> Levels:
-    """A level; of what happened at one moment, the last holds."""
+    """A counter; the last value at each moment counts."""
     t = np.clip(t, 0, FOREVER)
     last = np.ones(len(t), bool)
     last[:-1] = t[1:] != t[:-1]
@@ -106,7 +106,7 @@ def _level(title: str, t: Ids, values: Ids, *, is_bytes: bool) -> Levels:
 
 
 def cut_levels(levels: Levels, windows: Windows | None) -> Levels:
-    """How it changed in a part of the time."""
+    """A counter in some periods of time."""
     if windows is None:
         return levels
     stays = _within(levels.t, windows)

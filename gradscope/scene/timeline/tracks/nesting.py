@@ -1,6 +1,6 @@
-"""Slices put into lanes in which each is either inside another one, or beside it.
+"""Slices put into lanes in which each is either nested in another one, or apart from it.
 
-Programs that show slices stack them, so of two that overlap, one needs a lane of its own.
+Viewers stack the slices of a lane, so two slices that overlap need different lanes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE
 
 MOST_LANES = 64
-"""Of one thread. Only a damaged trace needs more; what they would hold is left out, and said."""
+"""Largest number of lanes of one thread; further slices, as of a damaged trace, are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class NestedSlices:
 
 
 def ends_of(slices: Slices, last: int) -> Ids:
-    """When each ended; what did not, as what comes next on its thread begins, or at the `last`.
+    """The end of each slice; without one, the start of the next slice of its thread, or `last`.
 
-    Next is what cannot be inside it: after a node another one, but no operation.
+    The next slice is one that cannot be inside it: after a node another node, no operation.
     """
     found = slices.end.copy()
     for place in np.flatnonzero(slices.end == NONE).tolist():
@@ -42,7 +42,7 @@ def ends_of(slices: Slices, last: int) -> Ids:
 
 
 def lanes_of(slices: Slices, last: int) -> tuple[list[NestedSlices], int]:
-    """The lanes, by thread; and how many slices found no place. What did not end ends `last`."""
+    """The lanes by thread, and the number of slices left out. Open slices end at `last`."""
     end = np.maximum(np.where(slices.end < slices.begin, last, slices.end), slices.begin)
     found: list[NestedSlices] = []
     left = 0

@@ -1,4 +1,4 @@
-"""What took time, as columns: steps, spans, modules, operations, backwards, nodes, hooks."""
+"""Slices of time as columns: steps, spans, modules, operations, backwards, nodes, hooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_NAME = 500
 
 
 class Sort(IntEnum):
-    """What a slice is. Of two that begin and end together, the first one is around the other."""
+    """The kind of a slice. If two begin and end together, the first kind is the outer one."""
 
     STEP = 0
     SPAN = 1
@@ -29,12 +29,12 @@ class Sort(IntEnum):
 
     @property
     def title(self) -> str:
-        """What it is called in files."""
+        """The name of the kind in files."""
         return {Sort.OP: "operation", Sort.OWN_WORK: "gradscope"}.get(self, self.name.lower())
 
 
 class TrackWords:
-    """Texts of a program, each once, with all characters visible; columns hold their numbers."""
+    """Unique texts of a program, with all characters visible; columns hold their numbers."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -60,7 +60,7 @@ ABOUT = (
     "node", "leaf", "module", "file", "line", "code", "step", "backward", "waited_ns", "replaced",
     "failed", "did_not_end",
 )  # fmt: skip
-"""What may be known of a slice besides its name and its times, in the order in which it is told."""
+"""What may be known about a slice besides its name and times, in the order shown."""
 DEFAULTS = {"replaced": 0, "failed": 0, "did_not_end": 0, **dict.fromkeys(WORDS, 0)}
 
 
@@ -68,19 +68,19 @@ DEFAULTS = {"replaced": 0, "failed": 0, "did_not_end": 0, **dict.fromkeys(WORDS,
 class Slices:
     """Some slices: equal-length columns."""
 
-    thread: Ids  # NONE: of the program as a whole
+    thread: Ids  # NONE: the whole program
     begin: Ids
     end: Ids  # NONE: it did not end
     sort: Ids
     name: Ids
-    of: Ids  # the id of the row it stands for; NONE where it is made of several
+    of: Ids  # the id of its row; NONE if it stands for several
     about: dict[str, Ids] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.begin)
 
     def column(self, name: str) -> Ids:
-        """What is known of each; what is said of none is not known."""
+        """A column, filled with "unknown" if the slices lack it."""
         found = self.about.get(name)
         if found is None:
             found = np.full(len(self), DEFAULTS.get(name, NONE), np.int64)

@@ -25,7 +25,7 @@ from gradscope.trace.trace import Trace
 
 
 class TrackNames:
-    """What is looked up of many slices: names, lines, modules, numbers of steps and backwards."""
+    """Look-ups for many slices: names, lines, modules, numbers of steps and backwards."""
 
     def __init__(self, trace: Trace, words: TrackWords) -> None:
         self.trace, self.words = trace, words
@@ -63,12 +63,12 @@ def _mapped(ids: Ids, known: dict[int, int]) -> Ids:
 
 
 def without_ends(trace: Trace) -> bool:
-    """Whether of operations only the beginnings were recorded."""
+    """Whether only the starts of operations were recorded."""
     return "op.end" in trace.meta.get("absent", ())
 
 
 def op_slices(known: TrackNames) -> tuple[Slices, Slices]:
-    """Operations, and the modules that these tell of."""
+    """Slices of operations, and of the modules they belong to."""
     table = known.trace.table(Op)
     order = np.argsort(table["begin"], kind="stable")
     thread, begin, end = (table[name][order] for name in ("thread", "begin", "end"))
@@ -104,7 +104,7 @@ def op_slices(known: TrackNames) -> tuple[Slices, Slices]:
 
 
 def node_slices(known: TrackNames, runs: Runs) -> tuple[Slices, Slices]:
-    """Nodes that ran, and the modules that these tell of."""
+    """Slices of nodes that ran, and of the modules they belong to."""
     trace, nodes = known.trace, known.trace.table(Node)
     at = nodes.positions(runs.node)
 
@@ -141,7 +141,7 @@ def node_slices(known: TrackNames, runs: Runs) -> tuple[Slices, Slices]:
 
 
 def _numbered(*columns: Ids) -> Ids:
-    """A number for each different row of these columns."""
+    """A number for each distinct row of these columns."""
     if not len(columns[0]):
         return columns[0]
     _, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
@@ -149,7 +149,7 @@ def _numbered(*columns: Ids) -> Ids:
 
 
 def _called(known: TrackNames, ran: Ids, at: Ids) -> dict[str, Ids]:
-    """The unique name of each node that ran, and what its leaf is called."""
+    """The unique name of each node that ran, and the name of its leaf."""
     trace, nodes, words = known.trace, known.trace.table(Node), known.words
     names = node_names(trace)
     texts = trace.texts(nodes["name"])
@@ -168,7 +168,7 @@ def _called(known: TrackNames, ran: Ids, at: Ids) -> dict[str, Ids]:
 
 
 def _waited(trace: Trace, runs: Runs) -> Ids:
-    """How long each run stood in its queue; NONE where no push was recorded."""
+    """How long each run waited in its queue; NONE where no push was recorded."""
     pushes = trace.table(Push)
     if not len(pushes):
         return np.full(len(runs.node), NONE, np.int64)
@@ -201,7 +201,7 @@ def hook_slices(known: TrackNames) -> Slices:
 
 
 def backward_slices(known: TrackNames) -> Slices:
-    """The backwards, as their owners saw them."""
+    """Slices of backwards, on the threads that called them."""
     trace = known.trace
     table, numbers = trace.table(GraphTask), backward_numbers(trace)
     names = [f"backward {numbers.get(row.id, row.id)}" for row in trace.rows(GraphTask)]
@@ -222,7 +222,7 @@ def backward_slices(known: TrackNames) -> Slices:
 
 
 def span_slices(known: TrackNames) -> Slices:
-    """What the program said it was doing, optimizers' steps, collectives, gradscope's own work."""
+    """Slices of the program's spans, optimizer steps, collectives and gradscope's own work."""
     found = spans(known.trace)
     own = [each.phase is Phase.OWN_WORK for each in found]
     return Slices(
@@ -237,7 +237,7 @@ def span_slices(known: TrackNames) -> Slices:
 
 
 def step_slices(known: TrackNames) -> Slices:
-    """The steps, which are no thread's."""
+    """Slices of steps, which belong to no thread."""
     found = steps(known.trace)
     return Slices(
         thread=np.full(len(found), NONE, np.int64),

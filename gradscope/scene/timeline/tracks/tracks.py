@@ -1,4 +1,4 @@
-"""A trace as timelines show it: lanes of slices, arrows between these, moments, levels."""
+"""A trace for timeline viewers: lanes of slices, arrows, events and counters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Strand:
     id: int
     name: str
     process: int  # the rank of the process, among those that train together
-    native: int  # the system's number for it; 0 when not known
+    native: int  # its id in the operating system; 0 if not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Tracks:
     notes: tuple[str, ...]
 
     def strand(self, thread: int) -> Strand | None:
-        """The thread with this id; None for what is the whole program's."""
+        """The thread with this id; None for the whole program."""
         return next((each for each in self.strands if each.id == thread), None)
 
 
 def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
-    """The tracks of a trace, or of the time of one step or backward of it."""
+    """The tracks of a trace, or of one of its steps or backwards."""
     selection = selection or Selection()
     words = TrackWords()
     known = TrackNames(trace, words)
@@ -120,7 +120,7 @@ def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
 
 
 def _windows(trace: Trace, selection: Selection) -> Windows | None:
-    """From when to when, where a part was asked for; several where ranks each made that step."""
+    """The periods of the selected part; several where each rank has that step."""
     of_task, of_step = [(0, FOREVER)], [(0, FOREVER)]
     if selection.backward is not None:
         task = backward_numbered(trace, selection.backward)
@@ -137,7 +137,7 @@ def _windows(trace: Trace, selection: Selection) -> Windows | None:
 
 
 def _timed(slices: Slices) -> Slices:
-    """Those with a beginning; times are cut so that no difference overflows."""
+    """The slices with a start; times are clipped so that no difference overflows."""
     slices = taken(slices, np.flatnonzero(slices.begin >= 0))
     slices.begin = np.clip(slices.begin, 0, FOREVER)
     slices.end = np.clip(slices.end, NONE, FOREVER)
@@ -146,7 +146,7 @@ def _timed(slices: Slices) -> Slices:
 
 
 def _inside(slices: Slices, windows: Windows) -> Slices:
-    """What happened between two of these moments, each as a whole."""
+    """The slices that overlap these periods."""
     stays = np.zeros(len(slices), bool)
     for begin, end in windows:
         lasts = (slices.end > begin) | (slices.end == NONE)
@@ -157,10 +157,10 @@ def _inside(slices: Slices, windows: Windows) -> Slices:
 
 def _nothing(trace: Trace, selection: Selection) -> str:
     if selection != Selection():
-        return "nothing that takes time was recorded in the part that --step or --task choose"
+        return "nothing that takes time was recorded in the part selected by --step or --task"
     if trace.event_count or len(trace.table(Op)):
-        return "this trace has no times: nothing in it tells when it began; record it anew"
-    return "this trace has no times: it holds no operation, no backward and no event of the engine"
+        return "this trace has no times: the start of the recording is missing; record it again"
+    return "this trace has no times: it contains no operations, no backwards and no engine events"
 
 
 def _notes(trace: Trace, left: int) -> tuple[str, ...]:
@@ -171,11 +171,11 @@ def _notes(trace: Trace, left: int) -> tuple[str, ...]:
         )
     if without_ends(trace) and len(trace.table(Op)):
         notes.append(
-            "this trace has no times at which operations ended, so they are moments; record it "
+            "this trace has no end times of operations, so they are shown as moments; record it "
             "with --level engine"
         )
     if left:
-        notes.append(f"{count(left)} slices overlap so many others that they have no lane")
+        notes.append(f"{count(left)} slices are not shown: they overlap too many others")
     return tuple(notes)
 
 
@@ -192,13 +192,13 @@ def _strands(trace: Trace, slices: Slices, moments: TrackMoments) -> tuple[Stran
         native = row.native if 0 < row.native < 1 << 31 else 0
         found.append(Strand(id, visible(row.name) or f"thread {id}", row.rank, native))
     numbers = [(each.process, each.native) for each in found]
-    if len(set(numbers)) < len(numbers):  # a thread that ended may have left another its number
+    if len(set(numbers)) < len(numbers):  # ids of threads are reused
         found = [Strand(each.id, each.name, each.process, 0) for each in found]
     return tuple(found)
 
 
 def _pids(trace: Trace, strands: tuple[Strand, ...]) -> dict[int, int]:
-    """The number of each process: the system's, where there is one; else from 1 by rank."""
+    """The id of each process: that of the operating system, or else numbered from 1 by rank."""
     ranks = {strand.process for strand in strands} or {0}
     pid = trace.meta.get("pid")
     if len(ranks) == 1 and pid is not None and 0 < pid < 1 << 31:

@@ -70,7 +70,7 @@ def test_calls_lines_hooks_and_gradients(said: Said, trace: Trace) -> None:
     assert len(said("op sqrt")) == len(said("op sq*")) == 2
     assert len(said("hook doubled")) == len(said("replaced doubled")) == 2
     assert [each.partition(":")[0] for each in said("grad 0.*")] == [
-        f"a gradient arrives in the .grad of 0.{name}" for name in ("bias", "weight") * 2
+        f"a gradient arrives in .grad of 0.{name}" for name in ("bias", "weight") * 2
     ]
     line = next(
         MomentWords(trace).line(at(trace, moment).happened) for moment in hits(trace, "op sqrt")
@@ -113,13 +113,13 @@ def test_conditions_and_counts(said: Said) -> None:
     ("text", "complaint"),
     [
         ("node Sqr", "did you mean SqrtBackward0"),
-        ("node Foo*", "is not in this trace"),
+        ("node Foo*", r"no node 'Foo\*'"),
         ("op sqr", "did you mean sqrt"),
         ("grad 0.wight", "did you mean 0.weight"),
-        ("module encoder", "a module 'encoder' is not in this trace"),
+        ("module encoder", "this trace has no module 'encoder'"),
         ("nowhere.py:3", "nothing was recorded at nowhere.py:3"),
-        ("node * if wated > 1", "nothing called 'wated' to compare"),
-        ("nan loss", "nan stands alone"),
+        ("node * if wated > 1", "there is no field 'wated'"),
+        ("nan loss", "nan takes no name"),
         ("bogus", "bogus"),
     ],
 )
@@ -133,7 +133,7 @@ def test_what_was_not_recorded_is_said() -> None:
         torch.ones(2, requires_grad=True).sum().backward()
 
     for text in ("nan", "node * if norm > 1"):
-        with pytest.raises(GradscopeError, match="trace again with --level values"):
+        with pytest.raises(GradscopeError, match="use --level values"):
             hits(recording.trace(), text)
 
 
@@ -177,7 +177,7 @@ def test_a_leaf_no_gradient_comes_to_is_said_to_get_none() -> None:
         model = torch.nn.Linear(3, 2)
         (model.weight.sum() + model.bias.detach().sum()).backward()
         model(torch.ones(1, 3))
-    with pytest.raises(GradscopeError, match=r"no gradient arrives at bias: why bias says why"):
+    with pytest.raises(GradscopeError, match=r"no gradient arrives at bias; why bias explains it"):
         hits(recording.trace(), "grad bia*")
 
 

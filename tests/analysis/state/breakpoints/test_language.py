@@ -34,12 +34,12 @@ def test_what_is_written_is_taken_apart(text: str, meant: Breakpoint) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "begins with what to stop at"),
-        ("node if", "nothing stands behind 'if'"),
-        ("nan nth first", "'first' in 'nan nth first' is no count"),
-        ("nan nth 0", "no count"),
+        ("", "starts with its kind"),
+        ("node if", "nothing follows 'if'"),
+        ("nan nth first", "'first' in 'nan nth first' is not a number"),
+        ("nan nth 0", "not a number"),
         ("node Mul if waited", "cannot read the condition 'waited'"),
-        ("node Mul if waited > soon", "'soon' is no number"),
+        ("node Mul if waited > soon", "'soon' is not a number"),
         ("node Mul if waited > 3 weeks", "cannot read the condition"),
         ("node Mul if waited > 3weeks", "an unknown unit"),
         ("node 'Mul", "cannot read"),

@@ -113,7 +113,7 @@ def test_an_opened_loop_shows_its_first_slowest_and_last_turn() -> None:
         "Sum",
         "iteration 100 of 100",
         "×94 · iterations 6 … 99",
-        "iteration 5 of 100, the slowest",
+        "iteration 5 of 100, slowest",
         "×3 · iterations 2 … 4",
         "iteration 1 of 100",
     ]

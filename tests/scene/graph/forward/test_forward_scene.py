@@ -95,11 +95,11 @@ def test_tensors_go_from_data_to_call_to_call() -> None:
 def test_a_call_says_what_its_node_keeps_what_it_wrote_and_why_it_made_no_node() -> None:
     scene = graph_scene(small(), FORWARD)
 
-    assert lines_of(scene, "mul") == ["[2] float32 · 1.00 µs", "MulBackward0 keeps other: 8 bytes"]
+    assert lines_of(scene, "mul") == ["[2] float32 · 1.00 µs", "MulBackward0 saves other: 8 bytes"]
     assert lines_of(scene, "relu_") == [
-        "[2] float32 · 500 ns", "version 0 → 1", "ReluBackward0 keeps result: 8 bytes",
+        "[2] float32 · 500 ns", "version 0 → 1", "ReluBackward0 saves result: 8 bytes",
     ]  # fmt: skip
-    assert lines_of(scene, "mean") == ["scalar float32 · 100 ns", "made MeanBackward0"]
+    assert lines_of(scene, "mean") == ["scalar float32 · 100 ns", "created MeanBackward0"]
     assert lines_of(scene, "neg") == ["[2] float32 · 100 ns", "no node: grad mode was off"]
     marks = {box.title: box.marks for box in scene.boxes if box.marks}
     assert marks == {"relu_": (BoxMark.WRITES,)}
@@ -115,7 +115,10 @@ def test_what_was_written_to_after_it_was_kept_is_an_alarm() -> None:
     alarms = {
         box.title: line.text for box in scene.boxes for line in box.lines if line.tone is Tone.ALARM
     }
-    assert alarms == {"mul": "other: written to since", "other": "written to since"}
+    assert alarms == {
+        "mul": "other: modified since it was saved",
+        "other": "modified since it was saved",
+    }
     assert Arrow("c0", "s0", "", Form.SAVED) in scene.arrows
 
 
@@ -133,8 +136,8 @@ def test_a_program_without_gradients_is_drawn_and_it_is_said() -> None:
 
     assert ends_of(scene) == {("data", "mul"), ("mul", "sum")}
     assert scene.notes == (
-        "nothing that was recorded required a gradient: this is the forward graph",
-        "no call here made a node",
+        "nothing in the recording required a gradient: this is the forward graph",
+        "no call here created a node",
     )
     assert scene.graph is GraphOf.FORWARD
     for graph in (GraphOf.BACKWARD, GraphOf.BOTH):
@@ -151,7 +154,7 @@ def test_without_calls_it_is_said_which_level_and_engine_tells_of_them() -> None
         Op(0, "uniform_", inputs=(0,), outputs=(0,)),
         Version(tensor=0, op=0),
     )
-    with pytest.raises(EmptyTraceError, match=r"parameters or data are filled .*--all draws them"):
+    with pytest.raises(EmptyTraceError, match=r"fill parameters or data .*--all draws them"):
         graph_scene(filled, FORWARD)
     assert called(graph_scene(filled, GraphOptions(graph=GraphOf.FORWARD, everything=True))) == [0]
 
@@ -162,12 +165,12 @@ def test_what_a_trace_of_pytorch_lacks_is_said() -> None:
 
     inferred, missing, writes, kept = graph_scene(trace, FORWARD).notes
 
-    assert inferred.startswith("what calls were given is inferred from the backward graph")
+    assert inferred.startswith("inputs of calls are inferred from the backward graph")
     assert missing.startswith(
-        "calls that made no node are missing: PyTorch names them only at full level"
+        "calls that created no node are missing: PyTorch reports the names only at level full"
     )
-    assert writes == "writes in place are not in this trace; --level engine records them"
-    assert kept == "what nodes keep is not in this trace; --level engine records it"
+    assert writes == "in-place writes are not in this trace; --level engine records them"
+    assert kept == "saved values are not in this trace; --level engine records them"
 
 
 def test_calls_of_unknown_operands_stand_in_the_order_in_which_they_began() -> None:
@@ -176,7 +179,7 @@ def test_calls_of_unknown_operands_stand_in_the_order_in_which_they_began() -> N
     scene = graph_scene(trace, FORWARD)
 
     assert scene.arrows == (Arrow("c0", "c1", "", Form.ORDER),)
-    assert scene.notes[0].startswith("2 calls of which it is not recorded what they were given")
+    assert scene.notes[0].startswith("the inputs of 2 calls were not recorded")
 
 
 def test_such_calls_are_left_out_where_others_tell_and_it_is_said() -> None:
@@ -185,7 +188,7 @@ def test_such_calls_are_left_out_where_others_tell_and_it_is_said() -> None:
     scene = graph_scene(trace, FORWARD)
 
     assert called(scene) == [1]
-    assert scene.notes[0].startswith("without 1 call of which it is not recorded what they were")
+    assert scene.notes[0].startswith("not drawn: 1 call whose inputs were not recorded")
     assert called(graph_scene(trace, replace(FORWARD, everything=True))) == [0, 1]
 
 
@@ -197,7 +200,7 @@ def test_what_a_hook_packed_has_no_size_and_is_said_to_be_packed() -> None:
     )
 
     assert lines_of(graph_scene(trace, FORWARD), "exp")[-1] == (
-        "ExpBackward0 keeps result: packed by a hook"
+        "ExpBackward0 saves result: packed by a hook"
     )
 
 
@@ -213,7 +216,7 @@ def test_a_module_that_was_called_in_a_backward_says_so_even_if_folded() -> None
     scene = graph_scene(trace, replace(FORWARD, limit=2))
 
     assert [(box.title, box.lines[0].text) for box in scene.boxes] == [
-        ("a · Linear · call 1 of 2", "2 calls, 1 tensor given"),
+        ("a · Linear · call 1 of 2", "2 calls, 1 input tensor"),
         ("a · Linear · call 2 of 2", "ran in backward 0"),
     ]
 
@@ -251,7 +254,7 @@ def test_calls_of_a_module_are_framed_and_fold() -> None:
     folded = graph_scene(trace, GraphOptions(graph=GraphOf.FORWARD, fold=("a",)))
     (box,) = (box for box in folded.boxes if box.form is Form.FOLDED)
     assert box.calls == (0, 1)
-    assert box.lines[0] == BoxLine("2 calls, 2 tensors given")
+    assert box.lines[0] == BoxLine("2 calls, 2 input tensors")
     assert folded.arrows == (Arrow("m:a/1", "c2", "", Form.FOLDED),)
 
 
@@ -269,9 +272,9 @@ def test_the_options_that_choose_choose_calls() -> None:
     assert of(backward=0) == [0, 1, 2]
     with pytest.raises(UnknownNameError, match=r"no call, tensor, module .*: did you mean mean"):
         of(around="meen")
-    with pytest.raises(UsageError, match=r"--critical .* --graph backward only"):
+    with pytest.raises(UsageError, match=r"--critical .* only with --graph backward"):
         of(critical=True)
-    with pytest.raises(UsageError, match="with --graph forward choose kind or time"):
+    with pytest.raises(UsageError, match="with --graph forward use kind or time"):
         graph_scene(trace, GraphOptions(graph=GraphOf.FORWARD, color_by=ColorBy.GRAD))
     warm = graph_scene(trace, GraphOptions(graph=GraphOf.FORWARD, color_by=ColorBy.TIME))
     assert {box.title: box.heat for box in warm.boxes if box.heat is not None} == {
@@ -291,7 +294,7 @@ def test_of_several_steps_the_first_is_drawn_with_what_goes_on_to_others() -> No
         ),
     )
     scene = graph_scene(trace, FORWARD)
-    assert scene.notes[1].startswith("without 1 call in which parameters or data are filled")
+    assert scene.notes[1].startswith("not drawn: 1 call that fill parameters or data")
 
     assert called(scene) == [0]
     assert scene.title == "step 0 · forward graph"
@@ -304,10 +307,13 @@ def test_both_graphs_stand_in_one_picture_and_name_one_another() -> None:
     assert [group.title for group in scene.groups] == ["forward", "backward"]
     assert called(scene) == [0, 1, 2]
     named = {box.title: box.lines[-1].text for box in scene.boxes if box.lines}
-    assert named["mean"] == "made MeanBackward0"
+    assert named["mean"] == "created MeanBackward0"
     assert named["MeanBackward0"] == "↔ mean"
     assert named["ReluBackward0"] == "↔ relu_"
-    assert "forward: only calls that made a node; --graph forward draws all" in scene.notes
+    assert (
+        "forward: only calls that created a node are drawn; --graph forward draws all"
+        in scene.notes
+    )
 
 
 def test_in_both_lines_lead_from_calls_to_their_nodes_and_from_what_is_kept_to_the_same() -> None:

@@ -1,4 +1,4 @@
-/** What is chosen, open and shown: one state, which all panels follow, and which the address remembers. */
+/** The state of the page: selection, open groups and position; panels and the address follow it. */
 
 import { Changes } from "./changes.js";
 import { States } from "./state.js";

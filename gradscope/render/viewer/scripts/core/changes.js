@@ -1,4 +1,4 @@
-/** What differs between the page's trace and the earlier one that it is held against. */
+/** The differences between the page's trace and the earlier one. */
 
 /** @typedef {import("./data.js").Model} Model */
 /** @typedef {import("./tree.js").Tree} Tree */

@@ -1,4 +1,4 @@
-/** The trace as it lies in the page: columns of numbers, and the texts they point to. */
+/** The trace in the page: columns of numbers, and the texts they refer to. */
 
 /**
  * A column of a table; of times, counted from the beginning of the page.
@@ -45,7 +45,7 @@ export class Index {
   }
 }
 
-/** Everything that the page knows, with what is looked up in it. */
+/** All data of the page, with look-ups. */
 export class Model {
   /** @param {Record<string, any>} facts @param {Record<string, Table>} tables */
   constructor(facts, tables) {
@@ -68,7 +68,7 @@ export class Model {
     this.savedOf = new Index(saved.get("node"), size);
     this.valuesOf = new Index(values.get("node"), size);
     this.findingsOf = new Index(tables.findings.get("node"), size);
-    /** By node: whether `inspect` says something of it above a note. */
+    /** By node: whether it has a finding above the severity note. */
     this.wrong = new Uint8Array(size);
     tables.findings.get("node").forEach((/** @type {number} */ node, /** @type {number} */ row) => {
       if (node >= 0 && tables.findings.get("severity")[row] > 0) this.wrong[node] = 1;
@@ -77,15 +77,15 @@ export class Model {
     this.stackRow = rowsById(tables.stacks);
     this.frameRow = rowsById(tables.frames);
     this.isForward = false;
-    /** Of calls: whether some made a node, so that the others say why they did not. */
+    /** Whether some calls created a node, so that the others say why they did not. */
     this.someMade = false;
     this.engineSeen = runs.length > 0;
     this.readySeen = runs.get("pushed").some((/** @type {number} */ each) => each >= 0);
   }
 
-  /** Why there is nothing to show of when nodes ran. */
+  /** Why there are no runs of nodes to show. */
   get whyUnseen() {
-    return this.nodes.length ? "the engine's events were not recorded (level graph)" : "no backward ran: nothing required a gradient";
+    return this.nodes.length ? "events of the engine are not recorded at level graph" : "no backward ran: nothing required a gradient";
   }
 
   /** @param {Column} events @returns {Float64Array} when each of these was; -1 where there was none */

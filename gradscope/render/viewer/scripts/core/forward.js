@@ -1,11 +1,11 @@
-/** The forward graph: what the program computed, in the same page as its backward, and one selection for both. */
+/** The forward graph, in the same page as the backward, with a shared selection. */
 
 import { App, plain, saidIn } from "./app.js";
 import { Model, Table, ordinalsOf } from "./data.js";
 import { DONE, States } from "./state.js";
 import { MODULE } from "./tree.js";
 
-/** In place of a stack: that of the node which the call made. */
+/** Stands for a stack: the one of the node that the call created. */
 const SAME_STACK = -2;
 
 /** Calls in place of nodes, and what they were given in place of where gradients go. @param {Model} main */

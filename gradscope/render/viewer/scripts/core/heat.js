@@ -1,4 +1,4 @@
-/** What colours tell in place of the kind: how long boxes ran, or how much longer than before. */
+/** Colours by time: how long boxes ran, or how much longer than before. */
 
 /** @typedef {import("./app.js").App} App */
 

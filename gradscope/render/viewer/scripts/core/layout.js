@@ -1,4 +1,4 @@
-/** Where everything in a picture of the page stands: as pictures are laid out, in the room there is. */
+/** The layout of pictures in the page, fitted to the available room. */
 
 import { Nest } from "../layout/nested.js";
 

@@ -1,4 +1,4 @@
-/** What the graph panel draws: boxes with their words and sizes, frames, and arrows between them. */
+/** The contents of the graph panel: boxes with texts and sizes, frames, and arrows. */
 
 import { ALL, LOOP } from "./tree.js";
 import { layOut } from "./layout.js";
@@ -48,7 +48,7 @@ class Ruler {
 
 const ruler = new Ruler();
 
-/** What a stub says, cut in the end where it is long. @param {string} text */
+/** The text of a stub, shortened at its end. @param {string} text */
 function stubText(text) {
   let kept = text;
   while (kept.length > 1 && ruler.width(kept, FONTS.stub) > LONGEST_STUB) kept = `${kept.slice(0, -2)}…`;

@@ -1,4 +1,4 @@
-/** Time travel: where every node is once an event has happened, from three numbers of each of its runs. */
+/** Time travel: the state of every node after an event, computed from its runs. */
 
 import { Index } from "./data.js";
 
@@ -38,7 +38,7 @@ export class States {
     return [backwards.get("first")[backward], backwards.get("last")[backward]];
   }
 
-  /** Bring all states up to an event. @param {number} event @param {number} backward */
+  /** Update all states to an event. @param {number} event @param {number} backward */
   go(event, backward) {
     if (event === this.at && backward === this.backward) return;
     [this.at, this.backward] = [event, backward];
@@ -55,7 +55,7 @@ export class States {
     }
   }
 
-  /** How many gradients have come to a node, and how many it takes, in the backward around an event. @param {number} node @returns {[number, number]} */
+  /** The number of gradients that arrived at a node, and the number it waits for. @param {number} node @returns {[number, number]} */
   gradients(node) {
     const { events } = this.model;
     const owner = events.get("backward");

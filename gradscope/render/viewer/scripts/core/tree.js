@@ -1,4 +1,4 @@
-/** Which groups there are, which of them are open, and which boxes stand for what is in the others. */
+/** The groups, which of them are open, and the boxes of folded ones. */
 
 /** @typedef {import("./data.js").Model} Model */
 
@@ -80,7 +80,7 @@ export class Tree {
       this.nodeNs[node] += Math.max(ran[run], 0);
       this.ns[this.homeOf(node, step[owner[run]] ?? 0)] += Math.max(ran[run], 0);
     });
-    const alarming = ["NaN born here", "Inf born here", "raised"].map((mark) => 1 << this.model.facts.marks.indexOf(mark));
+    const alarming = ["first NaN produced here", "first Inf produced here", "raised"].map((mark) => 1 << this.model.facts.marks.indexOf(mark));
     const alarm = alarming.reduce((sum, bit) => sum | bit, 0);
     for (let node = 0; node < nodes.length; node += 1) {
       const group = this.of[node];
@@ -156,7 +156,7 @@ export class Tree {
     return step;
   }
 
-  /** The turn of a loop that took longest. @param {number} loop @returns {{title: string, ns: number} | null} */
+  /** The slowest iteration of a loop. @param {number} loop @returns {{title: string, ns: number} | null} */
   slowestTurn(loop) {
     let best = null;
     const waiting = [loop];

@@ -1,4 +1,4 @@
-/** Numbers as a person reads them: the same words as in the terminal. */
+/** Formats numbers for people, in the same way as in the terminal. */
 
 /** @param {number} ns @returns {string} as in "1.24 ms" */
 export function duration(ns) {

@@ -1,4 +1,4 @@
-/** All about a forward call: what it was given, what it returned, the node it made, or why it made none. */
+/** Facts about a forward call: inputs, results, the node it created, or why it created none. */
 
 import { since } from "./compared.js";
 import { chip, link, listed, made } from "./outline.js";
@@ -23,16 +23,16 @@ export class CallFacts extends GradientFacts {
     const given = app.edgesOf(call, "gives");
     const used = app.edgesOf(call, "takes");
     if (model.facts.forward.in_order) {
-      this.section("Which tensor goes where is not recorded");
-      this.list(given, (edge) => ["began after ", ...this.flow(edge, "head")]);
+      this.section("Not recorded: which tensor goes where");
+      this.list(given, (edge) => ["started after ", ...this.flow(edge, "head")]);
       this.list(used, (edge) => ["and before ", ...this.flow(edge, "tail")]);
       return;
     }
     if (!data) {
-      this.section(given.length ? `Was given ${plural(given.length, "tensor")}` : "What it was given is not recorded, or it was given nothing");
+      this.section(given.length ? plural(given.length, "input tensor") : "No inputs, or they were not recorded");
       this.list(given, (edge) => this.flow(edge, "head"));
     }
-    this.section(used.length ? `Goes to ${plural(used.length, "call")}` : "No call that is known was given it");
+    this.section(used.length ? `Used by ${plural(used.length, "call")}` : "Not used by any known call");
     this.list(used, (edge) => this.flow(edge, "tail"));
   }
 
@@ -47,9 +47,9 @@ export class CallFacts extends GradientFacts {
     if (shape) facts.push([model.isLeaf(call) ? "is" : "returned", results > 1 ? `${shape}, and ${plural(results - 1, "more result")}` : shape]);
     if (nodes.get("op_ns")[call] >= 0) facts.push(["took", duration(nodes.get("op_ns")[call])]);
     if (nodes.text("writes", call)) facts.push(["wrote in place", nodes.text("writes", call)]);
-    if (nodes.get("inside")[call]) facts.push(["inside it", plural(nodes.get("inside")[call], "call")]);
+    if (nodes.get("inside")[call]) facts.push(["contains", plural(nodes.get("inside")[call], "call")]);
     const node = graphs.nodeOf(call);
-    if (node >= 0) facts.push([model.isLeaf(call) ? "its gradient" : "made", link(graphs.main.model.unique(node), () => this.inBackward(node))]);
+    if (node >= 0) facts.push([model.isLeaf(call) ? "its gradient" : "node", link(graphs.main.model.unique(node), () => this.inBackward(node))]);
     else if (nodes.text("why", call)) facts.push(["node", nodes.text("why", call)]);
     const group = tree.around(tree.of[call]).find((each) => tree.form[each] === MODULE);
     if (group !== undefined) facts.push(["module", link(model.groups.text("path", group), () => graphs.forward.showGroup(group))]);
@@ -63,7 +63,7 @@ export class CallFacts extends GradientFacts {
     this.app.unfold(node);
   }
 
-  /** One end of a flow: the call or the data, which of its results, its line. @param {number} edge @param {"tail" | "head"} end */
+  /** One end of an edge: the call or data, which result, and its line. @param {number} edge @param {"tail" | "head"} end */
   flow(edge, end) {
     const { forward } = this.graphs;
     const { model } = forward;
@@ -79,7 +79,7 @@ export class CallFacts extends GradientFacts {
     return [link(model.title(call), () => forward.selectNode(call)), made("span", "soft", more.join(""))];
   }
 
-  /** What is selected in the forward graph and in no other: a loop or a stretch of calls. @param {number} group */
+  /** A selected group that exists only in the forward graph: a loop or a range of calls. @param {number} group */
   groupOfCalls(group) {
     const { forward } = this.graphs;
     const { tree, model } = forward;
@@ -91,14 +91,14 @@ export class CallFacts extends GradientFacts {
     this.element.append(listed(calls, (call) => [link(model.title(call), () => forward.selectNode(call)), made("span", "soft", ` ${model.nodes.text("shape", call)}`)], 12));
   }
 
-  /** What the forward graph says of itself: what is left out, inferred, and not recorded. */
+  /** Notes about the forward graph: what is left out, inferred, and not recorded. */
   aboutForward() {
     const { forward } = this.app.model.facts;
     this.section("The forward graph");
     const list = made("ul");
     for (const each of forward.notes ?? [forward.absent]) list.append(made("li", "soft", each));
-    const arrows = forward.in_order ? "arrows lead to the call that began next, since which tensor goes where is not recorded" : "arrows are tensors, from data to results";
-    if (this.graphs.isThere) list.append(made("li", "soft", `Boxes are calls; ${arrows}. The colours of states are those of the node a call made.`));
+    const arrows = forward.in_order ? "arrows lead to the next call in time, since which tensor goes where is not recorded" : "arrows are tensors, from data to results";
+    if (this.graphs.isThere) list.append(made("li", "soft", `Boxes are calls; ${arrows}. State colours are those of the node that a call created.`));
     this.element.append(list);
   }
 }

@@ -1,4 +1,4 @@
-/** The page's trace beside an earlier one: where they first differ, what is new, gone and slower. */
+/** The page's trace compared with an earlier one: first differences, new, gone and slower nodes. */
 
 import { link, listed, made } from "./outline.js";
 import { count, duration, plural } from "../core/words.js";
@@ -7,7 +7,7 @@ import { count, duration, plural } from "../core/words.js";
 
 const SHOWN = 25;
 const SLOWEST = 12;
-/** Of all the time, what one thing must have taken more to be named. */
+/** Share of the whole time by which a node must be slower to be listed. */
 const WORTH = 0.005;
 
 /** @param {number} before @param {number} now @returns {string} as in "12.0 µs → 40.1 µs, ×3.3" */
@@ -26,7 +26,7 @@ export class Compared {
     this.element = /** @type {HTMLElement} */ (document.getElementById("compared-panel"));
     /** @type {HTMLElement} */ (document.getElementById("tab-compared")).hidden = false;
     const { names, verdict, summary, about } = this.changes.facts;
-    this.element.append(made("h2", "", `${names[1]} against ${names[0]}`), made("p", "", summary), made("p", "under", verdict));
+    this.element.append(made("h2", "", `${names[1]} compared with ${names[0]}`), made("p", "", summary), made("p", "under", verdict));
     for (const each of about) this.element.append(made("p", "soft", each));
     const kinds = app.model.tables.differences.length;
     this.differences(0, Math.min(kinds, 1));
@@ -64,7 +64,7 @@ export class Compared {
     const { tree, model } = app;
     const before = changes.beforeIn[0] + model.tables.gone.get("ran").reduce((sum, each) => sum + Math.max(each, 0), 0);
     this.title("Times");
-    this.element.append(made("p", "", `Nodes ran ${change(before, tree.ns[0])}, in all.`));
+    this.element.append(made("p", "", `Total time of nodes: ${change(before, tree.ns[0])}.`));
     const least = WORTH * Math.max(before, tree.ns[0]);
     const slower = [...changes.more.keys()].filter((node) => changes.more[node] > least && !changes.isNew(node));
     slower.sort((one, other) => changes.more[other] - changes.more[one]);
@@ -83,11 +83,11 @@ export class Compared {
     return [this.toNode(node), made("span", "soft", ` ${change(this.changes.before[node], this.app.tree.nodeNs[node])}`)];
   }
 
-  /** The first difference of some kinds; the first of these is the first of all. @param {number} from @param {number} to */
+  /** The first difference of some aspects; the first of these is the first of all. @param {number} from @param {number} to */
   differences(from, to) {
     const { differences } = this.app.model.tables;
     for (let row = from; row < to; row += 1) {
-      this.title(row ? "The first of another kind" : "Where they first differ");
+      this.title(row ? "First difference of another aspect" : "First difference");
       const card = made("article", row ? "finding" : "finding warning");
       card.append(made("div", "head", differences.text("head", row)));
       ["one", "other"].forEach((side, place) => {
@@ -136,7 +136,7 @@ export class Compared {
     });
   }
 
-  /** Calls that made no node: of the others the nodes are listed. */
+  /** Calls that created no node; for the others their nodes are listed. */
   calls() {
     const { app, graphs } = this;
     const { calls, compared_calls: compared, gone_calls: gone } = app.model.tables;
@@ -161,7 +161,7 @@ export class Compared {
 
   sections() {
     const { sections } = this.app.model.tables;
-    this.title("What was compared, of the whole traces; leaves are not counted as nodes");
+    this.title("Comparison of the whole traces; leaves are not counted as nodes");
     const table = made("table", "words");
     for (let row = 0; row < sections.length; row += 1) {
       const line = made("tr");
@@ -173,7 +173,7 @@ export class Compared {
   }
 }
 
-/** What became of a node or a group since the earlier trace. @param {App} app @param {any} box @returns {HTMLElement[]} */
+/** How a node or group changed since the earlier trace. @param {App} app @param {any} box @returns {HTMLElement[]} */
 export function since(app, box) {
   const changes = app.changed;
   if (!changes) return [];
@@ -183,12 +183,12 @@ export function since(app, box) {
   const [one, many] = isForward ? ["call", "calls"] : ["node or leaf", "nodes and leaves"];
   const said = [];
   if (!group && changes.isNew(box.node)) said.push(`+ new: ${before} has no such ${isForward ? "call" : "node"}`);
-  if (group && changes.newIn[box.group]) said.push(`+ ${plural(changes.newIn[box.group], one, many)} that ${before} has not`);
+  if (group && changes.newIn[box.group]) said.push(`+ ${plural(changes.newIn[box.group], one, many)} that ${before} does not have`);
   const gone = group ? changes.goneIn[box.group] : changes.goneAt.get(box.node)?.length ?? 0;
-  if (gone) said.push(`− ${plural(gone, one, many)} gone ${group ? "from here" : "before it"}`);
+  if (gone) said.push(`− ${plural(gone, one, many)} gone ${group ? "from here" : "in front of it"}`);
   const ran = group ? changes.beforeIn[box.group] : changes.before[box.node];
   if (changes.facts.timed && ran >= 0 && (group || changes.status[box.node] === 1)) {
-    said.push(`${isForward ? "took" : "ran"} ${change(ran, group ? app.tree.ns[box.group] : app.tree.nodeNs[box.node])}`);
+    said.push(`time ${change(ran, group ? app.tree.ns[box.group] : app.tree.nodeNs[box.node])}`);
   }
   return [made("h3", "", `Since ${before}`), ...said.map((each) => made("p", "", each))];
 }

@@ -1,4 +1,4 @@
-/** All about what is selected: state, gradients in and out, why it ran when it did, what it keeps, its lines. */
+/** The details of the selection: state, gradients, order, saved values, source lines. */
 
 import { since } from "./compared.js";
 import { finding } from "./lists.js";
@@ -46,7 +46,7 @@ export class Details extends CallFacts {
     element.scrollTop = top;
   }
 
-  /** What follows the playhead; all of it where another run of the node is meant. */
+  /** Update what depends on the playhead; everything if another run of the node is shown. */
   showMoment() {
     const { app } = this;
     if (app.node >= 0 && app.runOf(app.node) !== this.run) {
@@ -88,7 +88,7 @@ export class Details extends CallFacts {
       ["nodes", count(whole.nodes)], ["edges", count(whole.edges)], ["backwards", count(whole.backwards)], ["events", count(whole.events)],
       ["in this view", `${plural(this.graphs.shown.tree.nodeCount[this.graphs.shown.root], this.graphs.shown === app ? "node" : "call")}, ${plural(this.graphs.shown.picture.all.length, "box", "boxes")} drawn`],
     ]);
-    element.append(made("p", "soft", "Choose a node, a bar, a finding or a line: every panel follows. Double click opens and folds. Press ? for the keys."));
+    element.append(made("p", "soft", "Select a node, a bar, a finding or a line: all panels follow. A double click opens or folds a box. Press ? for the keys."));
     this.missing();
     this.aboutForward();
     if (app.backward >= 0) this.backward(app.backward);
@@ -98,13 +98,13 @@ export class Details extends CallFacts {
   missing() {
     const { model } = this.app;
     const said = [...model.facts.notes];
-    if (!model.nodes.length) said.push("Nothing that was recorded required a gradient: there is no backward to walk through, only what was computed.");
-    else if (!model.engineSeen) said.push("The engine's events were not recorded (level graph): the order in which nodes ran, their times and states are not known. Record with --level engine.");
-    else if (!model.readySeen) said.push("When nodes became ready was not recorded, so they go from waiting to running.");
-    if (!model.tables.values.length) said.push("Numbers were not looked at; --level values does.");
-    if (model.facts.inferred.includes("push")) said.push("PyTorch tells which nodes ran and when; queue, counts and sums are worked out by the engine's rules.");
+    if (!model.nodes.length) said.push("Nothing in the recording required a gradient: there is no backward, only the forward graph.");
+    else if (!model.engineSeen) said.push("Not recorded at level graph: the order, times and states of nodes. Use --level engine.");
+    else if (!model.readySeen) said.push("Not recorded: when nodes became ready, so they change from waiting directly to running.");
+    if (!model.tables.values.length) said.push("Not recorded: values of tensors. Use --level values.");
+    if (model.facts.inferred.includes("push")) said.push("PyTorch reports which nodes ran and when; queues, counts and sums are inferred from the engine's rules.");
     if (!said.length) return;
-    this.section("What is not known here");
+    this.section("Not recorded or inferred");
     const list = made("ul");
     for (const each of said) list.append(made("li", "soft", each));
     this.element.append(list);
@@ -119,7 +119,7 @@ export class Details extends CallFacts {
     const end = backwards.get("end")[backward];
     const facts = /** @type {[string, string | Node][]} */ ([["called", backwards.text("title", backward)]]);
     if (end >= 0) facts.push(["took", duration(end - begin)]);
-    else facts.push(["took", "it did not end"]);
+    else facts.push(["took", "did not end"]);
     const error = backwards.text("error", backward);
     if (error) facts.push(["raised", made("span", "alarm", error)]);
     this.facts(facts);
@@ -137,7 +137,7 @@ export class Details extends CallFacts {
     element.append(made("p", "under", `${model.facts.forms[tree.form[group]] === "all" ? "the whole trace" : model.facts.forms[tree.form[group]]}, inside ${tree.parent[group] < 0 ? "nothing" : tree.title(tree.parent[group])}`));
     const facts = /** @type {[string, string | Node][]} */ ([["nodes", count(tree.nodeCount[group])]]);
     if (tree.leafCount[group]) facts.push(["leaves", count(tree.leafCount[group])]);
-    if (tree.ns[group]) facts.push(["ran", `${duration(tree.ns[group])} in all, without what ran inside its nodes`]);
+    if (tree.ns[group]) facts.push(["ran", `${duration(tree.ns[group])} in total, without nodes that ran inside its nodes`]);
     const slowest = tree.form[group] === 4 ? tree.slowestTurn(group) : null;
     if (slowest) facts.push(["slowest", `${slowest.title}, ${duration(slowest.ns)}`]);
     this.facts(facts);
@@ -169,7 +169,7 @@ export class Details extends CallFacts {
     const ran = new Map([...app.nodesUnder(group)].map((node) => [node, app.nsOf(node)]));
     const nodes = [...ran].filter(([, ns]) => ns > 0).sort(([, one], [, other]) => other - one);
     if (!nodes.length) return;
-    this.section("Slowest in it");
+    this.section("Slowest nodes");
     this.list(nodes, ([node, ns]) => [this.toNode(node), made("span", "soft", ` ${duration(ns)}`)], 6);
   }
 
@@ -181,7 +181,7 @@ export class Details extends CallFacts {
     if (!rows.length) return;
     const bytes = saved.get("bytes");
     rows.sort((one, other) => bytes[other] - bytes[one]);
-    this.section(`Keeps ${byteCount(rows.reduce((sum, row) => sum + bytes[row], 0))} for its backward, counted for each node`);
+    this.section(`Saves ${byteCount(rows.reduce((sum, row) => sum + bytes[row], 0))} for backward, counted for each node`);
     this.list(rows, (row) => [this.toNode(saved.get("node")[row]), ` ${saved.text("slot", row)} `, made("span", "soft", `${saved.text("shape", row)}, ${byteCount(bytes[row])}`)], 6);
   }
 
@@ -215,13 +215,13 @@ export class Details extends CallFacts {
   stateLine(node) {
     const { app } = this;
     if (!app.model.engineSeen) {
-      this.moment.append(made("p", "soft", "When it ran was not recorded (level graph)."));
+      this.moment.append(made("p", "soft", "When it ran is not recorded at level graph."));
       return;
     }
     const state = app.states.of[node];
     const line = made("div", `state-line ${WORDS[state].replace(" ", "-")}`);
     const [come, all] = app.states.gradients(node);
-    const pips = all ? ` · ${come} of ${plural(all, "gradient")} came` : "";
+    const pips = all ? ` · ${come} of ${plural(all, "gradient")} arrived` : "";
     line.append(made("strong", "", `${GLYPHS[state]} ${WORDS[state]}`), made("span", "", `at this event${pips}`));
     this.moment.append(line);
   }
@@ -233,7 +233,7 @@ export class Details extends CallFacts {
     const marks = model.marksOf(node);
     if (!marks.length) return;
     const line = made("p");
-    for (const mark of marks) line.append(made("span", /born|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}   `));
+    for (const mark of marks) line.append(made("span", /first|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}   `));
     this.element.append(line);
   }
 
@@ -247,9 +247,9 @@ export class Details extends CallFacts {
     this.section("Why it ran when it did");
     const parts = /** @type {(string | Node)[]} */ ([]);
     if (cells("pushed_t") >= 0 && cells("begun_t") >= 0) {
-      parts.push(`It stood ${duration(cells("begun_t") - cells("pushed_t"))} in queue ${cells("queue")}`);
-      const before = this.ranBefore(run);
-      if (before >= 0) parts.push(", behind ", this.toNode(before), " and what else was foremost");
+      parts.push(`It was ready for ${duration(cells("begun_t") - cells("pushed_t"))} in queue ${cells("queue")}`);
+      const [before, others] = this.ranBefore(run);
+      if (before >= 0) parts.push(", but ", this.toNode(before), others ? ` and ${plural(others, "other node")} were ahead in the queue` : " was ahead in the queue");
       parts.push(". ");
     } else parts.push("When it became ready was not recorded. ");
     if (cells("after") >= 0) parts.push("The last gradient it waited for came from ", this.toNode(cells("after")), ".");
@@ -258,27 +258,29 @@ export class Details extends CallFacts {
     said.append(...parts);
     this.element.append(said);
     const facts = /** @type {[string, string | Node][]} */ ([]);
-    if (cells("position") > 0) facts.push(["ran", `${ordinal(cells("position"))}, for ${cells("self_ns") >= 0 ? duration(cells("self_ns")) : "a time that is not known"}`]);
+    if (cells("position") > 0) facts.push(["ran", `${ordinal(cells("position"))}, for ${cells("self_ns") >= 0 ? duration(cells("self_ns")) : "an unknown time"}`]);
     const thread = [...app.model.tables.threads.get("id")].indexOf(cells("thread"));
     if (thread >= 0) facts.push(["thread", app.model.tables.threads.text("name", thread)]);
     this.facts(facts);
     const events = made("p", "", app.backward < 0 ? "Events: " : "Events of this backward: ");
-    for (const [name, word] of [["pushed", "pushed"], ["begun", "begun"], ["ended", "ended"]]) {
+    for (const [name, word] of [["pushed", "pushed"], ["begun", "started"], ["ended", "ended"]]) {
       if (cells(name) >= 0) events.append(link(`${word}: event ${count(app.eventNumber(cells(name)))}`, () => app.go(cells(name))), " ");
     }
     this.element.append(events);
   }
 
-  /** The node that ran on the same queue just before. @param {number} run */
+  /** The node that ran from the same queue just before, and how many others ran while this one was ready. @param {number} run @returns {[number, number]} */
   ranBefore(run) {
     const { runs } = this.app.model;
     const { begun, queue, node, pushed, backward } = runs.columns;
-    let best = -1;
+    let [best, ahead] = [-1, 0];
     for (let each = 0; each < runs.length; each += 1) {
       if (each === run || queue[each] !== queue[run] || backward[each] !== backward[run] || begun[each] < 0) continue;
-      if (begun[each] < begun[run] && begun[each] > pushed[run] && (best < 0 || begun[each] > begun[best])) best = each;
+      if (begun[each] >= begun[run] || begun[each] <= pushed[run]) continue;
+      ahead += 1;
+      if (best < 0 || begun[each] > begun[best]) best = each;
     }
-    return best < 0 ? -1 : node[best];
+    return best < 0 ? [-1, 0] : [node[best], ahead - 1];
   }
 
   /** @param {number} node */

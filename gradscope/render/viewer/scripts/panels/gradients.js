@@ -1,4 +1,4 @@
-/** Where gradients come from and go to: of a node, of a leaf, of all that is in a module. */
+/** Incoming and outgoing gradients of a node, a leaf or a module. */
 
 import { link, listed, made } from "./outline.js";
 import { NodeFacts } from "./node_facts.js";
@@ -20,7 +20,7 @@ export class GradientFacts extends NodeFacts {
     return link(this.app.model.title(node), () => this.app.selectNode(node));
   }
 
-  /** A link to the innermost module that a node is in; nothing where it is in none. @param {number} node @returns {(string | Node)[]} */
+  /** A link to the innermost module of a node, if any. @param {number} node @returns {(string | Node)[]} */
   toModule(node) {
     const { app } = this;
     const { tree, model } = app;
@@ -28,7 +28,7 @@ export class GradientFacts extends NodeFacts {
     return group === undefined ? [] : [" of ", link(model.groups.text("path", group), () => app.showGroup(group))];
   }
 
-  /** A link to the line that made a node. @param {number} node @returns {(string | Node)[]} */
+  /** A link to the line that created a node. @param {number} node @returns {(string | Node)[]} */
   toLine(node) {
     const { app } = this;
     const frame = app.model.frameOf(node);
@@ -40,7 +40,7 @@ export class GradientFacts extends NodeFacts {
     })];
   }
 
-  /** One end of an edge, in full: the node, its module and line, and what goes there. @param {number} edge @param {"tail" | "head"} end @returns {(string | Node)[]} */
+  /** One end of an edge: the node, its module and line, and the gradient. @param {number} edge @param {"tail" | "head"} end @returns {(string | Node)[]} */
   end(edge, end) {
     const { model } = this.app;
     const { edges } = model;
@@ -50,13 +50,13 @@ export class GradientFacts extends NodeFacts {
     return [this.toNode(node), ...which, ...this.toModule(node), ...this.toLine(node), made("span", "soft", shape && ` ${shape}`)];
   }
 
-  /** Of how many outputs of a node gradients go on. @param {number} node */
+  /** The number of outputs of a node with gradients. @param {number} node */
   outputs(node) {
     const { edges, gives } = this.app.model;
     return new Set([...gives.of(node)].map((edge) => edges.get("output")[edge])).size;
   }
 
-  /** Gradients by what they are of: a result of a node, by its number. @param {number[]} edges @returns {number[][]} */
+  /** Gradients grouped by the number of the result they belong to. @param {number[]} edges @returns {number[][]} */
   byResult(edges) {
     const { head, input } = this.app.model.edges.columns;
     /** @type {Map<string, number[]>} */
@@ -68,14 +68,14 @@ export class GradientFacts extends NodeFacts {
     return [...found.values()].sort(([one], [other]) => head[other] - head[one] || input[one] - input[other]);
   }
 
-  /** How what comes to one result becomes one gradient. @param {number[]} from */
+  /** How the gradients of one result are combined. @param {number[]} from */
   summed(from) {
     const { app } = this;
     if (from.length === 1) return "it";
-    return app.backward < 0 && app.model.backwards.length > 1 ? `${from.length}, in all backwards,` : `the sum of ${from.length},`;
+    return app.backward < 0 && app.model.backwards.length > 1 ? `${from.length} gradients, in all backwards,` : `the sum of ${from.length} gradients`;
   }
 
-  /** Who takes which gradients: each with those that sent them. @param {number[]} into @param {boolean} [leaves] which have no line of their own */
+  /** The receivers of gradients, each with the senders. @param {number[]} into @param {boolean} [leaves] which have no line of their own */
   taken(into, leaves = false) {
     const { edges, takes } = this.app.model;
     this.list(this.byResult(into), (from) => {
@@ -83,14 +83,14 @@ export class GradientFacts extends NodeFacts {
       const which = this.byResult([...takes.of(node)]).length > 1 ? ` result ${edges.get("input")[from[0]]}` : "";
       return [
         this.toNode(node), which, ...(leaves ? [] : [...this.toModule(node), ...this.toLine(node)]),
-        made("span", "soft", ` takes ${this.summed(from)} from`), listed(from, (edge) => this.end(edge, "tail"), EACH),
+        made("span", "soft", ` receives ${this.summed(from)} from`), listed(from, (edge) => this.end(edge, "tail"), EACH),
       ];
     });
   }
 
   // Of a group ---------------------------------------------------------------------------------
 
-  /** Which gradients come into a group, which its leaves take, and which leave it. @param {number} group */
+  /** The gradients that enter a group, those of its leaves, and those that leave it. @param {number} group */
   through(group) {
     const { app } = this;
     const { model, tree } = app;
@@ -100,17 +100,17 @@ export class GradientFacts extends NodeFacts {
     const into = taken.filter((edge) => !is(edge, "tail"));
     const leaf = (/** @type {number} */ edge) => model.isLeaf(model.edges.get("head")[edge]);
     const results = into.filter((edge) => !leaf(edge));
-    const word = tree.form[group] === MODULE ? "Where its gradient comes from" : "Gradients that come in";
+    const word = tree.form[group] === MODULE ? "Where its gradient comes from" : "Incoming gradients";
     this.section(results.length ? `${word}: ${plural(results.length, "gradient")}` : word);
     if (results.length) this.taken(results);
-    else this.element.append(made("p", "soft", `Nothing outside of it sends it a gradient${[...inside].some((node) => model.has(node, "backward starts here")) ? ": the backward starts in it" : ""}.`));
+    else this.element.append(made("p", "soft", `No node outside sends it a gradient${[...inside].some((node) => model.has(node, "backward starts here")) ? ": the backward starts inside" : ""}.`));
     const leaves = taken.filter(leaf);
     if (leaves.length) {
       this.section(`Gradients of its ${plural(new Set(leaves.map((edge) => model.edges.get("head")[edge])).size, "leaf", "leaves")}`);
       this.taken(leaves, true);
     }
     const out = [...inside].flatMap((node) => app.edgesOf(node, "gives")).filter((edge) => !is(edge, "head") && !leaf(edge));
-    this.section(`${plural(out.length, "gradient")} go${out.length === 1 ? "es" : ""} on, besides those to its leaves`);
+    this.section(`${plural(out.length, "outgoing gradient")}, without those to its leaves`);
     this.list(out, (edge) => ["to ", ...this.end(edge, "head"), made("span", "soft", " from "), this.toNode(model.edges.get("tail")[edge])]);
   }
 
@@ -125,14 +125,14 @@ export class GradientFacts extends NodeFacts {
     const all = app.backward < 0 && model.backwards.length > 1 ? ", in all backwards" : "";
     const results = this.byResult(takes);
     const sum = !all && results.length === 1 && takes.length > 1 ? "the sum of " : "";
-    this.section(takes.length ? `Where its gradient comes from: ${sum}${plural(takes.length, "gradient")}${all}` : "Takes 0 gradients");
+    this.section(takes.length ? `Where its gradient comes from: ${sum}${plural(takes.length, "gradient")}${all}` : "Receives no gradient");
     for (const from of results) {
-      if (results.length > 1) this.element.append(made("p", "soft", `result ${model.edges.get("input")[from[0]]} takes ${this.summed(from)} from`));
+      if (results.length > 1) this.element.append(made("p", "soft", `result ${model.edges.get("input")[from[0]]} receives ${this.summed(from)} from`));
       this.list(from, (edge) => (results.length > 1 ? this.end(edge, "tail") : ["from ", ...this.end(edge, "tail")]));
     }
     if (model.isLeaf(node)) this.arrivals(node);
     if (model.isLeaf(node) && !gives.length) return;
-    this.section(`Gives ${plural(gives.length, "gradient")}`);
+    this.section(`Sends ${plural(gives.length, "gradient")}`);
     this.list(gives, (edge) => ["to ", ...this.end(edge, "head")]);
   }
 
@@ -141,7 +141,7 @@ export class GradientFacts extends NodeFacts {
     const { arrivals } = this.app.model.tables;
     const rows = this.here([...arrivals.get("node").keys()].filter((row) => arrivals.get("node")[row] === node), arrivals);
     if (!rows.length) return;
-    this.section("Into .grad");
+    this.section("Arrivals in .grad");
     this.list(rows, (row) => [`${arrivals.text("how", row)} at ${duration(arrivals.get("t")[row])}`]);
   }
 }

@@ -1,4 +1,4 @@
-/** The graph panel: what is seen of the picture, and what hands do with it. */
+/** The graph panel: the visible part of the picture, and its mouse and touch input. */
 
 import { Painter } from "./paint.js";
 import { GLYPHS, WORDS } from "../core/state.js";
@@ -88,7 +88,7 @@ export class GraphPanel {
     this.paint();
   }
 
-  /** The whole picture; where it would be illegible so, its beginning. */
+  /** Fit the whole picture or, if that is illegible, its beginning. */
   fit() {
     const { picture } = this.app;
     const { view } = this;
@@ -124,7 +124,7 @@ export class GraphPanel {
     return app.node >= 0 ? app.picture.boxFor(app.node) : app.group >= 0 ? app.picture.boxOrFrame(app.group) : null;
   }
 
-  /** Bring what is selected into view; nearer where its words are too small. */
+  /** Scroll to the selection, and zoom in if its text is too small. */
   centre() {
     const { target, view } = this;
     if (!target) return;
@@ -135,7 +135,7 @@ export class GraphPanel {
     this.isWhole = false;
   }
 
-  /** After opening or folding: what was clicked stays where it is. */
+  /** After opening or folding: keep the clicked box in place. */
   keepPlace() {
     const { anchor, app, view } = this;
     this.anchor = null;
@@ -150,7 +150,7 @@ export class GraphPanel {
     this.isWhole = false;
   }
 
-  /** Open or fold the group that is selected, or that the node is in. @param {number} group */
+  /** Open or fold the selected group, or the group of the selected node. @param {number} group */
   toggle(group) {
     const item = this.app.picture.boxOrFrame(group);
     if (item) this.anchor = { group, x: item.x * this.view.k + this.view.x, y: item.y * this.view.k + this.view.y };
@@ -200,7 +200,7 @@ export class GraphPanel {
     this.pointers.set(event.pointerId, now);
   }
 
-  /** What a box or a frame is called, in full. @param {any} item */
+  /** The full name of a box or frame. @param {any} item */
   inFull(item) {
     const { model, tree } = this.app;
     if (!item) return "";
@@ -278,7 +278,7 @@ export class GraphPanel {
     context.strokeRect(-view.x / view.k * k, -view.y / view.k * k, view.width / view.k * k, view.height / view.k * k);
   }
 
-  /** Say what is selected, for those who do not see the picture. */
+  /** Announce the selection to screen readers. */
   say() {
     this.live.textContent = this.described;
   }

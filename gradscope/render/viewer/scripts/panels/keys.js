@@ -1,23 +1,23 @@
-/** The keyboard: everything that hands can do. */
+/** The keyboard shortcuts. */
 
 import { made } from "./outline.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
 const HELP = [
-  ["/   n  N", "search; next, previous hit"], ["↑ ↓ ← →", "in the graph: against and along the arrows, to siblings"],
-  ["Enter   Z", "open or fold; fold all"], ["f   + −   0", "centre what is selected; zoom; the whole picture"],
+  ["/   n  N", "search; next, previous hit"], ["↑ ↓ ← →", "in the graph: follow arrows backwards or forwards; previous, next box of the row"],
+  ["Enter   Z", "open or fold; fold all"], ["f   + −   0", "centre the selection; zoom; fit the whole picture"],
   ["x  X", "next, previous finding"], ["p   c   g", "critical path; next colouring; forward or backward graph"], ["1 … 5   Tab", "outline, findings, slowest, graph, details"],
-  [",  .", "one event back, on"], ["<  >", "previous, next node that runs"], ["{  }", "previous, next backward"],
-  ["Space   Home  End", "play; begin; end"], ["w a s d", "zoom and pan time"], ["t", "light, dark, as the system"], ["Esc   ?", "leave; this list"],
+  [",  .", "one event back, forward"], ["<  >", "previous, next run of a node"], ["{  }", "previous, next backward"],
+  ["Space   Home  End", "play; go to the start; go to the end"], ["w a s d", "zoom and pan time"], ["t", "light, dark or system theme"], ["Esc   ?", "clear the selection; this list"],
 ];
 
 const ABOUT = [
-  ["◌ waiting", "for gradients: dashed"], ["◔ ready", "all its gradients came, it stands in a queue: a thick line"], ["◉ running", "solid"],
-  ["✓ done", "painted in the colour of its kind"], ["✖ failed", "it raised"], ["○ not run", "no backward came to it: dotted"],
+  ["◌ waiting", "for gradients (dashed outline)"], ["◔ ready", "all gradients arrived, waiting in a queue (thick outline)"], ["◉ running", "(solid)"],
+  ["✓ done", "(in the colour of its kind)"], ["✖ failed", "raised an exception"], ["○ not run", "no backward reached it (dotted outline)"],
 ];
 
-/** Listens to keys wherever they are pressed. */
+/** Handles keys pressed anywhere on the page. */
 export class Keys {
   /** @param {import("../core/forward.js").Graphs} graphs @param {Record<string, any>} panels */
   constructor(graphs, panels) {
@@ -37,9 +37,9 @@ export class Keys {
   }
 
   fill() {
-    const title = made("h2", "", "Walk through a backward");
+    const title = made("h2", "", "Step through a backward");
     title.id = "keys-title";
-    const about = made("p", "soft", "Boxes are backward functions; arrows are gradients, from the loss down to the leaves. The playhead below goes through the engine's events, one by one, and the graph shows where each node is then.");
+    const about = made("p", "soft", "Boxes are backward functions; arrows are gradients, from the loss down to the leaves. The playhead at the bottom steps through the events of the engine, and the graph shows the state of each node at that moment.");
     const close = /** @type {HTMLButtonElement} */ (made("button", "", "close"));
     close.addEventListener("click", () => this.dialog.close());
     this.dialog.append(title, about, this.terms(ABOUT, "strong"), made("h3", "", "Keys"), this.terms(HELP, "kbd"), close);
@@ -88,7 +88,7 @@ export class Keys {
     act();
   }
 
-  /** Open or fold what is selected; of a node, show it where it is folded. */
+  /** Open or fold the selected group; show the selected node if it is folded. */
   open() {
     const { app } = this;
     if (app.group >= 0) this.panels.graph.toggle(app.group);
@@ -112,7 +112,7 @@ export class Keys {
     if (next.length) this.select(next[0]);
   }
 
-  /** To the box beside it: among those in the same row. @param {number} step */
+  /** To the next box in the same row. @param {number} step */
   sibling(step) {
     const target = this.panels.graph.target;
     if (!target) {
@@ -134,7 +134,7 @@ export class Keys {
     else this.app.selectNode(box.node);
   }
 
-  /** To the run that begins next, or before. @param {number} step */
+  /** To the run that starts next, or before. @param {number} step */
   nextRun(step) {
     const { main: app } = this;
     const { begun, node, backward } = app.model.runs.columns;

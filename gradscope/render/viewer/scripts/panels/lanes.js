@@ -1,11 +1,11 @@
-/** How the lanes of the timeline look. */
+/** Paints the lanes of the timeline. */
 
 import { byteCount, count, duration } from "../core/words.js";
 
 export const LABEL = 118;
 export const SPAN = 17;
 
-/** Paints the lanes of a timeline; what is painted, and from when to when, the timeline says. */
+/** Paints the lanes that a timeline contains. */
 export class Lanes {
   /** @param {import("./timeline.js").Timeline} timeline */
   constructor(timeline) {
@@ -49,7 +49,7 @@ export class Lanes {
     this.head();
   }
 
-  /** Move the playhead over the lanes as they were painted last. */
+  /** Move the playhead without painting the lanes again. */
   headOnly() {
     if (!this.kept || !this.width) return;
     this.context.setTransform(1, 0, 0, 1, 0, 0);
@@ -139,7 +139,7 @@ export class Lanes {
     context.fillText(most === text.length ? text : `${text.slice(0, most)}…`, x + 4, lane.y + lane.h / 2 + 0.5);
   }
 
-  /** A thread that waits for others: hatched. */
+  /** Hatching where a thread waits for others. */
   sleeps(lane) {
     const { context, colours } = this;
     const { sleeps } = this.app.model.tables;

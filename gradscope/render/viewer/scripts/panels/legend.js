@@ -1,4 +1,4 @@
-/** What the colours and signs of this trace mean, as they are now. */
+/** The legend of colours and signs. */
 
 import { hottest, limits } from "../core/heat.js";
 import { duration } from "../core/words.js";
@@ -16,7 +16,7 @@ export class Legend {
     app.follow((changes) => { if (changes.has("look") || changes.has("picture")) this.show(); });
   }
 
-  /** Tell of this graph. @param {App} app */
+  /** Show the legend of this graph. @param {App} app */
   turnTo(app) {
     this.app = app;
     this.kinds = new Set(app.model.nodes.get("kind"));
@@ -39,7 +39,7 @@ export class Legend {
     return item;
   }
 
-  /** The kinds that have their colour: only the leaves, where colours tell times. */
+  /** The kinds that have a colour: only leaves if colours stand for times. */
   kindItems() {
     const { facts } = this.app.model;
     const all = this.app.coloring === "kind";
@@ -47,13 +47,13 @@ export class Legend {
       .map((kind) => this.sample(facts.kinds[kind], `var(--kind-${kind}-fill)`, `var(--kind-${kind}-line)`, facts.kinds[kind] === "leaf"));
   }
 
-  /** Which times each shade stands for, in the picture as it is. */
+  /** The range of times of each shade in the current picture. */
   scale() {
     const { app } = this;
     const slower = app.coloring === "slower";
     const shades = limits(hottest(app)).map((limit, shade) => this.sample(`≤ ${duration(limit)}`, `var(--heat-${shade})`, "var(--arrow)"));
-    const fresh = slower ? [this.sample("new: nothing to compare it with", "var(--page)", "var(--arrow)")] : [];
-    return [made("li", "", slower ? `slower than in ${app.changed?.facts.names[0]} by` : app.model.isForward ? "took, with what is folded in it" : "ran, with what is folded in it"), ...shades, ...fresh];
+    const fresh = slower ? [this.sample("new: nothing to compare with", "var(--page)", "var(--arrow)")] : [];
+    return [made("li", "", slower ? `slower than in ${app.changed?.facts.names[0]} by` : app.model.isForward ? "time, including folded calls" : "time, including folded nodes"), ...shades, ...fresh];
   }
 
   signsHere() {
@@ -62,10 +62,10 @@ export class Legend {
     const lanes = model.lanes.map((/** @type {string} */ lane, /** @type {number} */ number) => this.sample(lane, `var(--lane-${number % LANES})`, `var(--lane-${number % LANES})`));
     const signs = [...lanes, made("li", "", "⊞ folded")];
     if (app.changed) signs.push(made("li", "", `+ new, − gone since ${app.changed.facts.names[0]}`));
-    if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) signs.push(made("li", "alarm", "! something was found"));
+    if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) signs.push(made("li", "alarm", "! finding"));
     const seen = new Set();
     for (let node = 0; node < model.nodes.length; node += 1) for (const mark of model.marksOf(node)) seen.add(mark);
-    for (const mark of model.facts.marks) if (seen.has(mark)) signs.push(made("li", /born|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}`));
+    for (const mark of model.facts.marks) if (seen.has(mark)) signs.push(made("li", /first|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}`));
     return signs;
   }
 }

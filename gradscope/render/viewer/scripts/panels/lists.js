@@ -1,4 +1,4 @@
-/** Findings, and what was slowest. */
+/** The lists of findings and of the slowest parts. */
 
 import { chip, link, listed, made } from "./outline.js";
 import { count, duration, plural } from "../core/words.js";
@@ -8,7 +8,7 @@ import { count, duration, plural } from "../core/words.js";
 const SEVERITIES = ["note", "warning", "error"];
 const ROWS = 15;
 
-/** A finding in the words of `inspect`. @param {import("../core/data.js").Model} model @param {number} row @returns {HTMLElement} */
+/** A finding, as `inspect` shows it. @param {import("../core/data.js").Model} model @param {number} row @returns {HTMLElement} */
 export function finding(model, row) {
   const { findings } = model.tables;
   const severity = SEVERITIES[findings.get("severity")[row]];
@@ -20,9 +20,9 @@ export function finding(model, row) {
     where.append(made("span", "soft", `${findings.text("place", row)}  `), made("code", "", findings.text("code", row)));
     card.append(where);
   }
-  for (const column of ["why", "fix", "sure"]) {
+  for (const [column, name] of [["why", "why"], ["fix", "fix"], ["sure", "certainty:"]]) {
     const line = made("p", "soft");
-    line.append(made("strong", "", `${column} `), findings.text(column, row));
+    line.append(made("strong", "", `${name} `), findings.text(column, row));
     card.append(line);
   }
   return card;
@@ -39,8 +39,8 @@ export class Findings {
     /** @type {HTMLElement} */ (document.getElementById("tab-findings")).textContent = `Findings (${findings.length})`;
     for (let row = 0; row < findings.length; row += 1) this.element.append(this.card(row));
     const { unchecked, faults } = app.model.facts;
-    if (!findings.length) this.element.append(made("p", "", "Nothing was found."));
-    if (unchecked) this.element.append(made("p", "soft", `${plural(unchecked, "rule")} could not look, since the recording lacks what they read: gradscope inspect names them.`));
+    if (!findings.length) this.element.append(made("p", "", "No problems found."));
+    if (unchecked) this.element.append(made("p", "soft", `${plural(unchecked, "rule")} could not be checked because the recording lacks the data: gradscope inspect lists them.`));
     for (const fault of faults) this.element.append(made("p", "soft", fault));
   }
 
@@ -72,7 +72,7 @@ export class Findings {
   }
 }
 
-/** What took longest: nodes, kinds of nodes, operations of the forward pass, modules. */
+/** The slowest nodes, names of nodes, forward operations and modules. */
 export class Slowest {
   /** @param {App} app */
   constructor(app) {
@@ -85,7 +85,7 @@ export class Slowest {
   show() {
     const { app, element } = this;
     element.replaceChildren();
-    if (!app.model.engineSeen) element.append(made("p", "soft", app.model.nodes.length ? "Times were not recorded (level graph): record with --level engine." : "No backward ran: nothing required a gradient."));
+    if (!app.model.engineSeen) element.append(made("p", "soft", app.model.nodes.length ? "Not recorded at level graph: times. Use --level engine." : "No backward ran: nothing required a gradient."));
     else this.nodes();
     const tables = app.model.tables;
     this.names("By name, all backwards", tables.slow_nodes, (name) => this.slowestOf(name));
@@ -110,7 +110,7 @@ export class Slowest {
     }, ROWS, "row"));
   }
 
-  /** Show a run, in its backward. @param {number} run */
+  /** Show a run in its backward. @param {number} run */
   choose(run) {
     const { app } = this;
     const { runs } = app.model;
@@ -122,7 +122,7 @@ export class Slowest {
     app.go(runs.get("begun")[run]);
   }
 
-  /** The slowest run of a node with a name; -1 where none is on the page. @param {number} name the place of its text */
+  /** The slowest run of a node with a name; -1 if none is on the page. @param {number} name the place of its text */
   slowestOf(name) {
     const { runs, nodes } = this.app.model;
     const own = runs.get("self_ns");

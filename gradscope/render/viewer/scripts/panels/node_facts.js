@@ -1,4 +1,4 @@
-/** What is known of a node besides when it ran: its numbers, what it keeps, its hooks, what made it. */
+/** Facts about a node besides its runs: values, saved values, hooks, the call that created it. */
 
 import { link, made } from "./outline.js";
 import { byteCount, count, duration, number, plural } from "../core/words.js";
@@ -7,7 +7,7 @@ const MOST_NUMBERS = 12;
 
 /** A part of the details. */
 export class NodeFacts {
-  /** Those of the backward shown, and those of none. @param {Iterable<number>} rows @param {import("../core/data.js").Table} table */
+  /** The rows of the backward shown, and those of no backward. @param {Iterable<number>} rows @param {import("../core/data.js").Table} table */
   here(rows, table) {
     const { backward } = this.app;
     const of = table.get("backward");
@@ -19,7 +19,7 @@ export class NodeFacts {
     const { values } = this.app.model.tables;
     const rows = this.here(this.app.model.valuesOf.of(node), values);
     if (!rows.length) return;
-    this.section("Numbers");
+    this.section("Values");
     const table = made("table");
     const head = made("tr");
     for (const name of ["where", "min", "max", "rms", "NaN", "Inf"]) head.append(made("th", "", name));
@@ -49,11 +49,11 @@ export class NodeFacts {
     const rows = this.app.model.savedOf.of(node);
     if (!rows.length) return;
     const bytes = [...rows].reduce((sum, row) => sum + saved.get("bytes")[row], 0);
-    this.section(`Keeps ${byteCount(bytes)} for its backward`);
+    this.section(`Saves ${byteCount(bytes)} for backward`);
     this.list(rows, (row) => {
       const until = saved.get("released")[row];
       return [`${saved.text("slot", row)} ${saved.text("shape", row)}, ${byteCount(saved.get("bytes")[row])}`,
-        made("span", "soft", until >= 0 ? `, for ${duration(until - saved.get("t")[row])}` : ", held when the trace ended")];
+        made("span", "soft", until >= 0 ? `, for ${duration(until - saved.get("t")[row])}` : ", still held at the end of the trace")];
     });
   }
 
@@ -62,14 +62,14 @@ export class NodeFacts {
     const { hooks } = this.app.model.tables;
     const rows = this.here(this.app.model.hooksOf.of(node), hooks);
     if (!rows.length) return;
-    this.section(plural(rows.length, "call of hooks", "calls of hooks"));
+    this.section(plural(rows.length, "hook call"));
     this.list(rows, (row) => [
       `${hooks.text("kind", row)} hook ${hooks.text("name", row) || "without a name"} ${hooks.text("place", row)}`,
       made("span", "soft", `, ${duration(hooks.get("end")[row] >= 0 ? hooks.get("end")[row] - hooks.get("begin")[row] : -1)}${hooks.get("replaced")[row] ? ", replaced the gradient" : ""}`),
     ]);
   }
 
-  /** The call that made a node, as a link into the forward graph where that has it. @param {number} node @param {string} text */
+  /** The call that created a node, as a link into the forward graph if it is there. @param {number} node @param {string} text */
   toCall(node, text) {
     const { graphs } = this;
     if (!graphs.isThere || graphs.callOf(node) < 0) return text;
@@ -84,7 +84,7 @@ export class NodeFacts {
   made(node) {
     const { model, tree } = this.app;
     const { nodes } = model;
-    this.section("Made by");
+    this.section("Created by");
     const facts = /** @type {[string, string | Node][]} */ ([]);
     const op = nodes.text("op", node);
     const took = nodes.get("op_ns")[node];
@@ -94,9 +94,9 @@ export class NodeFacts {
     const group = this.app.homeOf(node);
     if (group > 0) facts.push(["in", link(tree.title(group), () => this.app.selectGroup(group))]);
     if (nodes.get("step")[node] >= 0) facts.push(["step", String(nodes.get("step")[node])]);
-    if (nodes.get("made_in")[node] >= 0) facts.push(["made in", `backward ${nodes.get("made_in")[node]} (create_graph)`]);
+    if (nodes.get("made_in")[node] >= 0) facts.push(["created in", `backward ${nodes.get("made_in")[node]} (create_graph)`]);
     if (nodes.get("sequence")[node] >= 0) facts.push(["sequence_nr", count(nodes.get("sequence")[node])]);
-    if (nodes.get("guessed")[node]) facts.push(["name", "read off its source line"]);
+    if (nodes.get("guessed")[node]) facts.push(["name", "taken from its source line"]);
     this.facts(facts);
   }
 }

@@ -1,4 +1,4 @@
-/** The outline: a tree of groups and nodes that reaches every node, for eyes, keys and screen readers. */
+/** The outline: a tree of all groups and nodes, usable with mouse, keyboard and screen readers. */
 
 import { GLYPHS, WORDS } from "../core/state.js";
 import { count, duration } from "../core/words.js";
@@ -13,7 +13,7 @@ export function made(tag, name, text) {
   return element;
 }
 
-/** A button that reads like a link. @param {string} text @param {() => void} act */
+/** A button that looks like a link. @param {string} text @param {() => void} act */
 export function link(text, act) {
   const button = /** @type {HTMLButtonElement} */ (made("button", "link", text));
   button.type = "button";
@@ -23,7 +23,7 @@ export function link(text, act) {
 
 const AT_ONCE = 200;
 
-/** A list of things, at first so many of them, with a button for more. @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} most @param {string} [name] the class of its items */
+/** A list of things; at first `most` of them, with a button for more. @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} most @param {string} [name] the class of its items */
 export function listed(things, show, most, name = "") {
   const all = [...things];
   const list = made("ul", "plain");
@@ -197,7 +197,7 @@ export class Outline {
     item.firstElementChild?.scrollIntoView({ block: "nearest" });
   }
 
-  /** As trees are walked everywhere. @param {KeyboardEvent} event */
+  /** The usual keys of trees. @param {KeyboardEvent} event */
   key(event) {
     const item = this.itemAt(event);
     if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -228,7 +228,7 @@ export class Outline {
     if (changes.has("event")) this.showStates();
   }
 
-  /** Open the tree down to what is selected. */
+  /** Open the tree down to the selection. */
   showSelection() {
     const { app } = this;
     for (const each of this.element.querySelectorAll("[aria-selected=true]")) each.setAttribute("aria-selected", "false");

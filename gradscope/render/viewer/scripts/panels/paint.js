@@ -1,16 +1,16 @@
-/** How boxes, frames and arrows look. Every colour comes from the style sheet. */
+/** Paints boxes, frames and arrows. All colours come from the style sheet. */
 
 import { heatOf, hottest, shadeOf } from "../core/heat.js";
 import { FONTS } from "../core/picture.js";
 import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
 import { TITLE } from "../core/layout.js";
 
-/** The glyphs of marks, in the order of the trace's own list of them. */
+/** The glyphs of marks. */
 export const MARKS = /** @type {Record<string, string>} */ ({
-  "backward starts here": "▶", "in focus": "◎", "NaN born here": "✖", "Inf born here": "✖", "not finite": "△", raised: "✖",
-  "not run": "○", "gradient handed out (inputs=)": "◆", "ran inside another node": "◇", "has hooks": "⚑", "writes in place": "✎",
+  "backward starts here": "▶", "in focus": "◎", "first NaN produced here": "✖", "first Inf produced here": "✖", "not finite": "△", raised: "✖",
+  "not run": "○", "gradient returned (inputs=)": "◆", "ran inside another node": "◇", "has hooks": "⚑", "writes in place": "✎",
 });
-const ALARMS = new Set(["NaN born here", "Inf born here", "not finite", "raised"]);
+const ALARMS = new Set(["first NaN produced here", "first Inf produced here", "not finite", "raised"]);
 const SMALL = 7;
 const LEAST = 6;
 export const LANES = 6;
@@ -69,7 +69,7 @@ export class Painter {
     return item.x < x1 && item.x + item.w > x0 && item.y < y1 && item.y + item.h > y0;
   }
 
-  /** The arrows in and out of what is hovered or selected. @param {string} hovered */
+  /** The arrows to and from the hovered or selected box. @param {string} hovered */
   litBy(hovered) {
     const { app } = this;
     const key = hovered || (app.node >= 0 ? app.picture.boxFor(app.node)?.key : app.group >= 0 ? `g${app.group}` : "");
@@ -88,7 +88,7 @@ export class Painter {
     context.stroke();
   }
 
-  /** Over the arrows, which may pass below it. */
+  /** Painted over the arrows. */
   frameTitle(frame) {
     const { context, colours } = this;
     const largest = Math.max(12, Math.min(11 / this.k, 22));
@@ -247,7 +247,7 @@ export class Painter {
     context.roundRect(box.x, box.y, box.w, box.h, box.is === "leaf" ? box.h / 2.4 : box.is === "group" ? 8 : 5);
   }
 
-  /** A second edge below a folded box: there is more in it. */
+  /** A second outline behind a folded box. */
   stack(box, colour) {
     const { context } = this;
     context.beginPath();
@@ -299,7 +299,7 @@ export class Painter {
     context.fillText(sign, x, y + 0.5);
   }
 
-  /** Only the title, larger, from afar; nothing where not even that can be read. */
+  /** Only a larger title when zoomed out; nothing if even that is illegible. */
   bigTitle(box, ink) {
     const { context } = this;
     const fits = Math.min(9 / this.k, box.h * 0.55, 13 * box.w / box.titleWidth);
@@ -313,7 +313,7 @@ export class Painter {
     this.clipped(box.title, box.x + left, box.y + box.h / 2, box.w - left - 4);
   }
 
-  /** Where the parts of a folded box are: a bar of their states. */
+  /** A bar with the states of the nodes in a folded box. */
   bar(box) {
     const { context, app, colours } = this;
     if (!app.model.engineSeen) return;
@@ -343,7 +343,7 @@ export class Painter {
     return [...nodes].some((node) => [...app.model.runsOf.of(node)].some((run) => begun[run] <= to && (ended[run] < 0 || ended[run] >= from) && begun[run] >= 0));
   }
 
-  /** Around what is selected. */
+  /** The outline of the selection. */
   ring() {
     const { context, app, colours } = this;
     const target = app.node >= 0 ? app.picture.boxFor(app.node) : app.group >= 0 ? app.picture.boxOrFrame(app.group) : null;

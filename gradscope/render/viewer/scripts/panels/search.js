@@ -1,4 +1,4 @@
-/** Search by module, name, leaf, or line; what is found is visited one after the other. */
+/** Search by module, name, leaf or line, and step through the results. */
 
 import { MODULE } from "../core/tree.js";
 import { count } from "../core/words.js";
@@ -29,7 +29,7 @@ export class Search {
     this.find();
   }
 
-  /** Which texts and lines hold what is looked for: each is looked at once, however many nodes have it. @param {string} wanted */
+  /** The texts and lines that contain the search term; each is tested once. @param {string} wanted */
   matching(wanted) {
     const { model } = this.app;
     const { frames, stacks } = model.tables;
@@ -54,7 +54,7 @@ export class Search {
     this.say();
   }
 
-  /** Modules by path: first the one that is called so, then those whose last part is, those inside, and others; of equals, those shown. @param {string} wanted @param {Uint8Array} texts which hold it @returns {number[]} */
+  /** Modules by path: exact matches first, then those whose last part matches, those inside, and others; visible ones first. @param {string} wanted @param {Uint8Array} texts which hold it @returns {number[]} */
   modulesWith(wanted, texts) {
     const { tree, model, root } = this.app;
     const place = model.groups.get("path");
@@ -69,7 +69,7 @@ export class Search {
     return found.sort(([one], [other]) => one - other).map(([, hit]) => hit);
   }
 
-  /** The modules and nodes found: what is called so before what contains it, and those of what is shown before the others. @param {string} wanted */
+  /** The modules and nodes found: exact matches first, and visible ones before others. @param {string} wanted */
   found(wanted) {
     const { app } = this;
     const { name, leaf, module, stack, ordinal } = app.model.nodes.columns;
@@ -90,7 +90,7 @@ export class Search {
     return called.concat(here, elsewhere);
   }
 
-  /** How many there are; which one is shown, or comes first. */
+  /** The number of results, and the current one. */
   say() {
     const found = this.hits.length;
     const hit = this.hits[Math.max(this.at, 0)];

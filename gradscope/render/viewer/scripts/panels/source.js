@@ -1,4 +1,4 @@
-/** The source lines that the trace holds. */
+/** The source lines of the trace. */
 
 import { link, made } from "./outline.js";
 import { plural } from "../core/words.js";
@@ -9,7 +9,7 @@ const AROUND = 3;
 const ALL_LINES = 1e6;
 const DEEPEST = 6;
 
-/** Writes lines of source into an element. */
+/** Shows source lines in an element. */
 export class Source {
   /** @param {App} app @param {HTMLElement} element */
   constructor(app, element) {
@@ -17,13 +17,13 @@ export class Source {
     this.element = element;
   }
 
-  /** The lines of a file that the trace holds, around one; ⋯ where it holds none. @param {number} frame @param {number[]} [called] the lines it was called from, itself first; those of the node selected */
+  /** The recorded lines of a file around one line; ⋯ where lines are missing. @param {number} frame @param {number[]} [called] the lines it was called from, itself first; those of the node selected */
   show(frame, called) {
     const { app } = this;
     const { frames } = app.model.tables;
     this.element.append(made("h3", "", "Source"));
     if (!frames.length || frame < 0 && app.node >= 0) {
-      this.element.append(made("p", "soft", "No source line is known."));
+      this.element.append(made("p", "soft", "No source line was recorded."));
       return;
     }
     const stack = called ?? (app.node >= 0 ? app.model.frames(app.model.nodes.get("stack")[app.node]) : []);
@@ -32,7 +32,7 @@ export class Source {
     if (stack.length > DEEPEST) this.rest(stack.slice(DEEPEST));
   }
 
-  /** The lines further out, once they are asked for. @param {number[]} stack */
+  /** The outer lines of the call stack, on demand. @param {number[]} stack */
   rest(stack) {
     const more = link(`⋯ called from ${plural(stack.length, "more line")}`, () => {
       const before = this.element.childElementCount;

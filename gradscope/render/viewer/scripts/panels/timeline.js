@@ -50,7 +50,7 @@ export class Timeline {
     }, { passive: false });
   }
 
-  /** Show all of what is shown. */
+  /** Show the whole period. */
   whole() {
     const { app } = this;
     const { backwards, events } = app.model;
@@ -72,7 +72,7 @@ export class Timeline {
     this.slider.disabled = !events.length || !app.model.engineSeen;
   }
 
-  /** Which lanes there are: of what is not there, none. */
+  /** The lanes that have contents. */
   laneList() {
     const { app } = this;
     const { runs, tables } = app.model;
@@ -104,7 +104,7 @@ export class Timeline {
     return lanes;
   }
 
-  /** How many spans each one lies in, so that none covers another; the deepest share a row. @param {number[]} rows */
+  /** The depth of each span, so that none covers another; the deepest share a row. @param {number[]} rows */
   depths(rows) {
     const { begin, end } = this.app.model.tables.spans.columns;
     const open = /** @type {number[]} */ ([]);
@@ -124,7 +124,7 @@ export class Timeline {
     else if (changes.has("event")) this.painter.headOnly();
   }
 
-  /** Where the playhead is, in words. */
+  /** The position of the playhead, in words. */
   say() {
     const { app } = this;
     const { events, facts } = app.model;
