@@ -165,8 +165,11 @@ def inspect(
         return
     with working():
         report = chosen.report(loaded)
-    times = everything or rows is not None or not report.at_least(Severity.WARNING)
-    shown = _Shown(shape, 0 if everything else rows or ROWS, times, baseline=known is not None)
+    asked_for = everything or rows is not None
+    times = asked_for or not report.at_least(Severity.WARNING)
+    shown = _Shown(
+        shape, 0 if everything else rows or ROWS, times, known is not None, fits=not asked_for
+    )
     _show(report, loaded, shown, out)
     if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
@@ -209,6 +212,7 @@ class _Shown:
     rows: int  # 0: all
     times: bool  # tables of them
     baseline: bool
+    fits: bool  # tables only if the whole report fits into the terminal
 
 
 def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> None:
@@ -221,7 +225,11 @@ def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> N
     folder, root = str(trace.meta.get("cwd", "")), os.environ.get("GITHUB_WORKSPACE", "")
     about = About(trace.notes, folder, root, shown.baseline)
     if shown.shape == TEXT:
-        out.show(report_lines(report, out.width, out.charset, shown.rows, times=shown.times))
+        kind = report, out.width, out.charset, shown.rows
+        text = [*report_lines(*kind, times=shown.times)]
+        if shown.fits and shown.times and len(text) >= out.height:
+            text = [*report_lines(*kind, times=False)]
+        out.show(text)
         return
     if shown.shape == GITHUB:
         lines = [*annotation_lines(report, about)]

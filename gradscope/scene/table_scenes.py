@@ -77,12 +77,6 @@ def _meta(key: str, value: object) -> str:
     return _plain(value)
 
 
-def _meta(key: str, value: object) -> str:
-    if key == "own_time" and isinstance(value, dict):
-        return ", ".join(f"{what} {duration(ns)}" for what, ns in value.items())
-    return _plain(value)
-
-
 def _plain(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_plain, value))

@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from gradscope.cli import app
+from gradscope.render.terminal.terminal import Terminal
 from tests.cli.conftest import Line
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
@@ -90,6 +91,22 @@ def test_a_call_is_found_by_the_name_that_the_page_shows(run: Line) -> None:
     assert (shown.code, shown.err) == (0, "")
     assert shown.out.startswith("addmm")
     assert "no op 'addmm#99'" in missing.err
+
+
+def test_a_report_that_does_not_fit_the_terminal_has_no_tables(
+    run: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run("inspect", "mean.json").out
+    monkeypatch.setattr(Terminal, "height", 8)
+    short = run("inspect", "mean.json").out
+    asked = run("inspect", "--rows", "8", "mean.json").out
+
+    verdict = whole.splitlines()[-1]
+    assert "rules checked, no problems found" in verdict
+    assert "slowest nodes" in whole
+    assert "slowest nodes" not in short
+    assert short.endswith(f"for tables of times, use --rows N or --all\n{verdict}\n")
+    assert asked == whole
 
 
 def test_view_writes_no_picture(run: Line) -> None:

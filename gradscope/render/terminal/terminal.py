@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from itertools import islice, pairwise
+from math import inf
 from typing import NoReturn, TextIO
 
 from rich.console import COLOR_SYSTEMS, Console
@@ -41,6 +42,11 @@ class Terminal:
     @property
     def width(self) -> int:
         return self._console.width
+
+    @property
+    def height(self) -> float:
+        """How many lines are seen at once; in a file or a pipe, any number."""
+        return self._console.height if self._console.is_terminal else inf
 
     def show(self, lines: Iterable[Text]) -> None:
         rest = iter(lines)

@@ -140,7 +140,7 @@ def _verdict(trace: Trace, report: Report) -> Iterator[str]:
     ]
     yield f"; {', '.join(parts)}" * bool(parts)
     if not found:
-        yield f"no problems found ({_checked(trace, report)})"
+        yield _checked(trace, report)
         return
     worst = found[0]
     place = f"{worst.site.place}: " * bool(worst.site.place)
@@ -149,13 +149,13 @@ def _verdict(trace: Trace, report: Report) -> Iterator[str]:
 
 def _checked(trace: Trace, report: Report) -> str:
     """How many rules were checked, and which level checks more."""
-    said = f"{plural(len(report.checked), 'rule')} checked"
+    said = f"{plural(len(report.checked), 'rule')} checked, no problems found"
     above = Counter(each.needs for each in report.unchecked if not each.lacks)
     if not above or not len(trace.table(Node)):
         return said
     needed = "values" if above.get("values") else "engine"
     more = "NaN, Inf: use" if not above.get("engine") else f"{sum(above.values())} more:"
-    return f"{said}; {more} --level {needed}"
+    return f"{said} ({more} --level {needed})"
 
 
 def _limits(trace: Trace) -> Iterator[str]:

@@ -20,11 +20,11 @@ from gradscope.scene.report import headline, report_tables
 
 INDENT = "    "
 FEW = 3
-NUMBERS = "values of results and gradients (NaN/Inf)"
+NUMBERS = "values of results and gradients (NaN/Inf); "
 """What is checked only at level `values` and higher."""
 PARTLY = (
-    "weights and gradients only in the first four steps of each optimizer and in steps 8, 16, …; "
-    "results of tanh, sigmoid and softmax as often for each line"
+    "weights, gradients and some activations, only in the first 4 steps and then in each 8th; use "
+    "--level values for all steps"
 )
 """What is checked at lower levels."""
 TIMES = "for tables of times, use --rows N or --all"
@@ -34,27 +34,26 @@ BAD, GOOD_CODE = "Example:", "Use instead:"
 def report_lines(
     report: Report, width: int, charset: Charset, rows: int, *, times: bool = True
 ) -> Iterator[Text]:
-    """The report as text: the trace in two lines, findings, then tables of times."""
+    """The report as text: the trace in two lines, findings, tables of times; the verdict last."""
     for number, text in enumerate(headline(report)):
         for part in wrapped(charset, text, width):
             yield line((part, BOLD if number == 0 else SOFT))
     yield line("")
     shown = report.findings[:rows] if rows else report.findings
     yield from findings_lines(shown, width, charset, (*report.findings, *report.known))
-    for part in wrapped(charset, _verdict(report, rows), width):
-        yield line((part, BOLD if report.at_least(Severity.WARNING) else GOOD))
-    for text in _of_known(report):
-        yield line((text, SOFT))
+    tables = report_tables(report, rows or 1_000_000)
+    for table in tables if times else ():
+        yield from table_lines(table, width, charset)
+        yield line("")
     for text in (*(fault.words for fault in report.faults), *_unchecked(report)):
         for part in wrapped(charset, text, width):
             yield line((part, WARN))
-    tables = report_tables(report, rows or 1_000_000)
+    for text in _of_known(report):
+        yield line((text, SOFT))
     if tables and not times:
         yield line((TIMES, SOFT))
-        return
-    for table in tables:
-        yield line("")
-        yield from table_lines(table, width, charset)
+    for part in wrapped(charset, _verdict(report, rows), width):
+        yield line((part, BOLD if report.at_least(Severity.WARNING) else GOOD))
 
 
 def findings_lines(
@@ -71,15 +70,14 @@ def _unchecked(report: Report) -> Iterator[str]:
     """Rules that could not be checked, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for each in report.unchecked:
-        reason = f"record with `{each.command}`" if each.command else each.reason
+        above = f"{NUMBERS * (each.needs == 'values')}use --level {each.needs}"
+        reason = above if each.command else each.reason
         reasons.setdefault(reason, []).append(f"{each.rule} {each.slug}")
     for reason, rules in reasons.items():
-        numbers = f"{NUMBERS}; " if "--level values" in reason else ""
         more = f" and {count(len(rules) - FEW)} more" if len(rules) > FEW else ""
-        yield f"not checked: {numbers}{reason} ({', '.join(rules[:FEW])}{more})"
+        yield f"not checked: {reason} ({', '.join(rules[:FEW])}{more})"
     if report.partly:
-        rules = [f"{each.rule} {each.slug}" for each in report.partly]
-        yield f"checked partly: {PARTLY} ({', '.join(rules)})"
+        yield f"checked in part ({plural(len(report.partly), 'rule')}): {PARTLY}"
 
 
 def _of_known(report: Report) -> Iterator[str]:

@@ -71,7 +71,7 @@ def test_what_could_not_be_seen_is_no_finding_here_and_in_the_report(tmp_path: P
 
     rules = len(report.checked)
     assert said.summary[0] == "t t.json: 1 node, 0 events; 2 notes"
-    assert said.summary[1] == f"no problems found ({rules} rules checked)"
+    assert said.summary[1] == f"{rules} rules checked, no problems found"
     assert any("Could not be seen: a vmap (2 times)" in each for each in shown)
 
 
@@ -104,7 +104,7 @@ def test_a_level_that_checks_more_is_named(tmp_path: Path) -> None:
     said = said_of(tmp_path, Node(0, "ExpBackward0"), level="engine")
 
     assert re.fullmatch(
-        r"no problems found \(\d+ rules checked; NaN, Inf: use --level values\)", said.summary[1]
+        r"\d+ rules checked, no problems found \(NaN, Inf: use --level values\)", said.summary[1]
     )
 
 
