@@ -132,11 +132,9 @@ def inspect(
         partly=tuple(_partly(trace, rule) for rule in able if rule.sees_a_part(trace)),
         summary=summary(trace),
         nodes=times("nodes", lambda: timing_by_node_name(trace)),
-        backward_ops=times(
-            "hooks and custom functions", lambda: timing_by_op(trace, ProgramPart.BACKWARD)
-        ),
+        ops=times("operations", lambda: timing_by_op(trace, ProgramPart.FORWARD)),
+        backward_ops=times("backward", lambda: timing_by_op(trace, ProgramPart.BACKWARD)),
         optimizer_ops=times("optimizers", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
-        optimizer_ops=times("optimizers'", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
         modules=times("modules", lambda: modules(trace)),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),

@@ -168,6 +168,7 @@ class _Told:
         words = [f"{each.birth.kind} {each.place.words}" for each in others]
         named = list(dict.fromkeys(words))
         more = len(named) - FOLLOWED
+        rest = f", and {more:,} more" if more > 0 else ""
         also = f"also first produced on this line: {', '.join(named[:FOLLOWED])}{rest}"
         why = f"{self.found.why}; {also}"
         rows = (row for each in others for row in each.found.evidence)
