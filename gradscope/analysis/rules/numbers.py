@@ -329,7 +329,7 @@ def _evidence(birth: Birth) -> tuple[Evidence, ...]:
 
 
 def _place(trace: Trace, birth: Birth) -> str:
-    """The index of the first bad element: "(3, 0, 0)" where the shape is known, else "flat 12"."""
+    """The first bad element: "index (3, 0, 0)", or "flat index 12" if its shape is unknown."""
     ops, tensors, tensor = trace.table(Op), trace.table(Tensor), birth.tensor
     if tensor == NONE and birth.place is Place.OP_OUTPUT and ops.has(birth.op):
         outputs = ops.row(birth.op).outputs
@@ -337,8 +337,8 @@ def _place(trace: Trace, birth: Birth) -> str:
     shape = tensors.row(tensor).shape if tensors.has(tensor) else ()
     known, first = math.prod(shape) == birth.count, birth.bad[0]
     if len(shape) < 2 or not known:
-        return f"{first}" if len(shape) == 1 and known else f"{first} (flat)"
-    return f"({', '.join(str(int(each)) for each in np.unravel_index(first, shape))})"
+        return f"index {first}" if len(shape) == 1 and known else f"flat index {first}"
+    return f"index ({', '.join(str(int(each)) for each in np.unravel_index(first, shape))})"
 
 
 def _counts(trace: Trace, birth: Birth) -> str:
@@ -346,7 +346,7 @@ def _counts(trace: Trace, birth: Birth) -> str:
     parts = [f"{count} {name}" for name, count in named if count]
     if birth.count == 1:
         return f"the only element is {parts[0].partition(' ')[2]}"
-    where = f", first at index {_place(trace, birth)}" if birth.bad else ""
+    where = f", first at {_place(trace, birth)}" if birth.bad else ""
     if len(parts) > 1:
         return f"{' and '.join(parts)} among {birth.count} elements{where}"
     count, name = parts[0].split()

@@ -121,7 +121,7 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
     writer = "A write outside any recorded call"
     if ops.has(value.op):
         writer = trace.text(int(ops["name"][ops.index(value.op)])).partition(".")[0]
-    again = "" if not value.later else f", with {value.later} more write(s) after it"
+    again = "" if not value.later else f", and {value.later} more after it"
     found = Found(
         message=f"{writer}{at(site)} wrote in place to {slots} of "
         f"{_node(trace, error.node)}, which backward needed unchanged: saved at version "

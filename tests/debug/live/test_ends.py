@@ -51,7 +51,7 @@ def test_a_script_ends_at_the_first_birth_with_its_line(house: House, engine: st
     first, second, third, *more = ran.err.splitlines()
     assert first == "gradscope: --stop-on nan looks at level values, which is recorded"
     assert second == "gradscope: found by --stop-on nan"
-    assert third.startswith("error GS201 Inf born in the backward of SqrtBackward0")
+    assert third.startswith("error GS201 Inf first produced in the backward of SqrtBackward0")
     assert "    script.py:10: loss = (net(x) - net.bias).norm(dim=1).sqrt().mean()" in more
     assert "NaN, made of an Inf, in the backward of LinalgVectorNorm" in " ".join(ran.err.split())
     assert "Traceback" not in ran.err
@@ -107,7 +107,7 @@ print("not reached")
     ran = run(house, "--stop-on", "nan", "-q")
 
     assert (ran.code, ran.out) == (4, "")
-    assert "NaN born in the forward call div (script.py:4)" in ran.err
+    assert "NaN first produced in the forward call div (script.py:4)" in ran.err
 
 
 def test_what_comes_last_is_found_when_the_script_has_ended(house: House) -> None:
