@@ -162,7 +162,7 @@ loss.backward()
     assert "1 of 4 elements is −Inf, first at index (1, 1)" in found.message
     said = re.sub(r"[^ ]*/(?=snippet)", "", found.why)
     assert "relu at snippet_0.py:2 set its argument to 0; what followed" in said
-    assert "what relu set to 0 gets no gradient by that" in found.fix
+    assert "elements that relu set to 0 get no gradient there" in found.fix
 
 
 def test_zeros_of_the_data_are_not_said_to_be_made(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
             Evidence("value", 9),
         ),
         why="the derivative of sqrt is 1/(2·√x), which is Inf at 0; what followed from it: "
-        "NaN, made of an Inf, in the backward of PowBackward0 at nan.py:4",
+        "NaN (produced from an Inf) in the backward of PowBackward0 at nan.py:4",
         fix="write `r = s.clamp_min(1e-12).sqrt()` instead of `r = s.sqrt()`",
         certainty=Certainty.CERTAIN,
     )
@@ -89,7 +89,8 @@ def test_the_same_place_in_every_step_is_told_once() -> None:
 
     (found,) = inspect(trace, rules=["GS201"]).findings
     assert found.message == (
-        "NaN first produced in the forward call log (train.py:5): the only element is NaN; the same again in 2 later runs"
+        "NaN first produced in the forward call log (train.py:5): the only element is NaN; the "
+        "same again in 2 later runs"
     )
     assert found.why.endswith(
         "; what followed from it: NaN in the backward of LogBackward0#1 (the same line)"
@@ -220,7 +221,8 @@ def test_an_inf_in_the_data_is_a_note_and_a_nan_an_error() -> None:
         ),
         (
             Severity.NOTE,
-            "Inf first produced outside the graph: mask already held it: all 2 elements are −Inf, first at flat index 0",
+            "Inf first produced outside the graph: mask already held it: all 2 elements are −Inf, "
+            "first at flat index 0",
         ),
     ]
 
