@@ -225,7 +225,7 @@ def test_an_operand_that_nobody_kept_makes_a_birth_uncertain() -> None:
     assert finding.certainty is Certainty.INFERRED
     assert finding.site.place == "faulty.py:4"
     assert finding.message.startswith("Inf first seen in the forward call add")
-    assert finding.why.startswith("an operand was not seen, and may have held it")
+    assert finding.why.startswith("an operand that was not recorded may have held it")
 
 
 def test_one_of_two_blocks_that_share_their_lines_is_named() -> None:
