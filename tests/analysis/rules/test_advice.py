@@ -143,8 +143,8 @@ for _ in range(2):
     (found,) = (each for each in inspect(trace).findings if each.rule == "GS406")
 
     said = re.sub(r"[^ ]*/(?=snippet)", "", found.why)
-    assert "they are of the Linear first called at snippet_0.py:7" in said
-    assert said.endswith("it holds of the Linear first called at snippet_0.py:6")
+    assert "they belong to the Linear first called at snippet_0.py:7" in said
+    assert said.endswith("it holds to the Linear first called at snippet_0.py:6")
     with pytest.raises(UnknownNameError, match=r"choose one: \d+ \(of the Linear first called at "):
         tensor_meant(trace, "weight")
 

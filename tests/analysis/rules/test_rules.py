@@ -149,8 +149,10 @@ def test_data_without_a_name_is_told_once_with_the_line_that_used_it_first() -> 
     )
 
     assert messages(trace) == [
-        f"NaN first produced outside the graph: leaf 0 already held it {LINE}: the only element is "
-        f"NaN; {MORE}"
+        (
+            f"NaN first produced outside the graph: leaf 0 already held it {LINE}: the only "
+            f"element is NaN; {MORE}"
+        )
     ]
 
 
@@ -221,8 +223,10 @@ def test_an_inf_in_the_data_is_a_note_and_a_nan_an_error() -> None:
         ),
         (
             Severity.NOTE,
-            "Inf first produced outside the graph: mask already held it: all 2 elements are −Inf, "
-            "first at flat index 0",
+            (
+                "Inf first produced outside the graph: mask already held it: all 2 elements are "
+                "−Inf, first at flat index 0"
+            ),
         ),
     ]
 

@@ -160,7 +160,7 @@ def test_a_nan_in_the_data_is_found_to_come_from_outside() -> None:
     """)
 
     assert message.startswith(
-        "NaN first produced outside the graph: data that is made a tensor brought it in"
+        "NaN first produced outside the graph: data converted to a tensor brought it in"
     )
     assert place == "faulty.py:2"
 
@@ -348,7 +348,7 @@ def test_a_mask_of_minus_infinity_is_found_where_harm_came_of_it() -> None:
     assert said[:2] == [
         ("NaN produced from an Inf in the forward call _softmax", "faulty.py:3"),
         (
-            "Inf first produced outside the graph: data that is made a tensor brought it in",
+            "Inf first produced outside the graph: data converted to a tensor brought it in",
             "faulty.py:2",
         ),
     ]
