@@ -1,4 +1,4 @@
-"""What a rule says when something is wrong."""
+"""What a rule reports: a finding, its severity, its certainty and its evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.trace.schema import NONE, Tensor
 from gradscope.trace.trace import Trace
 
 FEW = 3
-"""So many rows are named of those that are alike."""
+"""Number of similar rows that are named."""
 
 
 class Severity(IntEnum):
@@ -40,18 +40,18 @@ class Evidence:
 
 
 def few_tensors(trace: Trace, ids: Iterable[int]) -> tuple[Evidence, ...]:
-    """The first of these tensors."""
+    """The first few of these tensors, as evidence."""
     return tuple(Evidence("tensor", id) for id in as_written(trace.table(Tensor), ids)[:FEW])
 
 
 def known_rows(*rows: tuple[str, int]) -> tuple[Evidence, ...]:
-    """Those of these rows, by table and id, that there are."""
+    """Evidence for those of these rows, by table and id, that exist."""
     return tuple(Evidence(table, id) for table, id in rows if id != NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, in one sentence, with its reason and its remedy."""
+    """One problem in one sentence, with its reason and its fix."""
 
     rule: str  # GS201
     slug: str  # non-finite-birth

@@ -1,4 +1,4 @@
-"""What `inspect` has to say about a trace: findings, what was not checked, and the numbers."""
+"""What `inspect` reports about a trace: findings, what was not checked, and the times."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A part of the report that could not run: it raised, which is a bug in gradscope."""
+    """A part of the report that could not run because of a bug in gradscope."""
 
-    rule: str  # the id of the rule; "" for a part that is no rule
+    rule: str  # the id of the rule; "" for a part that is not a rule
     what: str  # "GS805 update-ratio", "times of modules"
     error: str  # what was raised, and where
 
@@ -39,7 +39,7 @@ class Fault:
 
 
 class Guard:
-    """Calls parts of a report, and keeps what could not run."""
+    """Calls parts of a report, and collects those that could not run."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
@@ -55,24 +55,24 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """A rule that cannot tell: the level was too low, or what it reads could not be seen."""
+    """A rule that was not checked: the level was too low, or what it reads was not recorded."""
 
     rule: str
     slug: str
-    needs: str  # the level at which it could tell
-    lacks: tuple[str, ...] = ()  # what it reads and nobody could see; else the level was too low
-    command: str = ""  # that records the program at that level
+    needs: str  # the level that the rule needs
+    lacks: tuple[str, ...] = ()  # what it reads and was not recorded; else the level was too low
+    command: str = ""  # records the program at that level
 
     @property
     def reason(self) -> str:
-        """Why it cannot tell, and what to do."""
+        """Why it was not checked, and what to do."""
         if self.lacks == (Source.TABLE,):
             return (
-                "the text of the program is not in this trace: it is written as a run ends, and "
-                "not with --no-source or by an older gradscope"
+                "the text of the program is not in this trace: it is written when a recording "
+                "ends, but not with --no-source or by an older gradscope"
             )
         if self.lacks:
-            return f"this recording could not see {', '.join(self.lacks)}"
+            return f"this recording has no {', '.join(self.lacks)}"
         return f"record with --level {self.needs}"
 
 
@@ -80,18 +80,18 @@ class Unchecked:
 class Report:
     """The answer of `gradscope inspect`."""
 
-    findings: tuple[Finding, ...]  # worst first, without those that were known
-    checked: tuple[str, ...]  # the ids of the rules that looked
+    findings: tuple[Finding, ...]  # worst first, without known ones
+    checked: tuple[str, ...]  # the ids of the rules that ran
     unchecked: tuple[Unchecked, ...]
-    partly: tuple[Unchecked, ...]  # rules that looked at some steps only, and what shows them all
+    partly: tuple[Unchecked, ...]  # rules that saw some steps only, and what would show all
     summary: Summary
     nodes: tuple[Timing, ...]
     ops: tuple[Timing, ...]  # of the forward pass
     backward_ops: tuple[Timing, ...]  # in hooks, custom functions, under create_graph
     optimizer_ops: tuple[Timing, ...]
     modules: tuple[ModuleFacts, ...]
-    known: tuple[Finding, ...] = ()  # found, and in the file of known findings
-    gone: int = 0  # how many of that file were not found
+    known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
+    gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
@@ -99,7 +99,7 @@ class Report:
 
     @property
     def notes(self) -> tuple[Finding, ...]:
-        """What is worth knowing and says nothing against the program: it counts apart."""
+        """Findings that are worth knowing but are no fault of the program; counted separately."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.NOTE)
 
 
@@ -110,9 +110,9 @@ def inspect(
     ignore: Sequence[str] = (),
     known: str | PathLike[str] | None = None,
 ) -> Report:
-    """Look a trace, or the file of one, over with all rules or with those chosen by id or slug.
+    """Check a trace, or a trace file, with all rules or with those selected by id or slug.
 
-    `known` is a file of findings that are known already; only others are among the `findings`.
+    `known` is a file of findings that are known already; `findings` holds only others.
     """
     trace = trace if isinstance(trace, Trace) else load(trace)
     before = frozenset[str]() if known is None else known_ids(known)
@@ -133,8 +133,8 @@ def inspect(
         summary=summary(trace),
         nodes=times("nodes", lambda: timing_by_node_name(trace)),
         ops=times("operations", lambda: timing_by_op(trace, ProgramPart.FORWARD)),
-        backward_ops=times("backward's", lambda: timing_by_op(trace, ProgramPart.BACKWARD)),
-        optimizer_ops=times("optimizers'", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
+        backward_ops=times("backward", lambda: timing_by_op(trace, ProgramPart.BACKWARD)),
+        optimizer_ops=times("optimizers", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
         modules=times("modules", lambda: modules(trace)),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
@@ -157,14 +157,14 @@ def _partly(trace: Trace, rule: Rule) -> Unchecked:
 def _worst_first(trace: Trace, rules: Sequence[Rule], guard: Guard) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for number, rule in enumerate(rules):
-        tell("looking for mistakes", number, len(rules))
+        tell("checking rules", number, len(rules))
         found += findings_of(trace, rule, guard)
     tell("summing up times")
     return tuple(sorted(found, key=lambda finding: -finding.severity))  # stable: in order within
 
 
 def findings_of(trace: Trace, rule: Rule, guard: Guard) -> list[Finding]:
-    """What a rule finds; of one that raises, what it found up to there."""
+    """What a rule finds; if it raises, what it found before that."""
     found: list[Finding] = []
     name = f"{rule.id} {rule.slug}"
     every = of_each_rank(trace, rule.findings)

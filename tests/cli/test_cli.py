@@ -319,7 +319,7 @@ def test_inspect_exits_with_one_when_it_finds_something(run: Line) -> None:
 
     assert ran.code == 1
     assert ran.err == ""
-    assert "error GS201 Inf born in the backward of SqrtBackward0 (nan.py:5)" in ran.out
+    assert "error GS201 Inf first produced in the backward of SqrtBackward0 (nan.py:5)" in ran.out
 
 
 def test_inspect_exits_with_zero_when_it_finds_nothing(run: Line) -> None:

@@ -1,10 +1,10 @@
-"""Where each NaN and Inf was born.
+"""Where each NaN and Inf originated.
 
-A NaN is born where none of the operands holds one and the result does; an Inf where all operands
-are finite and the result is not. Six kinds of place can give birth: a forward call, a node's
-backward, an addition in an input buffer, a hook, the accumulation into `.grad`, and what came from
-outside (a leaf, or the gradient that backward was called with). An Inf that a call was told to
-write is not born, as in `scores.masked_fill(mask, -inf)`.
+A NaN originates where none of the operands holds one and the result does; an Inf where all
+operands are finite and the result is not. There are six kinds of such places: a forward call, a
+node's backward, an addition in an input buffer, a hook, the accumulation into `.grad`, and what
+came from outside (a leaf, or the gradient that was passed to backward). An Inf that a call was
+asked to write is not counted, as in `scores.masked_fill(mask, -inf)`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ VALUES_LEVELS = ("values", "full")
 WRITES_WHAT_IT_IS_TOLD = frozenset(
     ("fill", "full", "full_like", "index_fill", "masked_fill", "new_full", "scatter", "where")
 )
-"""Operations whose Inf is an argument of theirs."""
+"""Operations whose Inf is one of their arguments."""
 
 HOLDS_LOGARITHMS_OF_ZERO = {"_ctc_loss": 1}
-"""Operations one of whose results, by its place, tells the impossible by −Inf, for backward."""
+"""Operations one of whose results, given by its index, marks the impossible by −Inf."""
 
 
 @dataclass(frozen=True, slots=True)
 class Birth:
-    """One place at which a tensor became non-finite."""
+    """One place at which a tensor became non-finite: the origin of a NaN or Inf."""
 
     value: int  # the id of its statistics
     kind: str  # "NaN" or "Inf"
@@ -56,14 +56,14 @@ class Birth:
     posinf: int
     neginf: int
     bad: tuple[int, ...]
-    from_inf: bool  # a NaN made of an Inf that was born before it
+    from_inf: bool  # a NaN produced from an earlier Inf
     unchecked: int  # operands whose statistics the trace does not hold
-    cause: int = NONE  # the value with which it all began: its own, or that of an earlier birth
+    cause: int = NONE  # the value it all began with: its own, or that of an earlier birth
 
 
 @dataclass(frozen=True, slots=True)
 class Births:
-    """Every birth of a NaN or an Inf, first one first."""
+    """Every origin of a NaN or an Inf, in the order of time."""
 
     checked: bool  # whether the trace holds statistics at all
     births: tuple[Birth, ...]
@@ -106,7 +106,7 @@ def births(trace: Trace) -> Births:
 
 
 def may_be_given(birth: Birth) -> bool:
-    """Whether it is an Inf that the program may have come with, as with a mask of −Inf."""
+    """Whether it is an Inf that the program may have been given, as with a mask of −Inf."""
     seen_first = birth.place is Place.OP_OUTPUT and birth.unchecked > 0
     return birth.kind == "Inf" and (birth.place is Place.LEAF or seen_first)
 
@@ -116,16 +116,16 @@ ONLY_MOVES = SAME_NUMBERS | {
     "hstack", "index", "index_select", "lift_fresh", "new_empty", "new_empty_strided", "repeat",
     "resize", "resize_as", "roll", "scatter", "set", "stack", "to", "tril", "triu", "vstack",
 }  # fmt: skip
-"""Calls that give birth to nothing: what they return was in what they were given, or in memory that
-nobody has written yet."""
+"""Calls that are never an origin: what they return was in their inputs, or in uninitialised
+memory."""
 
 
 class _Alone:
-    """Calls that made no node, of which it is not known what they were given.
+    """Calls that created no node, whose inputs are not known.
 
-    On PyTorch they are told only where what they returned is not finite. The first of each kind is
-    a birth, and of others it is supposed that they were given what that returned; and so it is of
-    what has the same bad elements where it is first seen.
+    On PyTorch they are recorded only where their result is not finite. The first of each kind is
+    counted as an origin; the others are assumed to have received its result, and so is a tensor
+    that has the same bad elements where it is first seen.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -141,9 +141,9 @@ class _Alone:
         self._written = set(tensors["id"][tensors["version"] > 0].tolist())
 
     def explain(self, birth: Birth, *, meant: bool) -> bool:
-        """Whether it follows from the first of them."""
+        """Whether a birth follows from the first of them."""
         looks = (birth.count, birth.nan, birth.posinf, birth.neginf, birth.bad)
-        if birth.op in self._lines and birth.place is Place.LEAF:  # numbers were taken in
+        if birth.op in self._lines and birth.place is Place.LEAF:  # data was brought in
             self._looks.add(looks)
             self._first.setdefault(birth.kind, (NONE, NONE))
             return False
@@ -163,7 +163,7 @@ class _Alone:
 
 
 def _told(trace: Trace) -> frozenset[int]:
-    """The calls that write what they are told."""
+    """The calls that write a value they are given."""
     ops = trace.table(Op)
     names = ops["name"]
     told = [
@@ -180,7 +180,7 @@ def _base_name(trace: Trace, name: int) -> str:
 
 
 def _logarithms(trace: Trace) -> dict[int, int]:
-    """The calls one of whose results holds logarithms of zero, and which."""
+    """The calls one of whose results holds logarithms of zero, and the index of that result."""
     ops = trace.table(Op)
     found = {}
     for name in distinct(ops["name"]).tolist():
@@ -228,7 +228,7 @@ def _birth(row: Value, place: Place, operands: list[Finiteness | None]) -> Birth
 
 
 def nonfinite_nodes(trace: Trace, tasks: Collection[int] | None = None) -> dict[int, str]:
-    """Nodes at which a NaN or an Inf was seen, born or not: "NaN", "Inf" or "NaN, Inf"."""
+    """Nodes at which a NaN or an Inf was seen, as origin or not: "NaN", "Inf" or "NaN, Inf"."""
     values = trace.table(Value)
     chosen = not_finite(values)
     chosen &= values["node"] != NONE

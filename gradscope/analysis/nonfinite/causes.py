@@ -1,4 +1,4 @@
-"""Births that have one cause: out of one Inf many a NaN is born, and none is a bug of its own."""
+"""Births that have one cause: one Inf can produce many NaN, and these are no bugs of their own."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ OVERFLOWS = frozenset((
     "DotBackward0", "ExpandBackward0", "LinearBackward0", "MmBackward0", "MvBackward0",
     "MulBackward0", "SumBackward0", "SumBackward1",
 ))  # fmt: skip
-"""Nodes whose gradient is Inf only since it is too large: in one backward for one reason."""
+"""Nodes whose gradient is Inf only because it overflowed: in one backward, for one reason."""
 
 
 class Causes:
-    """Says with which birth it began, birth after birth in the order of time."""
+    """Finds the birth with which each birth began; births are passed in the order of time."""
 
     def __init__(self, trace: Trace) -> None:
         nodes = trace.table(Node)
         self._op_of = dict(zip(nodes["id"].tolist(), nodes["op"].tolist(), strict=True))
         self._names = dict(zip(nodes["id"].tolist(), nodes["name"].tolist(), strict=True))
         self._text = trace.text
-        self._of_ops: dict[int, int] = {}  # of calls whose result was not finite
-        self._overflows: dict[int, int] = {}  # of backwards in which gradients grew too large
-        self._harm_of: dict[int, int] = {}  # the first that came of what may be meant, as a mask
+        self._of_ops: dict[int, int] = {}  # by call whose result was not finite
+        self._overflows: dict[int, int] = {}  # by backward in which gradients overflowed
+        self._harm_of: dict[int, int] = {}  # the first NaN from an Inf that may be intended
 
     def of_birth(
         self, birth: Birth, operands: Iterable[Finiteness | None], *, may_be_given: bool
     ) -> int:
-        """The value with which it began; its own, if nothing was there before.
+        """The value with which it began; its own if nothing non-finite was there before.
 
-        An Inf that a program may have come with, as a mask of −Inf, is no cause of what is born
-        out of it: the first of that is the cause of the rest.
+        An Inf that the program may have been given, such as a mask of −Inf, does not count as the
+        cause of what is produced from it: the first of these is the cause of the rest.
         """
         if may_be_given:
             self._harm_of[birth.value] = NONE
@@ -66,6 +66,6 @@ class Causes:
 
 
 def inherited(operands: Iterable[Finiteness | None]) -> int:
-    """The cause of the first operand that is not finite; NONE if nobody knows."""
+    """The cause of the first operand that is not finite; NONE if it is unknown."""
     bad = (each for each in operands if each is not None and (each.nan or each.inf))
     return next((each.cause for each in bad if each.cause != NONE), NONE)

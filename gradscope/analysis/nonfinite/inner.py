@@ -1,7 +1,7 @@
-"""Calls that are a part of something larger: of a hook, or of the engine's own arithmetic.
+"""Calls that are part of something larger: a hook, or the engine's own arithmetic.
 
-A NaN born in such a call is told of where the larger thing hands it on: the hook's result, the
-node's output, the sum at an input.
+A NaN that originates in such a call is reported where the larger part passes it on: the hook's
+result, the node's output, the sum at an input.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ LOOKED_AT_AS_ONE = (HookKind.TENSOR, HookKind.PRE, HookKind.POST)
 
 
 def inner_ops(trace: Trace) -> frozenset[int]:
-    """Calls that ran in a hook, or that the engine made itself under `create_graph`."""
+    """Calls that ran in a hook, or that the engine made under `create_graph`."""
     ops = trace.table(Op)
     backward = np.flatnonzero(ops["task"] != NONE)
     apart = np.flatnonzero((ops["task"] == NONE) & (ops["node"] == NONE))
     hooked = apart[_in_hook(trace, ops["thread"][apart], ops["begin"][apart])]
-    alone = frozenset(ops["id"][hooked].tolist())  # PyTorch's, of which no task is told
+    alone = frozenset(ops["id"][hooked].tolist())  # PyTorch's, whose task is unknown
     if not len(backward):
         return alone
     tasks, stacks = trace.table(GraphTask), trace.table(Stack)
@@ -52,7 +52,7 @@ def _in_hook(trace: Trace, thread: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def _times(trace: Trace, kind: type[HookBegin | HookEnd]) -> dict[tuple[int, ...], int]:
-    """The time of each event, by thread, hook, and the how-manieth call of this hook it is."""
+    """The time of each event, by thread, hook, and the number of the call of this hook."""
     table = trace.table(kind)
     chosen = np.flatnonzero(np.isin(table["hook"], LOOKED_AT_AS_ONE))
     names = ("thread", "task", "node", "hook", "index", "t")

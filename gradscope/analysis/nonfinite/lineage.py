@@ -1,4 +1,4 @@
-"""What a tensor was made of: for each recorded value, the operands it came from."""
+"""What a tensor was computed from: the operands of each recorded value."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Finiteness:
 
     nan: bool
     inf: bool
-    cause: int = field(default=NONE, compare=False)  # the value at whose birth it all began
+    cause: int = field(default=NONE, compare=False)  # the value it all began with
 
 
 FINE = Finiteness(nan=False, inf=False)
 
 WHOLE = ("int", "uint", "bool")
-"""Indices and masks: no edge of a node stands for such an operand."""
+"""Data types of indices and masks: no edge of a node stands for such an operand."""
 
 Slot = tuple[int, int, int]  # graph task, node, index
 FRESH = (Accumulation.STOLEN, Accumulation.CLONED)
@@ -59,11 +59,11 @@ class AliasWrites:
         self._bad: dict[int, Finiteness] = {}  # by storage
 
     def given(self, tensor: int) -> Finiteness | None:
-        """What the storage of a tensor was given that is not finite."""
+        """The non-finite content that was written to the storage of a tensor."""
         return self._bad.get(self._storage_of.get(tensor, NONE))
 
     def keep(self, row: Value, state: Finiteness) -> None:
-        """Remember what a call wrote in place; a good write to all of a storage mends it."""
+        """Remember what a call wrote in place; a finite write to all of a storage clears it."""
         storage = self._written_by.get(row.op)
         if storage is None:
             return
@@ -74,7 +74,7 @@ class AliasWrites:
 
 
 class Lineage:
-    """Walks the values in the order of time and knows, at each, what its operands held."""
+    """Traverses the values in the order of time and knows, at each, what its operands held."""
 
     def __init__(self, trace: Trace) -> None:
         self._inputs_of_op = _inputs_of_op(trace)
@@ -107,7 +107,7 @@ class Lineage:
                 return [*known, *[None] * self._unknown.get(row.op, 0)]
             case Place.SEED:
                 return self._earlier(row.tensor)
-            case Place.LEAF if row.node != NONE:  # a gradient that was looked at where it arose
+            case Place.LEAF if row.node != NONE:  # a gradient recorded at its origin
                 return [_finiteness(row)]
             case Place.LEAF:
                 return [*self._earlier(row.tensor), *self._earlier_grad(row.tensor)]
@@ -151,7 +151,7 @@ class Lineage:
                 self._grads[self._leaf_of_grad[row.tensor]] = state
 
     def _tensor(self, id: int) -> Finiteness | None:
-        """What a tensor held when last seen, or was given since by a write to an alias of it."""
+        """What a tensor held when last seen, or received since through an alias of it."""
         seen = self._tensors.get(id)
         given = self._writes.given(id)
         if seen is None or given is None:
@@ -167,7 +167,7 @@ class Lineage:
         return [self._tensors[tensor]] if tensor in self._tensors else []
 
     def _earlier_grad(self, leaf: int) -> list[Finiteness | None]:
-        """A leaf is what an optimizer made of its gradient."""
+        """A leaf is what an optimizer computed from its gradient."""
         return [self._grads[leaf]] if leaf in self._grads else []
 
     def _kept(self, slot: Slot) -> list[Finiteness | None]:
@@ -176,7 +176,7 @@ class Lineage:
     def _arrivals(self, slot: Slot, until: int) -> list[Finiteness | None]:
         """What the other nodes sent to this input, up to an event."""
         task, node, nr = slot
-        if task not in self._told:  # nothing was inferred of this task: who could have sent
+        if task not in self._told:  # not inferred: all that could
             sent = (self._leaving.get((task, *end)) for end in self._edges.get((node, nr), ()))
             return [each for each in sent if each is not None]
         return [
@@ -226,7 +226,7 @@ def _both(one: Finiteness, other: Finiteness) -> Finiteness:
 
 
 def _leaf_of_node(trace: Trace) -> dict[int, int]:
-    """The leaf of each node that gathers a gradient: it alone has no call and takes one tensor."""
+    """The leaf of each node that accumulates a gradient: it has no call and one input tensor."""
     nodes = trace.table(Node)
     gathers = np.flatnonzero((nodes["op"] == NONE) & (nodes.ragged("inputs").lengths == 1))
     return {row.id: row.inputs[0] for row in nodes.take(gathers)}
@@ -238,12 +238,12 @@ def _inputs_of_op(trace: Trace) -> dict[int, tuple[int, ...]]:
 
 
 def are_inputs_inferred(trace: Trace) -> bool:
-    """Whether what calls were given is known only as far as nodes tell."""
+    """Whether the inputs of calls are known only as far as nodes show them."""
     return "op.inputs" in trace.meta.get("inferred", ())
 
 
 def without_operands(trace: Trace) -> np.ndarray:
-    """Positions of calls that made no node, of which it is not known what they were given."""
+    """Positions of calls that created no node, whose inputs are not known."""
     ops = trace.table(Op)
     if not are_inputs_inferred(trace):
         return np.zeros(0, np.int64)
@@ -251,10 +251,10 @@ def without_operands(trace: Trace) -> np.ndarray:
 
 
 def _unknown_operands(trace: Trace) -> dict[int, int]:
-    """How many operands of each call are not told, where inputs are inferred from nodes.
+    """How many operands of each call are unknown, where inputs are inferred from nodes.
 
-    An operand that needs no gradient is known only if the node keeps it; of a call without a node,
-    none is.
+    An operand that needs no gradient is known only if the node saves it; a call without a node has
+    no known operands.
     """
     if not are_inputs_inferred(trace):
         return {}
@@ -284,7 +284,7 @@ def _saved_by(trace: Trace) -> dict[int, list[int]]:
 
 
 def _senders(trace: Trace) -> dict[Slot, list[tuple[int, int, int]]]:
-    """For each input of a node in a graph task: which node's output came, at which event."""
+    """For each input of a node in a graph task: which node's output arrived, at which event."""
     edges = trace.table(Edge)
     columns = (edges[name].tolist() for name in ("node", "index", "input_nr"))
     input_nrs = {(node, index): input_nr for node, index, input_nr in zip(*columns, strict=True)}
@@ -299,7 +299,7 @@ def _senders(trace: Trace) -> dict[Slot, list[tuple[int, int, int]]]:
 
 
 def _edges_into(trace: Trace) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """For each input of a node, whose outputs lead to it."""
+    """For each input of a node, the outputs that lead to it."""
     edges = trace.table(Edge)
     found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     names = ("node", "index", "next", "input_nr")
@@ -314,5 +314,5 @@ def _by_seq(trace: Trace, kind: type[HookEnd | Accumulate], column: str) -> dict
 
 
 def _fresh_grads(trace: Trace) -> dict[int, bool]:
-    """By event: whether the gradient became `.grad` as it was, without an addition."""
+    """By event: whether the gradient became `.grad` unchanged, without an addition."""
     return {seq: how in FRESH for seq, how in _by_seq(trace, Accumulate, "how").items()}

@@ -1,4 +1,4 @@
-"""A birth's place in words, with the source line to look at, and which births have one place."""
+"""The place of a birth in words, its source line, and which births share a place."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 STEPS = frozenset(("add", "addcdiv", "addcmul", "lerp", "mul", "sub"))
-"""Calls an optimizer makes its step of."""
+"""Calls an optimizer's update consists of."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInWords:
-    """A birth's place, as in "in the backward of LogBackward0"."""
+    """The place of a birth, as in "in the backward of LogBackward0"."""
 
     words: str
-    function: str  # whose mathematics is to blame: "log", "LogBackward0", or ""
+    function: str  # the function that causes it: "log", "LogBackward0", or ""
     site: Site
 
 
@@ -64,26 +64,29 @@ class BirthPlaces:
             case Place.HOOK:
                 return _of_hook(self.trace, birth, node)
             case Place.GRAD:
-                words = f"in the addition to `.grad` of {self._leaf(birth)}"
+                words = f"in the accumulation into `.grad` of {self._leaf(birth)}"
                 return PlaceInWords(words, "", site_of_row(self.trace, GraphTask, birth.task))
             case Place.SEED:
-                words = "in the gradient that backward was called with"
+                words = "in the gradient that was passed to backward"
                 return PlaceInWords(words, "", site_of_row(self.trace, GraphTask, birth.task))
             case Place.LEAF:
                 origin = self.origin(birth)
                 if origin is not None:
                     title = self._leaf(birth)
-                    words = f"outside: {brought(origin.by)} brought it into {title}"
+                    words = f"outside the graph: {brought(origin.by)} brought it into {title}"
                     if self.trace.table(Tensor).row(birth.tensor).version:
-                        words = f"outside: it was written into {title}, which {origin.by} made"
+                        words = (
+                            "outside the graph: it was written into "
+                            f"{title}, which {origin.by} created"
+                        )
                     elif origin.by not in BRING_IN:
-                        words = f"without a graph: {origin.by} made {title} with it"
+                        words = f"outside the graph: {origin.by} created {title} with it"
                     return PlaceInWords(words, "", origin.site)
                 ops = self.trace.table(Op)
                 if ops.has(birth.op) and birth.tensor == NONE:
-                    words = f"outside: {brought(ops.row(birth.op).name)} brought it in"
+                    words = f"outside the graph: {brought(ops.row(birth.op).name)} brought it in"
                     return PlaceInWords(words, "", self._first_seen(birth))
-                words = f"outside: {self._leaf(birth)} came with it"
+                words = f"outside the graph: {self._leaf(birth)} already held it"
                 return PlaceInWords(words, "", self._first_seen(birth))
             case Place.NODE_INPUT:
                 return PlaceInWords(f"on the way to {node}", "", made)
@@ -91,8 +94,8 @@ class BirthPlaces:
     def grouped(self, births: Iterable[Birth]) -> list[tuple[Birth, int]]:
         """The first birth at each place of the program, and how many there were.
 
-        What a loop does again is one place: calls of one function, nodes of one name, in one line
-        and one module.
+        Repetitions in a loop are one place: calls of one function, or nodes of one name, on one
+        line and in one module.
         """
         return [(group[0], len(group)) for group in grouped(births, self.key).values()]
 
@@ -139,7 +142,7 @@ class BirthPlaces:
         return PlaceInWords(words, "optimizer" if name.rstrip("_") in STEPS else name, site)
 
     def _inside(self, kind: type[Node | Op], id: int) -> str:
-        """In which module a call was made, where it is one of several that share their lines."""
+        """The module in which a call was made, where several modules share its line."""
         table = self.trace.table(kind)
         module = int(table["module"][table.index(id)]) if table.has(id) else NONE
         name = self.trace.once(module_names).get(module, "")
@@ -150,12 +153,12 @@ class BirthPlaces:
         return found.title if found else self.trace.once(node_names).title(birth.node)
 
     def origin(self, birth: Birth) -> TensorOrigin | None:
-        """The call that made a tensor which came with it, if that is no call of the graph's."""
+        """The call that created a tensor which held it from the start, if not in the graph."""
         outside = birth.place is Place.LEAF and birth.node == NONE and birth.op == NONE
         return self.trace.once(Origins).of(birth.tensor) if outside else None
 
     def _first_seen(self, birth: Birth) -> Site:
-        """The line that made a tensor, or used it first."""
+        """The line that created a tensor, or used it first."""
         if self.trace.table(Op).has(birth.op):
             return site_of_row(self.trace, Op, birth.op)
         return site_of(self.trace, self._first_uses.get(birth.tensor, (NONE, NONE))[1])
@@ -168,11 +171,11 @@ class BirthPlaces:
 
     @cached_property
     def _first_uses(self) -> dict[int, tuple[int, int]]:
-        """The first call that took each tensor: when it began, and its stack."""
+        """The first call that used each tensor: when it began, and its stack."""
         ops = self.trace.table(Op)
         inputs = ops.ragged("inputs")
         users = inputs.owners
-        order = np.argsort(ops["begin"][users], kind="stable")[::-1]  # the first is written last
+        order = np.argsort(ops["begin"][users], kind="stable")[::-1]  # so that the first use wins
         begin, stack = (ops[name][users][order].tolist() for name in ("begin", "stack"))
         return dict(zip(inputs.values[order].tolist(), zip(begin, stack, strict=True), strict=True))
 
@@ -195,7 +198,7 @@ def _of_hook(trace: Trace, birth: Birth, node: str) -> PlaceInWords:
 
 
 def _first_wrong(trace: Trace, birth: Birth, since: int) -> Op | None:
-    """The first call of a hook whose result was not finite, where such are looked at."""
+    """The first call of a hook whose result was not finite, where these are recorded."""
     values, ops = trace.table(Value), trace.table(Op)
     wrong = not_finite(values)
     wrong &= values["place"] == Place.OP_OUTPUT
@@ -214,7 +217,7 @@ def _name_of_node(trace: Trace, node: int) -> str:
 
 
 def _line_of(trace: Trace, kind: type[Node | Op], id: int) -> tuple[int, ...]:
-    """What the calls or nodes of one line have in common; the id where that is not known."""
+    """What the calls or nodes of one line have in common; the id where that is unknown."""
     table = trace.table(kind)
     if not table.has(id):
         return (id,)

@@ -12,11 +12,11 @@ Remedy = tuple[str, str]  # why, fix
 BY_PLACE: dict[Place, Remedy] = {
     Place.BUFFER: (
         "each gradient that arrived was finite; their sum is not",
-        "scale the loss down, or use a wider dtype; look at the nodes that send to this one",
+        "scale the loss down, or use a wider dtype; check the nodes that send to this one",
     ),
     Place.HOOK: (
-        "the hook was given a finite gradient and returned this one",
-        "look at the hook: division by a norm of zero, scaling, or a mask are the usual causes",
+        "the hook received a finite gradient and returned this one",
+        "check the hook: division by a norm of zero, scaling, or a mask are the usual causes",
     ),
     Place.GRAD: (
         "the new gradient and the one already in `.grad` were finite; their sum is not",
@@ -27,12 +27,12 @@ BY_PLACE: dict[Place, Remedy] = {
         "check what is passed to backward(gradient=…)",
     ),
     Place.LEAF: (
-        "it was so when the program first used it: in the data, or in a parameter's start value",
+        "it was not finite when the program first used it: in the data, or in an initial parameter",
         "check the data with torch.isfinite(x).all() where it is loaded",
     ),
     Place.NODE_INPUT: (
-        "nothing that was recorded explains it: something between two nodes changed the gradient",
-        "look at the hooks of this node",
+        "no recorded operation explains it: something between two nodes changed the gradient",
+        "check the hooks of this node",
     ),
 }
 
@@ -47,7 +47,7 @@ FORWARD: dict[str, Remedy] = {
         "work with logarithms, or subtract the maximum first",
     ),
     "sqrt": ("the square root of a negative number is NaN", "torch.sqrt(x.clamp_min(0))"),
-    "rsqrt": ("1/√0 is Inf, and of a negative number NaN", "torch.rsqrt(x + eps)"),
+    "rsqrt": ("1/√0 is Inf, and 1/√x of a negative x is NaN", "torch.rsqrt(x + eps)"),
     "reciprocal": ("1/0 is Inf", "keep the argument away from zero"),
     "Inf pow": (
         "the power is beyond the range of the dtype, or 0 has a negative exponent",
@@ -58,30 +58,30 @@ FORWARD: dict[str, Remedy] = {
         "keep the base positive: x.clamp_min(eps) ** p",
     ),
     "NaN xlogy": (
-        "kl_div takes the log of its target, and a negative one, as a log-probability, has none",
-        "give softmax(…) as the target in place of log_softmax(…), or log_target=True",
+        "kl_div takes the log of its target, which is NaN for a log-probability below 0",
+        "pass softmax(…) as the target instead of log_softmax(…), or set log_target=True",
     ),
     "NaN std": (
-        "the standard deviation of one number divides by 0: n − 1",
-        "unbiased=False, or leave out what has one element",
+        "the standard deviation of one value divides by n − 1 = 0",
+        "set unbiased=False, or leave out groups of one element",
     ),
     "NaN var": (
-        "the variance of one number divides by 0: n − 1",
-        "unbiased=False, or leave out what has one element",
+        "the variance of one value divides by n − 1 = 0",
+        "set unbiased=False, or leave out groups of one element",
     ),
     "add": ("the sum is beyond the range of the dtype", "scale down, or use a wider dtype"),
     "sub": ("the difference is beyond the range of the dtype", "scale down, or use a wider dtype"),
     "NaN optimizer": (
-        "the step divides 0 by 0: a gradient was always 0, and the optimizer's eps is 0, too",
-        "give the optimizer an eps above 0",
+        "the step divides 0 by 0: the gradient was always 0, and the optimizer's eps is 0 as well",
+        "set the optimizer's eps above 0",
     ),
     "Inf optimizer": (
-        "the step took what is written here beyond the range of the dtype",
+        "the update took the values beyond the range of the dtype",
         "lower the learning rate, or clip the gradients: torch.nn.utils.clip_grad_norm_",
     ),
     "norm": (
         "the squares add up beyond the range of the dtype",
-        "divide by the greatest element first, or use a wider dtype",
+        "divide by the largest element first, or use a wider dtype",
     ),
     "NaN mean": ("the mean of no elements is 0/0", "check that the tensor is not empty"),
     "Inf mean": ("the sum is beyond the range of the dtype", "scale down, or use a wider dtype"),
@@ -91,7 +91,10 @@ FORWARD: dict[str, Remedy] = {
         "the product is beyond the range of the dtype, or 0 · Inf",
         "scale the factors, or use a wider dtype",
     ),
-    "sum": ("the sum is beyond the range of the dtype", "use mean, scale down, or a wider dtype"),
+    "sum": (
+        "the sum is beyond the range of the dtype",
+        "use mean, scale down, or use a wider dtype",
+    ),
     "matmul": (
         "the products add up beyond the range of the dtype",
         "scale the factors, or use a wider dtype",
@@ -101,7 +104,7 @@ FORWARD: dict[str, Remedy] = {
 OUT_OF_INF: dict[str, Remedy] = {
     "softmax": (
         "every element was −Inf, as when a whole row is masked; or one was +Inf",
-        "leave at least one element of each row unmasked, and keep +Inf out",
+        "leave at least one element of each row unmasked, and avoid +Inf",
     ),
 }
 
@@ -114,7 +117,7 @@ SAME_AS = {
     "log_softmax": "softmax",
     "linalg_vector_norm": "norm",
 }
-"""Functions that stop being finite for the reason another does."""
+"""Functions that stop being finite for the same reason as another."""
 
 BACKWARD: dict[str, Remedy] = {
     "log": ("the derivative of log is 1/x, which is Inf at 0", "torch.log(x.clamp_min(1e-12))"),
@@ -147,7 +150,7 @@ BACKWARD: dict[str, Remedy] = {
     "mul": (
         (
             "the product with the other factor is beyond the range of the dtype, or 0 · Inf; "
-            "where() and masks do not stop this, since they multiply by 0 after the damage is done"
+            "where() and masks applied later do not prevent this, as they multiply by 0 afterwards"
         ),
         "replace the bad arguments before the function, not its results: f(where(ok, x, 1.0))",
     ),
@@ -158,8 +161,8 @@ BACKWARD: dict[str, Remedy] = {
 }
 
 FROM_INF: Remedy = (
-    "an Inf that was born before met a zero (0 · Inf), or an Inf of the other sign (Inf − Inf)",
-    "cure the Inf first: it is among the findings, or came from outside",
+    "an earlier Inf met a zero (0 · Inf) or an Inf of the other sign (Inf − Inf)",
+    "fix the Inf first: it is among the findings, or came from outside",
 )
 
 UNEXPLAINED: Remedy = (
@@ -168,21 +171,21 @@ UNEXPLAINED: Remedy = (
 )
 
 UNEXPLAINED_BACKWARD: Remedy = (
-    "what it was made of was finite, and it is beyond the range of the dtype or not defined",
+    "its inputs were finite, and its result is beyond the range of the dtype or not defined",
     "scale the loss down, or use a wider dtype; `gradscope render --around` shows what came before",
 )
 
 
-UNSEEN = "an operand was not seen, and may have held it: what is neither made nor kept by a node"
-UNSEEN_FIX = "check torch.isfinite(x).all() of what this line is given; if it was finite"
+UNSEEN = "an operand that was not recorded may have held it (no node created or saved it)"
+UNSEEN_FIX = "check torch.isfinite(x).all() of the inputs of this line; if they are finite"
 
 
 def remedy(function: str, birth: Birth) -> Remedy:
-    """Why a NaN or an Inf was born at this place, and what to write instead."""
+    """Why a NaN or an Inf originated at this place, and what to write instead."""
     why, fix = _remedy(function, birth)
     if birth.unchecked and birth.place is Place.OP_OUTPUT and not birth.from_inf:
         why = why.removeprefix("its operands were finite, and ")
-        return f"{UNSEEN}; else {why}", f"{UNSEEN_FIX}: {fix}"
+        return f"{UNSEEN}; otherwise {why}", f"{UNSEEN_FIX}: {fix}"
     return why, fix
 
 
@@ -199,6 +202,6 @@ def _remedy(function: str, birth: Birth) -> Remedy:
 
 
 def _operation(node_name: str) -> str:
-    """The operation a node is the backward of: "norm" for "LinalgVectorNormBackward0"."""
+    """The operation that a node differentiates: "norm" for "LinalgVectorNormBackward0"."""
     name = re.sub(r"Backward\d*$", "", node_name).lower()
     return "norm" if name.endswith("norm") else name

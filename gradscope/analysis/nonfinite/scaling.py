@@ -1,4 +1,4 @@
-"""Gradients that a GradScaler threw away: it tries a scale, and takes a smaller one next time."""
+"""Gradients that a GradScaler discarded: it tries a scale, and uses a smaller one next time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gradscope.trace.trace import Trace
 
 
 class Scaling:
-    """Which of its steps were skipped, and made up for by a later one.
+    """Which steps of a GradScaler were skipped and followed by one that was not.
 
-    One at the end may be skipped for itself: a scale that has become larger is tried.
+    The very last step may be skipped as well: the scaler then tries a larger scale.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -27,9 +27,9 @@ class Scaling:
         self._forgiven = skipped & (np.arange(len(steps)) <= last) & ~skipped.all()
 
     def threw_away(self, t: int, *, in_backward: bool) -> bool:
-        """Whether the gradients of this moment were not used, and later ones were.
+        """Whether the gradients of this moment were discarded and later ones were used.
 
-        Outside of a backward they are worked with, as to clip them, once they are unscaled.
+        Outside a backward they count only after `unscale_`, as when they are clipped.
         """
         following = int(np.searchsorted(self._ends, t))
         if following == len(self._ends) or not self._forgiven[following]:

@@ -1,4 +1,4 @@
-"""Which calls of a step could have made a NaN or an Inf, where their numbers were not looked at."""
+"""Which calls of a step may have produced a NaN or an Inf whose origin was not recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gradscope.trace.trace import Trace
 
 NEVER = 9
 MOST, DEEP, SOME = 400, 2000, 4
-"""So many calls of a step are looked at, in graphs that are no deeper, made in so many steps."""
+"""Limits: number of calls of a step, depth of the graph, and number of steps that made it."""
 
 Bools = NDArray[np.bool_]
 
@@ -39,22 +39,22 @@ RISKS = {
     "pow": (2, 0, "of 0 or a negative number"),
     "float_power": (2, 0, "of 0 or a negative number"),
     "sqrt": (2, 0, "of a negative number; its derivative is infinite at 0"),
-    "acos": (2, 0, "of what is beyond 1; its derivative is infinite there"),
-    "asin": (2, 0, "of what is beyond 1; its derivative is infinite there"),
+    "acos": (2, 0, "of a value beyond ±1; its derivative is infinite there"),
+    "asin": (2, 0, "of a value beyond ±1; its derivative is infinite there"),
     "acosh": (2, 0, "of 1 or less"),
     "atanh": (1, 0, "of 1 or -1"),
-    "std": (2, 0, "of one number; its derivative where all are equal"),
-    "std_mean": (2, 0, "of one number; its derivative where all are equal"),
-    "var": (3, NEVER, "of one number"),
+    "std": (2, 0, "of one value; its derivative is not finite where all are equal"),
+    "std_mean": (2, 0, "of one value; its derivative is not finite where all are equal"),
+    "var": (3, NEVER, "of one value"),
     "linalg_inv": (2, 2, "of a singular matrix"),
     "linalg_inv_ex": (2, 2, "of a singular matrix"),
     "linalg_solve_ex": (2, 2, "of a singular matrix"),
     "linalg_cholesky_ex": (2, 2, "of a matrix that is not positive definite"),
-    "linalg_eigh": (NEVER, 1, "whose derivative needs different eigenvalues"),
-    "linalg_svd": (NEVER, 1, "whose derivative needs different singular values"),
+    "linalg_eigh": (NEVER, 1, "whose derivative needs distinct eigenvalues"),
+    "linalg_svd": (NEVER, 1, "whose derivative needs distinct singular values"),
     **dict.fromkeys(
         ("softmax", "_softmax", "log_softmax", "_log_softmax", "logsumexp"),
-        (2, 2, "of a row that is -inf throughout"),
+        (2, 2, "of a row that is all -inf"),
     ),
     **dict.fromkeys(("exp", "expm1", "sinh", "cosh"), (4, 4, "of more than 88")),
     **dict.fromkeys(
@@ -62,36 +62,36 @@ RISKS = {
         (5, NEVER, "where all targets are ignored"),
     ),
 }
-"""By name: how near at hand it is in a forward, and in a backward whose loss is finite; what of."""
+"""By name: its rank in a forward and in a backward whose loss is finite (0: likeliest); of what."""
 
 EMPTY = ("mean", "std", "std_mean", "var", "nll_loss", "nll_loss_forward", "nll_loss_nd")
 MASKED = frozenset(("masked_fill", "masked_fill_", "where", "add", "log", "baddbmm"))
 SOFTMAX = frozenset(("softmax", "_softmax", "log_softmax", "_log_softmax", "logsumexp"))
 HUGE = 1e18
-"""A factor by which usual numbers, or their squares, become too large."""
+"""A factor that makes ordinary values, or their squares, overflow."""
 HALF, HALF_RISK = "float16", (3, 3, "of more than 65504, the largest float16")
 OF_HALF = frozenset(("mul", "pow", "exp", "mm", "addmm", "bmm", "sum", "add", "_to_copy", "square"))
 OFF_THE_EDGE = frozenset(
     ("clamp", "clamp_min", "clamp_", "maximum", "softplus", "exp", "log_sigmoid_forward", "cosh")
 )
-"""Calls whose result is kept away from 0, or from what is too large."""
+"""Calls whose result is kept away from 0, or from values that overflow."""
 
 UNKNOWN = frozenset(("pow", "div", "exp", *SOFTMAX))
-"""Calls of which more than the name has to be known."""
+"""Calls that are suspects only if more than their name is known."""
 
 LAST, GUARDED = 5, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A call that makes a NaN or Inf of some numbers."""
+    """A call that produces a NaN or Inf from certain inputs."""
 
     name: str  # "log"
     what: str  # "of 0 or less"
     site: Site
     op: int
     rank: int
-    of_source: bool = False  # nobody saw it run: the program's source has it
+    of_source: bool = False  # found in the source, not seen to run
 
     @property
     def words(self) -> str:
@@ -99,7 +99,7 @@ class Suspect:
 
 
 def replacing_hooks(trace: Trace) -> dict[str, int]:
-    """Hooks that returned another gradient, by name: the stack of where each is written."""
+    """Hooks that returned another gradient, by name: the stack of where each is defined."""
     begins, ends = trace.table(HookBegin), trace.table(HookEnd)
     replaced = {*ends["node"][ends["replaced"] != 0].tolist()}
     mine = np.flatnonzero(np.isin(begins["node"], list(replaced)))
@@ -108,7 +108,7 @@ def replacing_hooks(trace: Trace) -> dict[str, int]:
 
 
 class Suspects:
-    """Those of one step, the likeliest first; of a line one."""
+    """The suspects of one step, the likeliest first; at most one for each line."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace, self._calls = trace, trace.once(Calls)
@@ -116,14 +116,14 @@ class Suspects:
     def of_step(
         self, step: int, *, backward: bool | None, bad: Collection[int], good: Collection[int]
     ) -> list[Suspect]:
-        """`backward`: whether the loss was finite; `bad`, `good`: leaves whose gradients were."""
+        """`backward`: whether the loss was finite; `bad`, `good`: leaves by their gradients."""
         calls = self._calls
         ops = calls.ops
         own = (ops["phase"] != Phase.OPTIMIZER) | (ops["node"] != NONE)  # closures run in steps
         own &= (ops["task"] == NONE) | (backward is not False)  # or a hook's
         mine = np.flatnonzero(own & (ops["step"] == step))
         leads = np.ones(len(self._trace.table(Node)), np.bool_)
-        if backward and bad:  # what is born in a forward goes on to leaves that are used later
+        if backward and bad:  # a NaN of a forward spreads to later leaves
             leads = self._leads(step, bad)
             leads &= ~self._leads(step, good) if good else leads
         found: dict[str, Suspect] = {}
@@ -140,7 +140,7 @@ class Suspects:
         ):
             found.setdefault(suspect.site.place, suspect)
         several = sorted(found.values(), key=lambda each: each.rank)
-        for limit in (LAST, GUARDED):  # of what is hardly ever it nothing is said beside others
+        for limit in (LAST, GUARDED):  # omit the unlikely if there are others
             likely = [each for each in several if each.rank < limit]
             if likely:
                 return likely
@@ -148,7 +148,7 @@ class Suspects:
 
     @cached_property
     def _read(self) -> dict[tuple[int, int], int]:
-        """By line and name: a call whose arguments were read, as of some of each line they are."""
+        """By line and name: a call whose arguments were recorded, as some of each line are."""
         nodes, ops = self._trace.table(Node), self._calls.ops
         at = nodes.positions(ops["node"])
         read = np.flatnonzero((at != NONE) & (nodes["arguments"][at] != 0))[::-1]
@@ -164,7 +164,7 @@ class Suspects:
         calls, name = self._calls, self._calls.name(at)
         risk = RISKS.get(name)
         if name in EMPTY and any(0 in calls.shape(each) for each in calls.inputs(at)[:1]):
-            risk = (0, 0, "of no numbers")
+            risk = (0, 0, "of an empty tensor")
         elif name in ("mul", "kl_div") and self._is_of_two_logarithms(at):
             name, risk = "kl_div", (0, NEVER, "whose target is a log-probability")
         elif risk is None and name in OF_HALF:
@@ -176,15 +176,15 @@ class Suspects:
             return None
         forward, behind, what = risk
         if name in ("div", "true_divide") and self._given(at).get("other") == 0:
-            forward, behind, what = 0, 0, "by 0, which it was"
+            forward, behind, what = 0, 0, "by 0, as it was here"
         rank = min(forward, behind) if backward is None else behind if backward else forward
         if rank == NEVER:
             return None
-        guarded = GUARDED if what != "of no numbers" and self._is_guarded(at, name) else 0
+        guarded = GUARDED if what != "of an empty tensor" and self._is_guarded(at, name) else 0
         return Suspect(name, what, calls.site(at), calls.id(at), rank + guarded)
 
     def _brought_in(self, step: int, *, backward: bool | None) -> Iterator[Suspect]:
-        """Calls without a node whose results the graph keeps, as far as they were seen."""
+        """Calls without a node whose results the graph saves, as far as they were seen."""
         acts = self._trace.once(Acts)
         for act in acts.of(CameInAct):
             name, site = act.facts.by.strip("_"), acts.site(act)
@@ -194,9 +194,9 @@ class Suspects:
                     yield Suspect(name, what, site, NONE, forward + 1)
 
     def _of_source(self, *, backward: bool | None) -> Iterator[Suspect]:
-        """What the source has on lines where no such call was seen: it is given no gradients.
+        """Risky calls in the source, on lines where none was seen because it got no gradient.
 
-        Of a backward whose loss was finite: what stands in hooks that replaced gradients.
+        For a backward whose loss was finite: calls in hooks that replaced gradients.
         """
         calls, hooks = self._calls, replacing_hooks(self._trace)
         seen = {(calls.site(at).place, calls.name(at)) for at in self._risky.tolist()}
@@ -211,19 +211,19 @@ class Suspects:
 
     @cached_property
     def _risky(self) -> Ids:
-        """The first call of each line and name that makes a NaN of some numbers."""
+        """The first call of each line and name that produces NaN from certain inputs."""
         chosen = self._calls.called(*RISKS)
         chosen = chosen[np.asarray(self._calls.ops["node"][chosen] != NONE, np.bool_)]
         keys = np.stack([self._calls.ops[name][chosen] for name in ("stack", "name")])
         return chosen[np.unique(keys, axis=1, return_index=True)[1]]
 
     def _is_harmless(self, at: int, name: str) -> bool:
-        """Whether no usual number makes it go wrong: squares, halves, softmax of plain scores."""
+        """Whether no ordinary input makes it fail: squares, x / 2, softmax of plain scores."""
         given = self._given(at)
         exponent, other = given.get("exponent"), given.get("other")
         if name == "pow":
             if int(self._calls.ops["node"][at]) == NONE:
-                return True  # what of is not known
+                return True  # its input is unknown
             return isinstance(exponent, int | float) and exponent >= 1 and exponent == int(exponent)
         if name in ("div", "true_divide"):
             return isinstance(other, int | float) and other != 0
@@ -234,7 +234,7 @@ class Suspects:
         return False
 
     def _is_of_two_logarithms(self, at: int) -> bool:
-        """Whether a product is that of kl_div, which takes the log of its target, too."""
+        """Whether a product belongs to kl_div, which takes the log of its target."""
         calls = self._calls
         inputs = calls.inputs(at)
         if len(inputs) != 2 or [*map(calls.needs_grad, inputs)].count(True) != 1:
@@ -246,7 +246,7 @@ class Suspects:
         return len(made) > 1 and all(name.strip("_") == "log_softmax" for name in made)
 
     def _is_guarded(self, at: int, name: str) -> bool:
-        """Whether its argument was moved off the edge: clamped, or a small number added."""
+        """Whether its argument was kept in the domain: clamped, or by adding a small number."""
         calls = self._calls
         inputs = calls.inputs(at)
         if name in ("div", "true_divide"):
@@ -259,12 +259,12 @@ class Suspects:
         )
 
     def _is_on_a_way(self, at: int, leads: Bools) -> bool:
-        """Whether its node leads to where NaN arrived; of a call without one, yes."""
+        """Whether its node leads to where NaN arrived; True for a call without a node."""
         nodes, node = self._trace.table(Node), int(self._calls.ops["node"][at])
         return node == NONE or not nodes.has(node) or bool(leads[nodes.index(node)])
 
     def _leads(self, step: int, leaves: Collection[int]) -> Bools:
-        """Which nodes of a step lead to one of these leaves; of no leaves, or if too deep, all."""
+        """Which nodes of a step lead to one of these leaves; all, without leaves or if too deep."""
         nodes, edges = self._trace.table(Node), self._trace.table(Edge)
         inputs, found = nodes.ragged("inputs"), np.zeros(len(nodes), np.bool_)
         places = inputs.owners[np.isin(inputs.values, list(leaves))]

@@ -1,4 +1,4 @@
-"""Where the zeros came from that a logarithm or a root could not take."""
+"""Where the zeros came from at which a logarithm or a root is not finite."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gradscope.trace.schema import NONE, Node, Op, Value
 from gradscope.trace.trace import Trace
 
 KEEP_ZEROS = SAME_NUMBERS | {"pow", "square", "abs", "sqrt"}
-"""Calls that give zero for zero, and for little else."""
+"""Calls that return zero for zero, and for little else."""
 
 MAKE_ZEROS = {"relu", "relu_", "clamp", "clamp_", "clamp_min", "clamp_min_", "relu6", "hardtanh"}
-"""Calls that set numbers to zero and give these no gradient."""
+"""Calls that set values to zero and pass no gradient to those."""
 
 
 def made_zero_by(trace: Trace, birth: Birth) -> tuple[str, str]:
-    """The name and the line of the call that set the argument to zero, as was seen; or "", ""."""
+    """Name and line of the call that set the argument to zero, if that was seen; else "", ""."""
     calls, ops, nodes = trace.once(Calls), trace.table(Op), trace.table(Node)
     op = birth.op if birth.op != NONE or not nodes.has(birth.node) else nodes.row(birth.node).op
     if not ops.has(op):

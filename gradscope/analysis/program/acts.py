@@ -1,4 +1,4 @@
-"""What the program did that is no operation, in the order in which it did it."""
+"""Events of the program other than operations, in their order."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def found_gradients(act: Done[ActFacts]) -> bool:
 
 
 class Acts:
-    """All acts of a trace."""
+    """All events of the program in a trace (table `act`)."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -155,8 +155,8 @@ class Acts:
 
 
 def brought(by: str) -> str:
-    """What a call that brings numbers in is called."""
-    return "data that is made a tensor" if by in UNNAMED else by
+    """Name of a call that brings data in, in words."""
+    return "data converted to a tensor" if by in UNNAMED else by
 
 
 @dataclass(frozen=True, slots=True)

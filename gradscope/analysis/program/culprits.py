@@ -1,4 +1,4 @@
-"""Who wrote to what a node had saved, and who released it: for backwards that came too late."""
+"""What wrote to a node's saved tensors, and what released them: for backwards that raised."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gradscope.trace.trace import Trace
 VIEWS = frozenset(
     ("t", "transpose", "view", "permute", "expand", "unsqueeze", "squeeze", "slice", "select")
 )
-"""Calls whose result shares memory with what they were given."""
+"""Calls whose result shares memory with their input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Overwritten:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The backward that let go of what a node had saved."""
+    """The backward that released a node's saved tensors."""
 
     task: int
     through: int  # the newer node that leads to it again; NONE where there is none
@@ -148,7 +148,7 @@ def carried(trace: Trace, node: int, task: int) -> int:
 
 
 def release(trace: Trace, node: int, task: int) -> Release | None:
-    """Which earlier backward released a node that this one came to again."""
+    """Which earlier backward released a node that this one reached again."""
     saved = trace.table(Saved)
     tasks = saved.array("task")[saved.array("node") == node]
     let_go = (each.task for each in trace.events(SavedReleased, node=node))

@@ -1,4 +1,4 @@
-"""Which of the errors that were seen ended the program, and which it caught and went on."""
+"""Which recorded errors ended the program, and which it caught before it continued."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ WENT_ON = ", and the program went on"
 
 
 def went_on(trace: Trace, error: Error) -> bool:
-    """Whether the program went on after this error: somebody caught it.
+    """Whether the program continued after this error because it was caught.
 
-    A trace that does not say how the program ended says it of no error.
+    False for every error if the trace does not record how the program ended.
     """
     if "exit" not in trace.meta:
         return False

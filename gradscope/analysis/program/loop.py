@@ -1,4 +1,4 @@
-"""What was done with each optimizer's gradients, in order: filled, cleared, clipped, stepped."""
+"""Events of each optimizer's gradients, in order: filled, cleared, clipped, stepped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from gradscope.trace.trace import Trace
 
 
 class Beat(StrEnum):
-    """What can be done with the gradients of an optimizer."""
+    """Kinds of events of an optimizer's gradients."""
 
     FILLED = "filled"  # by a backward
     CLEARED = "cleared"
@@ -51,7 +51,7 @@ class Beat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoopMoment:
-    """One thing that was done with the gradients of an optimizer."""
+    """One event of an optimizer's gradients."""
 
     beat: Beat
     t: int
@@ -114,7 +114,7 @@ class Loop:
         return np.asarray(task, np.int64), table.array("tensor"), added, table.array("t")
 
     def moments(self, optimizer: Optimizer) -> list[LoopMoment]:
-        """What was done with the gradients of its tensors, by time."""
+        """Events of the gradients of its tensors, by time."""
         known = self._moments.get(optimizer.built.id)
         if known is None:
             found = [*self._fills(optimizer), *self._acts_on(optimizer)]
@@ -148,7 +148,7 @@ class Loop:
 
     @cached_property
     def trained(self) -> tuple[Optimizer, ...]:
-        """What steps: optimizers, or in their absence the program itself."""
+        """What steps: optimizers, or without any the program itself."""
         return self.in_use or self.by_hand
 
     def _steps_by_hand(self, leaves: tuple[int, ...]) -> Iterator[LoopMoment]:
@@ -256,7 +256,7 @@ class Loop:
         return tuple(lines(self.trace, moment.stack))
 
     def rounds(self, optimizer: Optimizer) -> list[list[LoopMoment]]:
-        """What befell them, cut after each step; the last round has no step at its end."""
+        """The same events, split after each step; the last iteration has no step at its end."""
         found: list[list[LoopMoment]] = [[]]
         for moment in self.moments(optimizer):
             found[-1].append(moment)
@@ -271,7 +271,7 @@ def by_line(moments: list[LoopMoment]) -> dict[int, list[LoopMoment]]:
 
 
 def left_over(moments: list[LoopMoment]) -> list[LoopMoment]:
-    """The backwards of a round whose gradients were there when it stepped."""
+    """The backwards of an iteration whose gradients existed when it stepped."""
     found: list[LoopMoment] = []
     for moment in moments:
         if moment.beat is Beat.CLEARED:

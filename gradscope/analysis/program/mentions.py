@@ -1,4 +1,4 @@
-"""Everything that a trace holds about one row: wherever its id stands in another table.
+"""Everything that a trace holds about one row: all places of its id in other tables.
 
 Which columns hold ids of which table is declared in the schema, so that a table or an event kind
 that is added there is found here, too.

@@ -18,7 +18,7 @@ from gradscope.trace.schema import NONE, Frame, Module, Op, RanAct, Stack, Train
 from gradscope.trace.trace import Trace
 
 TWO_WAYS = re.compile(r"Drop|BatchNorm")
-"""Types that do something else while they train."""
+"""Types of modules that behave differently in training."""
 
 DROPOUT = re.compile(r"(?<![\w.])(?!self\.)(?P<name>[\w.]*dropout\w*)\(")
 
@@ -33,7 +33,7 @@ class CalledDropout:
 
 
 class Modes:
-    """Which modules behave in two ways, and which way they did."""
+    """Which modules depend on the mode, and in which mode they ran."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -64,7 +64,7 @@ class Modes:
         return frozenset(found - {NONE})
 
     def root(self, module: int) -> int:
-        """The outermost one around it that was called as a model."""
+        """The outermost module around it that was called as a model."""
         seen = {module}
         while module in self.modules and self.modules[module].path:
             parent = self.modules[module].parent
@@ -81,7 +81,7 @@ class Modes:
 
     @cached_property
     def two_ways(self) -> frozenset[int]:
-        """Modules that do something else in training: those of such types, or with such calls."""
+        """Modules that behave differently in training: of such types, or with such calls."""
         ops = self.trace.table(Op)
         names = distinct(ops["name"]).tolist()
         passes_on = [name for name in names if self.trace.text(name) == "dropout"]

@@ -1,4 +1,4 @@
-"""What PyTorch's messages mean here: the line to blame, why, and that line written otherwise."""
+"""Explanations of PyTorch's messages: the line that causes the error, why, and a corrected line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What is known of an error besides its message."""
+    """What is known about an error in addition to its message."""
 
     why: str
     fix: str
-    site: Site | None = None  # the line to blame, if it is not the one that raised
+    site: Site | None = None  # the line that causes it, if another one raised
 
 
 Shape = tuple[int, ...]
@@ -34,7 +34,7 @@ Explain = Callable[[Trace, "re.Match[str]", Site], Explained | None]
 
 
 def explained(trace: Trace, message: str, site: Site) -> Explained | None:
-    """What is known of an error that was raised at a line; None for one of no known kind."""
+    """The explanation of an error that was raised at a line; None for unknown kinds."""
     for pattern, explain in KINDS:
         match = re.search(pattern, message)
         if match and (found := explain(trace, match, site)):
@@ -43,7 +43,7 @@ def explained(trace: Trace, message: str, site: Site) -> Explained | None:
 
 
 def _instead(site: Site, old: str, new: str, otherwise: str) -> str:
-    """The user's own line with this instead of that; a remedy in words where it is not in it."""
+    """The user's own line with one part replaced; `otherwise` if the line does not contain it."""
     if site.text.count(old) == 1:
         code = site.text.partition("  #")[0].rstrip()
         return f"write `{code.replace(old, new)}` instead of `{code}`"
@@ -62,14 +62,14 @@ def _without_history(trace: Trace, _: re.Match[str], site: Site) -> Explained:
         line = acts.site(frozen[-1])
         return Explained(
             f"none of {len(parameters)} parameters requires a gradient: they were frozen{at(line)}",
-            "leave those that are to learn with requires_grad=True",
+            "leave requires_grad=True for those that should learn",
             line,
         )
     more = " at level graph, which records no cuts" if trace.meta.get("level") == "graph" else ""
     return Explained(
-        f"nothing that requires a gradient led to it, and no cut was seen{more}",
-        "make what it is computed of with requires_grad=True, and keep it a tensor: no `.data`, "
-        "`torch.tensor(x)`, NumPy or integer operation between",
+        f"nothing that requires a gradient led to it, and no cut was recorded{more}",
+        "create its inputs with requires_grad=True, and keep them tensors: no `.data`, "
+        "`torch.tensor(x)`, NumPy or integer operation in between",
         site,
     )
 
@@ -78,43 +78,44 @@ def _leaf_written(_: Trace, match: re.Match[str], site: Site) -> Explained:
     view = "of a view of it " if match[1] else ""
     text = f": `with torch.no_grad(): {site.text}`" if site.text else ""
     return Explained(
-        f"it is a leaf, whose gradient is gathered; a write in place {view}would be part of its "
-        "own history",
-        f"if this is an update of a parameter, write under no_grad(){text}; else make a new "
-        "tensor, out of place",
+        f"it is a leaf, whose gradient is accumulated; an in-place write {view}would become part "
+        "of its own graph",
+        f"to update a parameter, write under no_grad(){text}; otherwise create a new tensor "
+        "out of place",
     )
 
 
 def _not_a_scalar(_: Trace, __: re.Match[str], site: Site) -> Explained:
     return Explained(
-        "a backward begins with one number, whose gradient is 1; this has several",
-        _instead(site, ".backward(", ".mean().backward(", "take its `.mean()` or `.sum()` first"),
+        "a backward begins with one number, whose gradient is 1; this tensor has several",
+        _instead(site, ".backward(", ".mean().backward(", "apply `.mean()` or `.sum()` first"),
     )
 
 
 def _to_numpy(_: Trace, __: re.Match[str], site: Site) -> Explained:
     return Explained(
-        "an array has no history: to lose it must be asked for",
-        _instead(site, ".numpy()", ".detach().numpy()", "take `x.detach().numpy()`"),
+        "an array has no graph, so the graph must be cut explicitly",
+        _instead(site, ".numpy()", ".detach().numpy()", "use `x.detach().numpy()`"),
     )
 
 
 def _anomaly(trace: Trace, match: re.Match[str], __: Site) -> Explained:
     level = trace.meta.get("level")
-    values = "`gradscope inspect` names the values" if level in ("values", "full") else (
-        "`gradscope trace --level values` names the values, and where the first NaN was born"
+    values = "`gradscope inspect` shows the values" if level in ("values", "full") else (
+        "`gradscope trace --level values` shows the values, and where the first NaN was produced"
     )  # fmt: skip
     return Explained(
-        f"its derivative gave a NaN: {match[1]} was at the edge of what it is defined for, or a "
-        "gradient that came was not finite",
-        f"{values}; keep them off that edge (`+ eps`, `clamp`), before the call and not after it",
+        f"its derivative returned a NaN: {match[1]} was at the limit of its domain, or the "
+        "gradient it received was not finite",
+        f"{values}; keep the inputs inside the domain (`+ eps`, `clamp`), before the call and not "
+        "after it",
     )
 
 
 def _unused(_: Trace, __: re.Match[str], ___: Site) -> Explained:
     return Explained(
-        "autograd.grad was asked for a tensor that the result was not computed of",
-        "ask only for those that lead to it, or say allow_unused=True and take None",
+        "autograd.grad was called for a tensor that the result was not computed from",
+        "pass only tensors that lead to the result, or pass allow_unused=True and accept None",
     )
 
 
@@ -125,7 +126,7 @@ def _hook_returned(trace: Trace, match: re.Match[str], _: Site) -> Explained:
     name = f"the hook {calls[-1].name}{at(line)}" if calls else "a hook"
     return Explained(
         f"{name} returned a {match[1]}",
-        "return a tensor, or None to leave the gradient as it is",
+        "return a tensor, or None to leave the gradient unchanged",
         line if line.place else None,
     )
 
@@ -136,13 +137,13 @@ def _hook_returned(trace: Trace, match: re.Match[str], _: Site) -> Explained:
 VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view", "flatten")
 FEW = 8
 RECENT = 200
-"""So many views are looked at, from the last on."""
+"""Number of views that are checked, from the last one backwards."""
 
 INFERRED = re.compile(r"\.(view|reshape)\(-1,[^()]*\)")
 
 
 def _other_batch(trace: Trace, match: re.Match[str], _: Site) -> Explained | None:
-    """There are not as many rows as targets: a view may have made others of the batch."""
+    """There are not as many rows as targets: a view may have changed the batch size."""
     sizes = match.groupdict()
     came, wanted = (int(sizes[name].partition(",")[0] or 0) for name in ("came", "wanted"))
     pairs = {(came, wanted), (wanted, came)}
@@ -151,7 +152,7 @@ def _other_batch(trace: Trace, match: re.Match[str], _: Site) -> Explained | Non
 
 
 def _other_rows(trace: Trace, match: re.Match[str], _: Site) -> Explained | None:
-    """A layer is given other columns than it takes: a view may have cut the samples elsewhere."""
+    """A layer gets other columns than it takes: a view may have split samples elsewhere."""
     rows, columns = int(match[1]), int(match[2])
 
     def cuts(now: Shape, before: Shape) -> bool:
@@ -164,7 +165,7 @@ def _other_rows(trace: Trace, match: re.Match[str], _: Site) -> Explained | None
 
 
 def _last_view(trace: Trace, wanted: Callable[[Shape, Shape], bool]) -> View | None:
-    """The last one whose result, and what it is of, are of such shapes."""
+    """The last view whose result and input have such shapes."""
     calls = trace.once(Calls)
     for at_ in calls.with_tensors(*VIEWS)[: -RECENT - 1 : -1].tolist():
         now, before = calls.shape(calls.outputs(at_)[0]), calls.shape(calls.inputs(at_)[0])
@@ -174,7 +175,7 @@ def _last_view(trace: Trace, wanted: Callable[[Shape, Shape], bool]) -> View | N
 
 
 def _may_be_swallowed(trace: Trace, came: int, wanted: int) -> Explained | None:
-    """The one view of the source whose first dim follows, of data: nobody saw it run."""
+    """The only view in the source with an inferred first dim, applied to data, so not recorded."""
     calls = trace.once(Calls)
     seen = {calls.site(each).place for each in calls.called(*VIEWS).tolist()}
     views = trace.once(SourceFiles).each(inferred)
@@ -184,10 +185,10 @@ def _may_be_swallowed(trace: Trace, came: int, wanted: int) -> Explained | None:
     (site,) = sites
     code = site.text.partition("  #")[0].strip()
     return Explained(
-        f"-1 in the view{at(site)} stands for as many rows as there are, which may be {came} for "
-        f"{wanted} samples: of data this was not seen",
+        f"-1 in the view{at(site)} stands for as many rows as result, possibly {came} for "
+        f"{wanted} samples: calls on data without gradients are not recorded",
         f"keep dim 0: write `{INFERRED.sub('.flatten(1)', code)}` instead of `{code}`, and give "
-        "the layer behind it as many features as there are",
+        "the next layer a matching number of features",
         site,
     )
 
@@ -196,10 +197,10 @@ def _batch_swallowed(site: Site, now: Shape, before: Shape) -> Explained:
     code = site.text.partition("  #")[0].strip()
     better = INFERRED.sub(".flatten(1)", code)
     return Explained(
-        f"a view{at(site)} made {now} of {before}: the {before[0]} samples of the batch became "
-        f"{now[0]} rows" + ("" if len(now) > 1 else " of one number, or one row"),
-        f"keep dim 0: write `{better}` instead of `{code}`, and give the layer behind it as many "
-        "features as there are"
+        f"a view{at(site)} made {now} from {before}: the {before[0]} samples of the batch became "
+        f"{now[0]} rows" + ("" if len(now) > 1 else " of one value, or one row"),
+        f"keep dim 0: write `{better}` instead of `{code}`, and give the next layer a matching "
+        "number of features"
         if better != code
         else f"keep dim 0: `x.flatten(1)`, or `x.view({before[0]}, -1)`",
         site if site.place else None,
@@ -207,15 +208,15 @@ def _batch_swallowed(site: Site, now: Shape, before: Shape) -> Explained:
 
 
 def _squeezed(trace: Trace, _: re.Match[str], __: Site) -> Explained | None:
-    """A dim is missing, or is another: squeeze() may have taken away that of a batch of one."""
+    """A dim is missing or differs: squeeze() may have removed that of a batch of one."""
     calls = trace.once(Calls)
     for at_ in calls.with_tensors("squeeze")[: -FEW - 1 : -1].tolist():
         now, before = calls.shape(calls.outputs(at_)[0]), calls.shape(calls.inputs(at_)[0])
         site = calls.site(at_)
         if before[:1] == (1,) and len(now) < len(before) and now and ".squeeze()" in site.text:
             return Explained(
-                f"squeeze(){at(site)} made {now} of {before}: of a batch of one sample it takes "
-                "away dim 0, too",
+                f"squeeze(){at(site)} made {now} from {before}: for a batch of one sample it also "
+                "removes dim 0",
                 _instead(site, ".squeeze()", ".flatten(1)" if len(now) == 1 else ".squeeze(-1)",
                          "name the dim: `x.squeeze(-1)`"),
                 site if site.place else None,
@@ -229,14 +230,13 @@ def _not_multiplied(trace: Trace, match: re.Match[str], site: Site) -> Explained
     if module is None:
         return Explained(
             f"the first has {columns} columns ({rows}×{columns}), the second {takes} rows "
-            f"({takes}×{gives}): these must be the same",
-            "print both shapes before that line; one of them wants a transpose or another size",
+            f"({takes}×{gives}): these must be equal",
+            "print both shapes before that line; transpose one of them, or change its size",
         )
     name = module_names(trace)[module.id] or module.type
     return Explained(
-        f"{name} ({module.type}) takes {takes} features, and was given {columns} "
-        f"({rows}×{columns})",
-        f"make it {module.type}({columns}, {gives}), or let what comes before give {takes}",
+        f"{name} ({module.type}) takes {takes} features, but got {columns} ({rows}×{columns})",
+        f"create it as {module.type}({columns}, {gives}), or make the layer before return {takes}",
     )
 
 
@@ -259,10 +259,10 @@ def _module_with(trace: Trace, shape: tuple[int, int], site: Site) -> Module | N
 def _not_broadcast(_: Trace, match: re.Match[str], __: Site) -> Explained:
     a, b, dim = match.groups()
     return Explained(
-        f"dimension {dim} is {a} in one and {b} in the other; sizes that differ go together only "
-        "where one of them is 1",
-        "print both shapes before that line; bring one to the shape of the other (`view`, "
-        "`unsqueeze`, `expand`), or take as many rows of both",
+        f"dimension {dim} is {a} in one and {b} in the other; different sizes can only be "
+        "broadcast if one of them is 1",
+        "print both shapes before that line; reshape one to match the other (`view`, "
+        "`unsqueeze`, `expand`), or use the same number of rows in both",
     )
 
 
@@ -270,13 +270,13 @@ def _other_dtype(_: Trace, match: re.Match[str], __: Site) -> Explained:
     one, other = match.groups()
     if "Long" in (one, other):
         return Explained(
-            f"{one} was expected and {other} came: labels are integers, values are not",
-            "give labels as `y.long()`, and values as `x.float()`",
+            f"{one} was expected but {other} was passed: labels are integers, values are not",
+            "pass labels as `y.long()`, and values as `x.float()`",
         )
     return Explained(
-        f"one is {one}, the other {other}: nothing is converted here by itself; NumPy's numbers "
-        "are doubles",
-        "bring what is given to the dtype of the parameters: `x.float()`, or `x.to(weight.dtype)`",
+        f"one is {one}, the other {other}: nothing is converted automatically here; NumPy's "
+        "numbers are doubles",
+        "convert the input to the dtype of the parameters: `x.float()`, or `x.to(weight.dtype)`",
     )
 
 
@@ -288,7 +288,7 @@ def _other_size(_: Trace, match: re.Match[str], __: Site) -> Explained:
     return Explained(
         f"it has {match[2]} elements, and [{match[1]}] asks for "
         + (f"a multiple of {known}" if -1 in sizes else f"{known}"),
-        "count what each dimension is there; a batch that is not full is best written as -1, or "
+        "check the size of each dimension there; write -1 for a batch that may not be full, or use "
         "`flatten(1)`",
     )
 
@@ -319,4 +319,4 @@ KINDS: tuple[tuple[str, Explain], ...] = (
      r"(?:but found|!=) (\w+)"), _other_dtype),
     (r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)", _other_size),
 )  # fmt: skip
-"""Messages by what is in them, and who explains them."""
+"""Patterns of messages, and the function that explains each."""

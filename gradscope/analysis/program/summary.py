@@ -1,4 +1,4 @@
-"""What a trace holds, in numbers a person takes in at one glance."""
+"""Summary of a trace: the counts and times shown first."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def summary(trace: Trace) -> Summary:
 
 
 def recorded_again(trace: Trace, *options: str) -> str:
-    """What to type to record the program of a trace in another way."""
+    """The command that records the program of a trace with other options."""
     words = [trace.meta.get("script") or "SCRIPT", *trace.meta.get("arguments", ())]
     return shlex.join(["gradscope", "trace", *options, *words])
 
@@ -115,7 +115,7 @@ def _covered_by_ops(trace: Trace, part: ProgramPart, own: OwnWorkTimes) -> int:
 
 
 def _own_inside(own: OwnWorkTimes, thread: int, begin: Ids, end: Ids) -> int:
-    """How much of gradscope's own work lies in these stretches of one thread."""
+    """How much of gradscope's own work lies in these periods of one thread."""
     inside = 0
     for each in own.stretches:
         if each.thread == thread and bool(np.any((begin <= each.begin) & (each.end <= end))):

@@ -1,4 +1,4 @@
-"""Who trains what: parameters, the optimizers that hold them, and the gradients that came."""
+"""Training: parameters, the optimizers that hold them, and the gradients they received."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 FEW = 2
-"""So many parameters are named one by one."""
+"""Number of parameters that are named separately."""
 
 
 class Training:
@@ -43,7 +43,7 @@ class Training:
 
     @cached_property
     def stepped(self) -> tuple[Optimizer, ...]:
-        """Optimizers that have stepped, with what they hold."""
+        """Optimizers that have stepped, with their parameters."""
         return tuple(each for each in self.acts.optimizers if each.steps)
 
     @cached_property
@@ -58,7 +58,7 @@ class Training:
 
     @cached_property
     def reached(self) -> frozenset[int]:
-        """Leaves to which a backward has brought a gradient."""
+        """Leaves that a gradient of a backward reached."""
         return frozenset(reached_leaves(self.trace))
 
     @cached_property
@@ -114,13 +114,13 @@ class Training:
 
     @cached_property
     def times_reached(self) -> Mapping[int, int]:
-        """How many backwards brought a gradient to each leaf."""
+        """How many backwards reached each leaf with a gradient."""
         events = self.trace.table(Accumulate)
         tensors, times = np.unique(events["tensor"], return_counts=True)
         return dict(zip(tensors.tolist(), times.tolist(), strict=True))
 
     def reached_in(self, tasks: set[int]) -> set[int]:
-        """Leaves to which these backwards brought a gradient."""
+        """Leaves that these backwards reached with a gradient."""
         events = self.trace.table(Accumulate)
         inside = np.isin(events["task"], list(tasks))
         return set(events["tensor"][inside].tolist())
@@ -165,7 +165,7 @@ class Training:
 
     @cached_property
     def frozen(self) -> frozenset[int]:
-        """Tensors that ask for no gradient, as was last seen."""
+        """Tensors that require no gradient, as last seen."""
         table = self.trace.table(Tensor)
         asks = dict(zip(table["id"].tolist(), table["requires_grad"].tolist(), strict=True))
         for act in self.acts.of(RequiresGradAct):
@@ -175,7 +175,7 @@ class Training:
 
     @cached_property
     def thawed(self) -> frozenset[int]:
-        """Tensors that asked for a gradient at some time."""
+        """Tensors that required a gradient at some time."""
         table = self.trace.table(Tensor)
         asked = set(table["id"][table["requires_grad"]].tolist())
         for act in self.acts.of(RequiresGradAct):
@@ -193,7 +193,7 @@ class Training:
         return above[-1] if above else found
 
     def named(self, tensors: Iterable[int]) -> str:
-        """What a person calls them: "fc.weight and fc.bias", "encoder.* (12 parameters)"."""
+        """Their names for a person: "fc.weight and fc.bias", "encoder.* (12 parameters)"."""
         several = as_written(self.trace.table(Tensor), tensors)
         if len(several) <= FEW:
             return " and ".join(map(self.title, several))
@@ -219,17 +219,17 @@ class Training:
         return " and ".join(said[:FEW])
 
     def told_apart(self, some: Iterable[int], held: Iterable[int]) -> str:
-        """Of which models these are, and those that an optimizer holds, if names do not tell."""
+        """The models of these and of an optimizer's parameters, if their names are the same."""
         some, held = {*some}, {*held}
         if not {*map(self.title, some)} & {*map(self.title, held)}:
             return ""
         theirs, its = self.models_of(some), self.models_of(held)
         if not theirs or not its or theirs == its:
             return ""
-        return f": they are of {theirs}, and those of the same names that it holds of {its}"
+        return f": they belong to {theirs}, and those of the same names that it holds to {its}"
 
     def title(self, tensor: int) -> str:
-        """What a person calls it, with its further paths: "head.weight (also embed.weight)"."""
+        """Its name for a person, with further paths: "head.weight (also embed.weight)"."""
         return f"{self.name(tensor)}{also(self.trace, tensor)}"
 
     def name(self, tensor: int) -> str:
@@ -243,7 +243,7 @@ class Training:
 
 
 def _common(titles: list[str]) -> str:
-    """The path that all begin with."""
+    """The path that all names begin with."""
     paths = [title.split(".") for title in titles]
     together: list[str] = []
     for parts in zip(*(path[:-1] for path in paths), strict=False):

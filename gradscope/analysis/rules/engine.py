@@ -1,4 +1,4 @@
-"""Rules about what the engine did."""
+"""Rules about errors and deviations in the engine's work."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ OTHERS = (
     modified_in_place, freed_graph, gradients_left_off, inference_tensors, no_history,
     replaced_parameter,
 )  # fmt: skip
-"""Rules that tell of errors."""
+"""Rules that report errors more precisely than GS301 does."""
 
 PAGE = "docs/engine/errors.md#"
-"""In the last line of what the engine's errors say: see runtime/core/errors/declare.py."""
-UNEXPLAINED = "the exception passed through what was being recorded"
-READ_ON = "read the message; the trace holds everything up to it"
+"""Part of the last line of the messages of gradscope's engine: runtime/core/errors/declare.py."""
+UNEXPLAINED = "the exception passed through code that was being recorded"
+READ_ON = "read the message; the trace holds everything up to the exception"
 
 
 @rule("GS301", "exception", Severity.ERROR, needs="graph")
 def exception(trace: Trace) -> Iterator[Found]:
-    """Something raised while it was being recorded.
+    """The program raised an exception while it was being recorded.
 
-    The finding names the node that was running, the line of the forward pass that made it, and
-    the line that called backward. Where another rule knows who is to blame, it tells instead. An
-    exception that the program caught is a note: only one that ended it is an error. An exit, Ctrl-C
-    and `--stop-on` that end it are none.
+    The finding names the node that was running, the line of the forward pass that created it, and
+    the line that called backward. Where another rule knows the cause, that rule reports the
+    exception instead. An exception that the program caught is a note; only one that ended the
+    program is an error. An exit, Ctrl-C or `--stop-on` is not reported.
 
     Bad:
         x = torch.ones(3, requires_grad=True)
@@ -84,24 +84,24 @@ def exception(trace: Trace) -> Iterator[Found]:
 
 @rule("GS304", "order-deviation")
 def order_deviation(trace: Trace) -> Iterator[Found]:
-    """PyTorch ran the nodes of a backward in another order than its rules say.
+    """PyTorch ran the nodes of a backward in another order than its scheduling rules predict.
 
-    The order in which nodes ran was seen, and is compared with the one that follows from the graph.
-    Where they differ, nothing else is inferred of that backward: neither the engine's counts nor
-    its queue. Either something changed the graph while it ran, or gradscope's rules are not those
-    of this version of PyTorch.
+    The observed order of the nodes is compared with the order that follows from the graph. Where
+    the two differ, gradscope infers nothing more about that backward: neither the engine's
+    dependency counts nor its queue. Either something changed the graph while it ran, or this
+    version of PyTorch schedules in another way than gradscope assumes.
     """
     for task in trace.rows(GraphTask):
         if task.order == Order.OTHERWISE:
             ran, foretold = task.otherwise if len(task.otherwise) == 2 else (NONE, NONE)
             called = site_of(trace, task.stack)
             yield Found(
-                message=f"PyTorch ran {_node(trace, ran)} before {_node(trace, foretold)}; the "
-                "rules say the reverse",
+                message=f"PyTorch ran {_node(trace, ran)} before {_node(trace, foretold)}; its "
+                "scheduling rules predict the reverse",
                 site=called,
                 evidence=known_rows(("graph_task", task.id), ("node", ran), ("node", foretold)),
-                why=f"the backward called{at(called)} is left as it was seen: nothing is inferred "
-                "of its counts, queue and buffers",
+                why=f"the backward called{at(called)} is shown as observed: its dependency counts, "
+                "ready queue and gradient buffers are not inferred",
                 fix="if the program does not change its graph in a hook, please report this with "
                 "the trace",
             )
@@ -113,10 +113,10 @@ def _of_event(trace: Trace, error: Error) -> Found:
     )
     known = trace.table(Node).has(error.node)
     where = node_names(trace).title(error.node) if known else "a backward"
-    made_at = f", made at {made}," if made.place else ""
+    made_at = f", created at {made}," if made.place else ""
     message, facts, remedy = _told(error.message)
     caught = went_on(trace, error)
-    reached = f"it was reached by the backward called{at(called) or ' in a place not recorded'}"
+    reached = f"the backward called{at(called) or ' at an unrecorded line'} reached it"
     more = None if remedy else explained(trace, error.message, made if made.place else called)
     return Found(
         message=f"{where}{made_at} raised {error.type}: {message}{WENT_ON if caught else ''}",
@@ -125,7 +125,7 @@ def _of_event(trace: Trace, error: Error) -> Found:
         why=_joined(more.why, reached) if more else facts or reached,
         fix=remedy
         or (more.fix if more else "")
-        or "the message says what to change; `gradscope render --around "
+        or "follow the message; `gradscope render --around "
         f"{error.node if error.node != NONE else 'NODE'}` shows the graph there",
         severity=Severity.NOTE if caught else None,
     )
@@ -142,7 +142,7 @@ def _joined(first: str, then: str) -> str:
 
 
 def _told(message: str) -> tuple[str, str, str]:
-    """The first line of a message; of an error of gradscope's engine also the facts and remedy."""
+    """First line of a message; for an error of gradscope's engine also its facts and its fix."""
     first, *more = message.strip().split("\n")
     if not more or PAGE not in more[-1]:
         return first, "", ""

@@ -15,12 +15,12 @@ from gradscope.trace.trace import Trace
 
 @rule("GS901", "wrong-backward")
 def wrong_backward(trace: Trace) -> Iterator[Found]:
-    """The backward of a custom Function returns another gradient than its forward has.
+    """The backward of a custom Function returns a wrong gradient for its forward.
 
-    When a recording ends, the forward of the first calls runs again on copies, and the engine's own
-    derivative of it is compared with what the backward had returned. Of a forward that returns what
-    it is given (gradient reversal), or whose slope is 0 (rounding), nothing is said: there, another
-    gradient is what the Function is for. `--no-check-functions` leaves it out.
+    When the recording ends, gradscope runs the forward of the first calls again on copies and
+    compares the engine's own derivative of it with what the backward returned. It reports nothing
+    for a forward that returns its input (gradient reversal) or whose derivative is 0 (rounding):
+    there the Function replaces the gradient on purpose. `--no-check-functions` skips this check.
 
     Bad:
         class Square(torch.autograd.Function):
@@ -66,23 +66,23 @@ def _deviates(acts: Acts, act: Done[FunctionAct]) -> Found:
     returned = f" (with {parts})" if parts else ""
     if facts.returned == "None":
         said = f"returns None for `{given}`, which needs a gradient"
-        why = f"the derivative of its forward by `{given}` is not 0"
+        why = f"the derivative of its forward with respect to `{given}` is not 0"
     elif not math.isnan(times):
         said = f"returns {times:g} times the gradient of `{given}`"
-        why = f"the derivative of its forward gives 1 for each {times:g} that it returned"
+        why = f"where it returned {times:g}, the derivative of its forward is 1"
     else:
         said = f"returns a wrong gradient for `{given}`"
-        why = f"it is off from the derivative of its forward by {off:.0%} of the larger norm"
+        why = f"it differs from the derivative of its forward by {off:.0%} of the larger norm"
     return Found(
         message=f"The backward of {name} {said}: {made}{returned}",
         site=made,
         evidence=(Evidence("act", act.id),),
-        why=f"{why}: the forward of the call{at(called)} was run again with history, on copies of "
-        "what it was given, and gave the same result",
-        fix=f"return the derivative of what `forward` computes, in the order of its inputs; "
-        f"`torch.autograd.gradcheck({name}.apply, inputs)` with doubles tells whether it is right",
+        why=f"{why}: the forward of the call{at(called)} was run again with gradients, on copies "
+        "of its inputs, and returned the same result",
+        fix=f"return the derivative of what `forward` computes, in the order of its inputs; check "
+        f"it with `torch.autograd.gradcheck({name}.apply, inputs)` on float64 inputs",
         certainty=Certainty.INFERRED,
-        # A library's may be another one on purpose, as a natural gradient is.
+        # A library's may differ on purpose, as a natural gradient does.
         severity=Severity.NOTE if is_installed(made.file) else None,
     )
 
@@ -91,13 +91,13 @@ def _straight_through(acts: Acts, act: Done[FunctionAct]) -> Found:
     made = acts.sites(act)[0]
     name, given = act.facts.type, act.facts.input
     return Found(
-        message=f"The backward of {name} returns a gradient for elements of `{given}` on which its "
-        f"result does not depend: {made}",
+        message=f"The backward of {name} returns a gradient for elements of `{given}` that do not "
+        f"affect its result: {made}",
         site=made,
         evidence=(Evidence("act", act.id),),
         why="where the derivative of its forward is not 0, the two agree; a straight-through "
-        "gradient is like that",
-        fix="nothing, if that is meant; else leave out these elements, as in `grad * (x > 0)`",
+        "estimator does this on purpose",
+        fix="nothing if this is intended; otherwise mask these elements, as in `grad * (x > 0)`",
         certainty=Certainty.INFERRED,
         severity=Severity.NOTE,
     )
@@ -105,10 +105,10 @@ def _straight_through(acts: Acts, act: Done[FunctionAct]) -> Found:
 
 @rule("GS902", "backward-writes-its-gradient")
 def backward_writes_its_gradient(trace: Trace) -> Iterator[Found]:
-    """The backward of a custom Function writes in place into the gradient that it is given.
+    """The backward of a custom Function writes in place into the gradient it receives.
 
-    The engine may have given the same tensor to other nodes: behind a sum, both summands get one.
-    Whether they see what was written depends on the order in which they run.
+    The engine may have passed the same tensor to other nodes: for a sum, both summands receive the
+    same one. Whether they see the change depends on the order in which the nodes run.
 
     Bad:
         class Reverse(torch.autograd.Function):
@@ -137,13 +137,13 @@ def backward_writes_its_gradient(trace: Trace) -> Iterator[Found]:
         if act.facts.found == "writes":
             site, name = acts.site(act), act.facts.type
             yield Found(
-                message=f"The backward of {name} writes in place into the gradient that it is "
-                f"given: {site}",
+                message=f"The backward of {name} writes in place into the gradient it receives: "
+                f"{site}",
                 site=site,
                 evidence=(Evidence("act", act.id),),
-                why="other nodes may have been given the same tensor, as both summands of a sum "
-                "are, and take what was written for their gradient",
-                fix="return a new tensor: `grad * 2` instead of `grad.mul_(2)`; or write to "
+                why="other nodes may have received the same tensor, as both summands of a sum do, "
+                "and then use the changed values as their gradient",
+                fix="return a new tensor: `grad * 2` instead of `grad.mul_(2)`; or write into "
                 "`grad.clone()`",
                 certainty=Certainty.CERTAIN,
             )
@@ -151,10 +151,10 @@ def backward_writes_its_gradient(trace: Trace) -> Iterator[Found]:
 
 @rule("GS903", "output-on-ctx")
 def output_on_ctx(trace: Trace) -> Iterator[Found]:
-    """The forward of a custom Function keeps its output as an attribute of ctx: a cycle.
+    """The forward of a custom Function stores its output as an attribute of ctx: a cycle.
 
-    The output leads to its node, and ctx is that node. Neither is freed with its step, and memory
-    grows until the garbage collector comes. `ctx.save_for_backward` keeps an output without that.
+    The output refers to its node, and ctx is that node. Neither is freed after its step, and memory
+    grows until the garbage collector runs. `ctx.save_for_backward` saves an output without a cycle.
 
     Bad:
         class Exp(torch.autograd.Function):
@@ -186,12 +186,13 @@ def output_on_ctx(trace: Trace) -> Iterator[Found]:
         if act.facts.found == "output-on-ctx":
             site, name = acts.site(act), act.facts.name
             yield Found(
-                message=f"The forward of {act.facts.type} keeps its output as `ctx.{name}` "
-                f"at {site}: a cycle, which holds the graph and its memory",
+                message=f"The forward of {act.facts.type} stores its output as `ctx.{name}` "
+                f"at {site}: a reference cycle, which keeps the graph and its memory alive",
                 site=site,
                 evidence=(Evidence("act", act.id),),
-                why="the output leads to its node, and ctx is that node; a backward frees what was "
-                "saved by save_for_backward, and not what is an attribute",
-                fix="write `ctx.save_for_backward(…)` there, and `ctx.saved_tensors` in backward",
+                why="the output refers to its node, and ctx is that node; a backward frees tensors "
+                "that save_for_backward saved, but not attributes of ctx",
+                fix="call `ctx.save_for_backward(…)` there, and read `ctx.saved_tensors` in "
+                "backward",
                 certainty=Certainty.CERTAIN,
             )

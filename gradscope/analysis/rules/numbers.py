@@ -1,4 +1,4 @@
-"""Rules about the numbers: where they stopped being finite."""
+"""Rules about values: where they stopped being finite."""
 
 from __future__ import annotations
 
@@ -29,28 +29,29 @@ from gradscope.trace.trace import Trace
 
 Ints = NDArray[np.int64]
 FEW = 3
-"""So many lines are named where numbers may have come in."""
+"""Number of lines that are named where non-finite data may have entered."""
 
 FOLLOWED = 3
-"""So many places are named of those where a NaN or Inf came of another."""
+"""Number of locations that are named where a NaN or Inf resulted from another."""
 
 
 @rule("GS201", "non-finite-birth", Severity.ERROR, needs="values", reads=("value",))
 def non_finite_birth(trace: Trace) -> Iterator[Found]:
-    """A NaN or an Inf was born: every operand was finite, and the result is not.
+    """An operation produced a NaN or Inf from finite operands.
 
-    An Inf that may have come from outside, as a mask of −Inf does, is told of only if a NaN, or a
-    gradient or a loss that is not finite, came after it.
+    An Inf that may have come from outside, such as a mask of −Inf, is reported only if a NaN, or a
+    gradient or loss that is not finite, followed it.
 
-    Gradients that a GradScaler threw away until it had found its scale are none either. What
-    reached no loss, no gradient and no parameter that needs one is a note: it was masked away, or
-    is in a metric. So is what reached only gradients by `autograd.grad`, with all finite after it.
+    Gradients that a GradScaler discarded until it had found its scale are not reported. A NaN or
+    Inf that reached no loss, no gradient and no parameter that needs one is a note: it was masked
+    out, or belongs to a metric. So is one that reached only gradients from `autograd.grad` if all
+    later values are finite.
 
-    What is born out of an Inf belongs to where that was born, as does the backward of a call whose
-    own result was not finite; gradients that grew too large in one backward have one cause.
+    A NaN produced from an Inf is reported with the origin of that Inf, and so is the backward of a
+    call whose own result was not finite. Gradients that overflowed in one backward have one cause.
 
-    Births are looked for in forward calls, in the backward of nodes, in the sums of gradients
-    that arrive at one node, in hooks, in what is added to `.grad`, and in what came from outside.
+    The rule checks results of forward calls, gradients produced by nodes, sums of gradients at the
+    input of a node, results of hooks, additions to `.grad`, and data from outside.
 
     Bad:
         x = torch.zeros(3, requires_grad=True)
@@ -79,7 +80,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         told = _found(places, birth, place, times)
         came_of = "" if birth.t <= last else "it reached no gradient"
         if not came_of and _led_nowhere(trace, birth.t):
-            came_of = "only gradients by autograd.grad came of it, and later numbers are finite"
+            came_of = "it reached only gradients from autograd.grad, and later values are finite"
         if came_of:
             message = f"{told.message}; {came_of}"
             told = replace(told, message=message, severity=Severity.NOTE)
@@ -98,9 +99,9 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
 
 
 def _by_line(told_of: list[_Told]) -> Iterator[_Told]:
-    """One for each line and severity: the first that was seen as a birth, with the others.
+    """One for each line and severity: the first that was seen to originate there, with the others.
 
-    Where a line has many calls, what is wrong with one of them makes others wrong, too.
+    Where a line has several calls, a non-finite result of one makes others non-finite, too.
     """
     lines: dict[Hashable, list[_Told]] = defaultdict(list)
     for place, each in enumerate(told_of):
@@ -114,7 +115,7 @@ def _by_line(told_of: list[_Told]) -> Iterator[_Told]:
 def _after(
     found: list[Birth], first: dict[int, Birth], places: BirthPlaces
 ) -> defaultdict[Hashable, list[Birth]]:
-    """What came of other births, by the places of those."""
+    """Births that resulted from other births, by the location of the latter."""
     after: defaultdict[Hashable, list[Birth]] = defaultdict(list)
     for birth in found:
         if birth is not first[birth.cause]:
@@ -123,12 +124,12 @@ def _after(
 
 
 def _out_of(birth: Birth) -> str:
-    return ", made of an Inf," if birth.from_inf else ""
+    return " (produced from an Inf)" if birth.from_inf else ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A birth, and what came of it: that has one cause, and is told once."""
+    """A birth and what resulted from it: one cause, reported once."""
 
     birth: Birth
     place: PlaceInWords
@@ -137,14 +138,14 @@ class _Told:
     others: int = 0  # births of other calls of its line
 
     def led_to(self, birth: Birth, place: PlaceInWords, found: Found) -> bool:
-        """What is born on the same line by the derivative of a function that was at its edge."""
+        """Whether a birth is the derivative, on the same line, of this function at its limit."""
         if not place.site.place or place.site.place != self.place.site.place:
             return False
         derived = birth.place is not self.birth.place and _function(place) == _function(self.place)
         return found.severity is self.found.severity and derived
 
     def folded(self, places: BirthPlaces) -> Found:
-        """The birth, with where else it led to."""
+        """The finding, with the locations that the NaN or Inf spread to."""
         others = [birth for birth, _ in places.grouped(self.followed)]
         if not others:
             return self.found
@@ -156,19 +157,20 @@ class _Told:
         named = list(dict.fromkeys(words))
         more = len(named) - FOLLOWED
         rest = f", and {more:,} more" if more > 0 else ""
-        cause = "these" if self.others else "it"
+        cause = "them" if self.others else "it"
         then = ", then ".join(named[:FOLLOWED])
         why = f"{self.found.why}; what followed from {cause}: {then}{rest}"
-        rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # no name of theirs
+        rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # they name none
         return replace(self.found, why=why, evidence=(*self.found.evidence, *rows))
 
     def beside(self, others: list[_Told]) -> _Told:
-        """The same, with what else was born on its line."""
+        """The same, with what else originated on its line."""
         words = [f"{each.birth.kind} {each.place.words}" for each in others]
         named = list(dict.fromkeys(words))
         more = len(named) - FOLLOWED
         rest = f", and {more:,} more" if more > 0 else ""
-        why = f"{self.found.why}; also born on this line: {', '.join(named[:FOLLOWED])}{rest}"
+        also = f"also first produced on this line: {', '.join(named[:FOLLOWED])}{rest}"
+        why = f"{self.found.why}; {also}"
         rows = (row for each in others for row in each.found.evidence)
         return replace(
             self,
@@ -188,9 +190,9 @@ def _function(place: PlaceInWords) -> str:
 
 
 def _last_harm(trace: Trace) -> int:
-    """When last there was a NaN, or a gradient or a loss that is not finite; NONE: never.
+    """When there was last a NaN, or a gradient or loss that is not finite; NONE: never.
 
-    A NaN of a call that made no node does harm where it is used.
+    A NaN from a call that created no node does harm where it is used.
     """
     values, ops = trace.table(Value), trace.table(Op)
     infinite = values["posinf"] + values["neginf"] > 0
@@ -200,12 +202,12 @@ def _last_harm(trace: Trace) -> int:
 
 
 def _a_loss_is_not_finite(trace: Trace) -> bool:
-    """Whether a backward began at a number that is none."""
+    """Whether a backward began at a value that is not finite."""
     return bool((not_finite(trace.table(Value)) & _of_losses(trace)).any())
 
 
 def _of_losses(trace: Trace, tasks: Ints | None = None) -> NDArray[np.bool_]:
-    """Which values are of results that backwards began at, these or all."""
+    """Which values belong to results that backwards began at: these backwards, or all."""
     values, ops, all_ = trace.table(Value), trace.table(Op), trace.table(GraphTask)
     roots = all_.ragged("roots")
     if tasks is not None:
@@ -216,11 +218,11 @@ def _of_losses(trace: Trace, tasks: Ints | None = None) -> NDArray[np.bool_]:
 
 
 def _led_nowhere(trace: Trace, t: int) -> bool:
-    """Whether only gradients that `autograd.grad` handed out can have come of a birth.
+    """Whether only gradients that `autograd.grad` returned can have resulted from a birth.
 
-    That is so if the next backward that fills `.grad` or makes a graph begins at a number that is
-    finite, and all is finite from there on. PyTorch's pipelines run each part so once, on memory
-    that nothing was written to, to learn shapes.
+    That is so if the next backward that fills `.grad` or creates a graph begins at a finite value,
+    and all values are finite from there on. PyTorch's pipelines run each part once like this, on
+    uninitialised memory, to learn shapes.
     """
     tasks, values = trace.table(GraphTask), trace.table(Value)
     fills = (tasks["accumulate_grad"] != 0) | (tasks["create_graph"] != 0)
@@ -234,9 +236,9 @@ def _led_nowhere(trace: Trace, t: int) -> bool:
 
 
 def _last_reached(trace: Trace) -> int:
-    """When last a loss, a gradient or a parameter was not finite.
+    """When a loss, a gradient or a parameter was last not finite.
 
-    Where there is no backward, the end of time: nothing is known of what the numbers are for.
+    Without any backward, the end of time: it is unknown what the values are used for.
     """
     values = trace.table(Value)
     if not len(trace.table(GraphTask)):
@@ -246,20 +248,20 @@ def _last_reached(trace: Trace) -> int:
 
 
 def _matters(trace: Trace) -> NDArray[np.bool_]:
-    """Which values are of backwards, or of what one began at."""
+    """Which values belong to backwards, or are what one began at."""
     forward = np.isin(trace.table(Value)["place"], (Place.LEAF, Place.OP_OUTPUT))
     return ~forward | _of_losses(trace)
 
 
 def _of_parameters(trace: Trace) -> NDArray[np.bool_]:
-    """Which values are of leaves that need a gradient."""
+    """Which values belong to leaves that need a gradient."""
     values, tensors = trace.table(Value), trace.table(Tensor)
     parameters = tensors["id"][(tensors["leaf"] != 0) & (tensors["requires_grad"] != 0)]
     return np.isin(values["tensor"], parameters)
 
 
 def _came_in(trace: Trace, birth: Birth) -> str:
-    """Where the program makes tensors of numbers, which may be where these came in."""
+    """Where the program creates tensors from data, which may be where these values entered."""
     tensors, every = trace.table(Tensor), trace.once(SourceFiles).each(crossings)
     name = tensors.row(birth.tensor).name if tensors.has(birth.tensor) else ""
     its = [each for each in every if name and each.found.name == name] or every
@@ -267,24 +269,23 @@ def _came_in(trace: Trace, birth: Birth) -> str:
     if not lines:
         return ""
     more = f", and {len(lines) - FEW} more lines" if len(lines) > FEW else ""
-    return f"; tensors are made of numbers at {', '.join(lines[:FEW])}{more}"
+    return f"; tensors are created from data at {', '.join(lines[:FEW])}{more}"
 
 
 def _found(places: BirthPlaces, birth: Birth, place: PlaceInWords, times: int) -> Found:
     trace = places.trace
-    more = "once more" if times == 2 else f"{times - 1:,} more times"
-    again = f", and {more} there" if times > 1 else ""
-    made_of = "born out of Inf" if birth.from_inf else "first seen" if birth.unchecked else "born"
+    later = f"{times - 1:,} later run{'s' * (times > 2)}"
+    again = f"; the same again in {later}" if times > 1 else ""
+    made_of = "first seen" if birth.unchecked else "first produced"
+    made_of = "produced from an Inf" if birth.from_inf else made_of
     where = f" ({place.site})" if place.site.place else ""
     why, fix = remedy(place.function, birth)
     better = _guarded(place, birth)
     fix = instead(better, place.site.text) if better else fix
     zeros = made_zero_by(trace, birth) if _function(place) in AT_ZERO else ("", "")
     if zeros[0]:
-        why += f"; {zeros[0]}{zeros[1]} set what comes here to 0"
-        fix += (
-            f"; what {zeros[0]} set to 0 gets no gradient by that: softplus in its place gives one"
-        )
+        why += f"; {zeros[0]}{zeros[1]} set its argument to 0"
+        fix += f"; elements that {zeros[0]} set to 0 get no gradient there: use softplus instead"
     if birth.place is Place.LEAF and birth.node == NONE:
         origin = places.origin(birth)
         unknown = origin is None and not trace.table(Op).has(birth.op)
@@ -296,7 +297,7 @@ def _found(places: BirthPlaces, birth: Birth, place: PlaceInWords, times: int) -
         why=why,
         fix=fix,
         certainty=Certainty.INFERRED if birth.unchecked else Certainty.CERTAIN,
-        # An Inf in the data is often meant: a mask of −Inf, the start of a minimum.
+        # An Inf in the data is often intended: a mask of −Inf, the start of a minimum.
         severity=Severity.NOTE if birth.kind == "Inf" and birth.place is Place.LEAF else None,
     )
 
@@ -311,11 +312,11 @@ GUARDS = {
     "acos": "{}.clamp(-1 + 1e-6, 1 - 1e-6)",
     "asin": "{}.clamp(-1 + 1e-6, 1 - 1e-6)",
 }
-"""What keeps an argument off the edge."""
+"""What keeps an argument inside the function's domain."""
 
 
 def _guarded(place: PlaceInWords, birth: Birth) -> str:
-    """The user's own line with the argument kept off the edge; "" where it cannot be told."""
+    """The user's own line with the argument kept inside the domain; "" where that is unknown."""
     name = _function(place)
     if name not in GUARDS or birth.from_inf or birth.unchecked:
         return ""
@@ -328,23 +329,27 @@ def _evidence(birth: Birth) -> tuple[Evidence, ...]:
 
 
 def _place(trace: Trace, birth: Birth) -> str:
-    """ ", in place (3, 0, 0)", where the shape is known and has several dimensions."""
+    """The first bad element: "index (3, 0, 0)", or "flat index 12" if its shape is unknown."""
     ops, tensors, tensor = trace.table(Op), trace.table(Tensor), birth.tensor
     if tensor == NONE and birth.place is Place.OP_OUTPUT and ops.has(birth.op):
         outputs = ops.row(birth.op).outputs
         tensor = outputs[birth.index] if 0 <= birth.index < len(outputs) else NONE
     shape = tensors.row(tensor).shape if tensors.has(tensor) else ()
-    if len(shape) < 2 or math.prod(shape) != birth.count:
-        return ""
-    place = ", ".join(str(int(each)) for each in np.unravel_index(birth.bad[0], shape))
-    return f", in place ({place})"
+    known, first = math.prod(shape) == birth.count, birth.bad[0]
+    if len(shape) < 2 or not known:
+        return f"index {first}" if len(shape) == 1 and known else f"flat index {first}"
+    return f"index ({', '.join(str(int(each)) for each in np.unravel_index(first, shape))})"
 
 
 def _counts(trace: Trace, birth: Birth) -> str:
     named = (("NaN", birth.nan), ("+Inf", birth.posinf), ("−Inf", birth.neginf))
     parts = [f"{count} {name}" for name, count in named if count]
-    where = ""
-    if birth.bad and birth.count > 1:
-        where = f", first at {birth.bad[0]}{_place(trace, birth)}"
-    elements = "element" if birth.count == 1 else "elements"
-    return f"{' and '.join(parts)} in {birth.count} {elements}{where}"
+    if birth.count == 1:
+        return f"the only element is {parts[0].partition(' ')[2]}"
+    where = f", first at {_place(trace, birth)}" if birth.bad else ""
+    if len(parts) > 1:
+        return f"{' and '.join(parts)} among {birth.count} elements{where}"
+    count, name = parts[0].split()
+    if int(count) == birth.count:
+        return f"all {count} elements are {name}{where}"
+    return f"{count} of {birth.count} elements {'is' if count == '1' else 'are'} {name}{where}"

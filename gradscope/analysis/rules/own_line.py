@@ -1,4 +1,4 @@
-"""The program's own line, written otherwise."""
+"""Rewriting of the program's own lines, for fixes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Change = Callable[[ast.Call, str], str | None]
 
 
 def without_call(line: str, *names: str) -> str:
-    """`return F.softmax(out, dim=1)` as `return out`; "" where it cannot be told."""
+    """`return F.softmax(out, dim=1)` as `return out`; "" if that is not possible."""
 
     def changed(call: ast.Call, text: str) -> str | None:
         function = call.func
@@ -39,7 +39,7 @@ def without_call(line: str, *names: str) -> str:
 
 
 def renamed_call(line: str, old: str, new: str) -> str:
-    """`F.softmax(x, dim=1)` as `F.log_softmax(x, dim=1)`; "" where it cannot be told."""
+    """`F.softmax(x, dim=1)` as `F.log_softmax(x, dim=1)`; "" if that is not possible."""
 
     def changed(call: ast.Call, text: str) -> str | None:
         function, whole = call.func, ast.get_source_segment(text, call)
@@ -56,7 +56,7 @@ ITS_DIM = re.compile(r"((?:softmax|mean|sum|amax|max)\((?:[^()]*,\s*)?)-?\d+(?=\
 
 
 def with_dim(line: str, dim: int) -> str:
-    """`x.softmax(dim=0)`, or `x.softmax(0)`, with another dim; "" if a line has not one such."""
+    """`x.softmax(dim=0)`, or `x.softmax(0)`, with another dim; "" unless a line has just one."""
     if len(line) > LONGEST_LINE:
         return ""
     for said in (DIM, ITS_DIM):
@@ -90,12 +90,12 @@ def code_of(line: str) -> str:
 
 
 def instead(new: str, old: str) -> str:
-    """What to write, and of which line: both without the comment at the end."""
+    """What to write instead of which line, both without the comment at the end."""
     return f"write `{code_of(new)}` instead of `{code_of(old)}`"
 
 
 def guarded(line: str, names: Iterable[str], guard: str) -> str:
-    """`torch.log(x.clamp_min(1e-12))` for `torch.log(x)`; "" where it cannot be told."""
+    """`torch.log(x.clamp_min(1e-12))` for `torch.log(x)`; "" if that is not possible."""
 
     def changed(call: ast.Call, text: str) -> str | None:
         function = call.func
@@ -121,7 +121,7 @@ def segment(text: str, node: ast.AST) -> str:
 
 
 def out_of_place(line: str) -> str:
-    """`h = h + 1` for the line `h += 1`, `y = y.add(1)` for `y.add_(1)`; "" if it is no such."""
+    """`h = h + 1` for the line `h += 1`, `y = y.add(1)` for `y.add_(1)`; "" for others."""
     statement = one_statement(line)
     match statement:
         case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
@@ -160,7 +160,7 @@ def carried_detached(line: str) -> str:
 
 
 def carried_name(line: str) -> str:
-    """`h` for the line `y, h = model(x, h)`, which is given what it made before; "" for others."""
+    """`h` for the line `y, h = model(x, h)`, which uses its own earlier result; "" for others."""
     match one_statement(code_of(line)):
         case ast.Assign(targets=[ast.Tuple(elts=made)], value=ast.Call(args=given, keywords=more)):
             taken = {each.id for each in given if isinstance(each, ast.Name)}
@@ -171,9 +171,9 @@ def carried_name(line: str) -> str:
 
 
 def kept_detached(line: str) -> str:
-    """`self.target = gram(x).detach()` for a line that gives something it calls a name.
+    """`self.target = gram(x).detach()` for a line that assigns the result of a call to a name.
 
-    And `queue.append(x.detach())` for one that adds something to a list.
+    And `queue.append(x.detach())` for one that appends to a list.
     """
     statement = one_statement(code_of(line))
     match statement:
@@ -190,7 +190,7 @@ def kept_detached(line: str) -> str:
 
 
 def one_statement(line: str) -> ast.stmt | None:
-    """The one statement on a line; None where it is no whole one."""
+    """The one statement on a line; None if the line is not a whole statement."""
     if len(line) > LONGEST_LINE:
         return None
     tree = parsed(line.strip())
@@ -198,10 +198,10 @@ def one_statement(line: str) -> ast.stmt | None:
 
 
 def in_holder(text: str, holder: str) -> tuple[str, str]:
-    """`self.layers = nn.ModuleList([…])` for the line `self.layers = […]`; "" if it is no such.
+    """`self.layers = nn.ModuleList([…])` for the line `self.layers = […]`; "" for others.
 
-    What is a dict takes strings as keys only. With them: how it is to be used otherwise than
-    before, or "".
+    A ModuleDict takes only strings as keys. The second result says how its use must change for
+    that, or is "".
     """
     found = ASSIGNMENT.match(text.strip().partition("  #")[0].rstrip())
     if found is None or not is_whole(found["value"]):
@@ -234,7 +234,7 @@ def parameter_around(line: str) -> str:
 
 
 def _with_keys(value: str, holder: str) -> tuple[str, str, str]:
-    """The holder, what is put into it, and how to use it, so that its keys are strings."""
+    """The holder, its contents, and how to use it, so that its keys are strings."""
     listed = f"{holder.removesuffix('Dict')}List"
     match _expression(value):
         case ast.DictComp(key=ast.Name(id=key), value=each, generators=[only]) if (
@@ -242,9 +242,9 @@ def _with_keys(value: str, holder: str) -> tuple[str, str, str]:
         ):
             part, over = segment(value, each), segment(value, only.iter)
             if over.startswith("range(") and "," not in over:
-                then = "index it by number, and write `range(len(…))` where its keys are gone over"
+                then = "index it by number, and loop over `range(len(…))` instead of its keys"
                 return listed, f"[{part} for {key} in {over}]", then
-            then = f"index it by `str({key})`, if {key} is no string already"
+            then = f"index it by `str({key})` if {key} is not a string already"
             return holder, f"{{str({key}): {part} for {key} in {over}}}", then
         case ast.Dict(keys=keys, values=values) if any(_is_number(key) for key in keys):
             pairs = zip(keys, values, strict=True)
@@ -268,5 +268,5 @@ def _expression(text: str) -> ast.expr | None:
 
 
 def is_whole(text: str) -> bool:
-    """Whether what is opened on this line is closed on it."""
+    """Whether all brackets that open on this line are closed on it."""
     return all(text.count(opens) == text.count(closes) for opens, closes in BRACKETS.items())

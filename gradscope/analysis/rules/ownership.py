@@ -1,4 +1,4 @@
-"""Rules about which parameters modules and optimizers know of."""
+"""Rules about which parameters modules and optimizers hold."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ HOLDERS = {"list": "List", "tuple": "List", "dict": "Dict"}
 
 @rule("GS403", "unregistered-parameter")
 def unregistered_parameter(trace: Trace) -> Iterator[Found]:
-    """A module computes with parameters that it does not know of, and no optimizer holds them.
+    """A module uses parameters that are not registered in it, so no optimizer holds them.
 
     A plain list or dict hides modules and parameters from `parameters()`; so does a tensor that is
-    no `nn.Parameter`. A layer that is made in `forward` is a new one, with new weights, each time.
+    not an `nn.Parameter`. A layer that is created in `forward` has new weights each time.
 
     Bad:
         class Net(torch.nn.Module):
@@ -92,7 +92,7 @@ def _hidden(training: Training) -> Iterator[Found]:
         holder = f"{'Parameter' if 'Parameter' in what or 'Tensor' in what else 'Module'}"
         holder = f"{holder}{HOLDERS.get(kind, '')}" if what != "tensor" else "Parameter"
         better, then = in_holder(site.text, holder)
-        in_what = f"in a plain {what}" if kind in HOLDERS else "a tensor and no nn.Parameter"
+        in_what = f"in a plain {what}" if kind in HOLDERS else "a tensor, not an nn.Parameter"
         yield Found(
             message=f"`{name}` of {within} is {in_what}{at(site)}: its {len(lost)} parameter"
             f"{'s' if len(lost) > 1 else ''} are not registered, and no optimizer holds them",
@@ -101,8 +101,8 @@ def _hidden(training: Training) -> Iterator[Found]:
                 Evidence("act", act.id),
                 *few_tensors(training.trace, lost),
             ),
-            why="backwards brought gradients to them, and no step ever used these; "
-            f"`parameters()` and `state_dict()` of {within} do not give them either",
+            why="backwards produced gradients for them, but no step used these; "
+            f"`parameters()` and `state_dict()` of {within} do not return them either",
             fix=f"write `{better}`{'; ' if then else ''}{then}"
             if better
             else f"keep them in a torch.nn.{holder}{KEYS if holder.endswith('Dict') else ''}",
@@ -110,18 +110,18 @@ def _hidden(training: Training) -> Iterator[Found]:
 
 
 def _computed(training: Training, act: Done[AssignedAct], lost: set[int]) -> Found:
-    """`self.w = nn.Parameter(…) * 0.1`: what is kept is computed, and nobody has the parameter."""
+    """`self.w = nn.Parameter(…) * 0.1`: the attribute is computed, and the parameter is lost."""
     site, within = training.acts.site(act), act.facts.within
     name = act.facts.name
     better = parameter_around(site.text)
     return Found(
-        message=f"`{name}` of {within} is computed from a parameter, and is none itself{at(site)}: "
+        message=f"`{name}` of {within} is computed from a parameter, but is not one{at(site)}: "
         "the parameter is not registered, and no optimizer holds it",
         site=site,
         evidence=(Evidence("act", act.id), *few_tensors(training.trace, lost)),
-        why=f"backwards brought gradients to it, and no step ever used these; `{name}` keeps the "
-        "numbers and the graph of when it was made",
-        fix=f"write `{better}`" if better else "make the nn.Parameter of the result: last of all",
+        why=f"backwards produced gradients for it, but no step used these; `{name}` keeps the "
+        "values and the graph of the time when it was computed",
+        fix=f"write `{better}`" if better else "apply nn.Parameter to the final result",
     )
 
 
@@ -133,22 +133,22 @@ def _made_in_forward(training: Training) -> Iterator[Found]:
         act = acts[0]
         site = training.acts.site(act)
         yield Found(
-            message=f"A {act.facts.type} is made in forward{at(site)}, "
+            message=f"A {act.facts.type} is created in forward{at(site)}, "
             f"{len(acts)} time{'s' if len(acts) > 1 else ''}: its parameters are new each time, "
             "not registered, and no optimizer holds them",
             site=site,
             evidence=tuple(Evidence("act", each.id) for each in acts[:3]),
-            why="gradients came to them and were dropped with them",
-            fix="make it once, in `__init__`, as an attribute of the module",
+            why="backwards produced gradients for them, which were dropped with them",
+            fix="create it once, in `__init__`, as an attribute of the module",
         )
 
 
 @rule("GS404", "not-in-optimizer", Severity.NOTE)
 def not_in_optimizer(trace: Trace) -> Iterator[Found]:
-    """Gradients come to parameters of a model that no optimizer holds: they never change.
+    """Gradients reach parameters of a model that no optimizer holds: they never change.
 
-    Not meant are those that the program makes averages of others. It is a warning where an
-    optimizer holds other parameters of the same model.
+    Averages of other parameters are not reported. It is a warning where an optimizer holds other
+    parameters of the same model.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -180,33 +180,33 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     models = {training.root_of(each) for each in training.held & set(training.parameters)}
     same = {training.root_of(each) for each in lost} & models
     twins = twin_of(training.acts.optimizers)
-    has = f"has {len(optimizer.tensors)} other tensors"
+    has = f"holds {len(optimizer.tensors)} other tensors"
     if twins:
         optimizer = twins[1]
         site = training.acts.site(optimizer.built)
-        has = f"has the same tensors as the one built{at(training.acts.site(twins[0].built))}"
+        has = f"holds the same tensors as the one built{at(training.acts.site(twins[0].built))}"
     thawed = [
         act
         for act in training.acts.of(RequiresGradAct)
         if act.facts.to and act.t > optimizer.built.t and lost & set(act.tensors)
     ]
     if thawed:
-        has += f"; requires_grad was set{at(training.acts.site(thawed[0]))}, later than that"
+        has += f"; requires_grad was set{at(training.acts.site(thawed[0]))}, after that"
     yield Found(
         message=f"No optimizer holds {training.named(lost)}: {optimizer.type}, built{at(site)}, "
         f"{has}",
         site=site,
         evidence=(Evidence("act", optimizer.built.id), *few_tensors(trace, lost)),
-        why="backwards brought gradients to them in the steps recorded, and no step used these"
+        why="backwards produced gradients for them in the recorded steps, but no step used these"
         + training.told_apart(lost, optimizer.tensors),
-        fix="give all of `model.parameters()` to the optimizer; if they are to stay as they are, "
-        "`requires_grad_(False)` saves computing their gradients",
+        fix="pass all of `model.parameters()` to the optimizer; if they should stay unchanged, "
+        "`requires_grad_(False)` avoids computing their gradients",
         severity=Severity.WARNING if same or twins else None,
     )
 
 
 def twin_of(optimizers: tuple[Optimizer, ...]) -> tuple[Optimizer, Optimizer] | None:
-    """Two that step by turns, and hold the same: one was given what the other was meant for."""
+    """Two that step by turns and hold the same tensors: one got those meant for the other."""
     seen: dict[frozenset[int], Optimizer] = {}
     for each in optimizers:
         one = seen.setdefault(frozenset(each.tensors), each)
@@ -263,24 +263,24 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
         times = f", {len(acts)} times" if len(acts) > 1 else ""
         yield Found(
             message=f"{what.capitalize()} `{act.facts.name}` was replaced{at(site)}{times}, "
-            f"after {optimizer.type} was built{at(built)}, which goes on with the old one",
+            f"after {optimizer.type} was built{at(built)}, which still steps the old one",
             site=site,
             evidence=(
                 Evidence("act", act.id),
                 Evidence("act", optimizer.built.id),
                 *few_tensors(trace, lost),
             ),
-            why=f"gradients came to the new one ({training.named(lost)}), which none holds",
+            why=f"gradients reached the new one ({training.named(lost)}), which no optimizer holds",
             fix="replace it before the optimizer is built"
             if what == "module"
-            else "write into it: `with torch.no_grad(): parameter.copy_(values)`",
+            else "write to it in place: `with torch.no_grad(): parameter.copy_(values)`",
         )
 
 
 def _of_the_same_model(
     training: Training, lost: Iterable[int], optimizers: list[Optimizer]
 ) -> Optimizer:
-    """That which holds others of the model that has the lost ones; else the first."""
+    """The optimizer that holds others of the model of the lost ones; else the first."""
     roots = {training.root_of(each) for each in lost if each in training.parameters}
     for each in optimizers:
         known = [tensor for tensor in each.tensors if tensor in training.parameters]
@@ -290,7 +290,7 @@ def _of_the_same_model(
 
 
 def _rebound(training: Training) -> Iterator[Found]:
-    """`w = w - lr * w.grad`: the name stands for another tensor from there on."""
+    """`w = w - lr * w.grad`: the name refers to another tensor from there on."""
     updates = rebound(training.trace)
     errors = [row for row in training.trace.rows(Finding) if NO_HISTORY in row.message]
     if not updates or not training.backwards:
@@ -301,16 +301,16 @@ def _rebound(training: Training) -> Iterator[Found]:
     more = "".join(f", and `{name}` by one{at(place)}" for name, place in others)
     ended = f"; the next backward{at(site_of(training.trace, errors[0].stack))} raised"
     yield Found(
-        message=f"The update{at(site)} replaces the parameter `{first}` by a new tensor{more}, "
-        f"instead of writing into it{ended if errors else ''}",
+        message=f"The update{at(site)} replaces the parameter `{first}` with a new tensor{more} "
+        f"instead of writing to it in place{ended if errors else ''}",
         site=site,
         evidence=(
             *(each.evidence for each in updates),
             *(Evidence("finding", error.id) for error in errors[:1]),
         ),
-        why=f"`{first} = …` gives the name to what is computed: under no_grad that requires no "
-        "grad, so that the next loss has no history; else it is no leaf, and its .grad is None",
-        fix=f"write into it, under `torch.no_grad()`: `{_in_place(site.text, first)}`",
+        why=f"`{first} = …` binds the name to the computed tensor: under no_grad it requires no "
+        "grad, so the next loss has no graph; otherwise it is not a leaf, and its .grad is None",
+        fix=f"write to it in place, under `torch.no_grad()`: `{_in_place(site.text, first)}`",
         severity=Severity.ERROR if errors else None,
     )
 
@@ -340,7 +340,7 @@ def _put_in_later(training: Training) -> set[int]:
 
 @rule("GS407", "not-a-leaf")
 def not_a_leaf(trace: Trace) -> Iterator[Found]:
-    """`.grad` of a tensor was read that was computed from others: backwards fill those of leaves.
+    """`.grad` of a tensor that is not a leaf was read: backwards fill only those of leaves.
 
     Bad:
         x = torch.ones(3, requires_grad=True) * 0.5
@@ -360,7 +360,7 @@ def not_a_leaf(trace: Trace) -> Iterator[Found]:
                 message=f".grad was read{at(site)} of a tensor that is not a leaf: it is None",
                 site=site,
                 evidence=(Evidence("act", act.id),),
-                why="the tensor was computed from another one, to which the gradient went",
+                why="the tensor was computed from another one, which received the gradient",
                 fix="make it a leaf: `(…).detach().requires_grad_()`, or call `retain_grad()` on "
                 "it before the backward",
             )

@@ -1,4 +1,4 @@
-"""Rules about the recording itself: what no other rule can see."""
+"""Rules about the recording itself: what is missing from it, and so hidden from other rules."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from gradscope.trace.shortcomings import UNSEEN, ran_elsewhere
 from gradscope.trace.trace import Trace
 
 WHY_CUT = "the program was killed, or its disk was full, before the recording was closed"
-FIX_CUT = "let the program end, or record fewer steps, and record again"
-WHY_DROPPED = "the recorder kept to its budget"
+FIX_CUT = "let the program end normally, or record fewer steps, and record again"
+WHY_DROPPED = "the recorder reached its budget"
 FIX_DROPPED = "raise --max-events or --max-bytes, or limit the recording to fewer steps"
-WHY_ONE = "a recording is of the process it began in, and not of those that one starts"
-FIX_ONE = "in what the child runs: `with gradscope.record(path_of_its_own): …`"
+WHY_ONE = "a recording covers the process it began in, not the processes that one starts"
+FIX_ONE = "record the child too: `with gradscope.record(path_of_its_own): …` in the code it runs"
 WHY_ODD = "the file was changed after it was recorded, or was written by another version"
-WHY_UNSEEN = "this version of gradscope cannot look there, or more came than it keeps"
-FIX_UNSEEN = "nothing to mend in the program; a finding that needs what is named may be missing"
-FIX_ODD = "nothing that this version shows is missing; to see everything, use a newer one"
+WHY_UNSEEN = "this version of gradscope cannot observe it, or it exceeded a limit of the recorder"
+FIX_UNSEEN = "nothing to fix in the program; findings that need what is named may be missing"
+FIX_ODD = "nothing that this version shows is missing; to see everything, use a newer version"
 
 
 @rule("GS101", "incomplete-trace", needs="graph")
 def incomplete_trace(trace: Trace) -> Iterator[Found]:
-    """Part of the run is not in the trace, so that silence about it means nothing.
+    """Part of the run is not in the trace, so missing findings there mean nothing.
 
-    A program that was killed, or a budget that was used up, leaves a trace that ends early or
-    has holes. Everything in it is true, but what is missing may be what you are looking for.
+    If the program was killed or the recorder reached its budget, the trace ends early or has gaps.
+    Everything in it is correct, but what you are looking for may be in the missing part.
 
     Bad:
         gradscope trace --max-events 1000 train.py
@@ -44,7 +44,7 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
             why, fix = (WHY_CUT, FIX_CUT) if cut else (WHY_DROPPED, FIX_DROPPED)
         elif unseen:
             why, fix = WHY_UNSEEN, FIX_UNSEEN
-        what = "The trace is not whole:" if cut or dropped else "The file is"
+        what = "The trace is incomplete:" if cut or dropped else "The file is"
         yield Found(
             message=f"{note[0].upper()}{note[1:]}" if unseen else f"{what} {note}",
             site=Site(),
@@ -55,7 +55,7 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
         )
     if elsewhere := ran_elsewhere(trace.meta):
         yield Found(
-            message=f"The trace is of one process: {elsewhere}",
+            message=f"The trace covers one process: {elsewhere}",
             site=Site(),
             evidence=(),
             why=WHY_ONE,

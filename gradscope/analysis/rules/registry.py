@@ -1,4 +1,4 @@
-"""How a rule is declared, and how a person chooses rules."""
+"""How a rule is declared, and how rules are selected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradscope.trace.shortcomings import BETWEEN, COMPILED, FIRST, ROWS, steps_l
 from gradscope.trace.trace import Trace
 
 STEPS = {"": (), "each": (BETWEEN, ROWS, COMPILED), "first": (FIRST, BETWEEN, ROWS, COMPILED)}
-"""What must not have been left out, for a rule that says so of steps."""
+"""What must not have been left out, for each value of `steps` of a rule."""
 
 LEVELS = ("graph", "engine", "values", "full")
 FEW = 6
@@ -40,12 +40,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a rule teaches."""
+    """Explanation of a rule, as `gradscope inspect --explain` shows it."""
 
     what: str  # one sentence
     why: tuple[str, ...]  # paragraphs
-    bad: str  # a program in which it finds something
-    good: str  # the same, so that it does not
+    bad: str  # a program in which the rule finds something
+    good: str  # the same program, corrected
 
 
 RuleFunction = Callable[[Trace], Iterable[Found]]
@@ -53,7 +53,7 @@ RuleFunction = Callable[[Trace], Iterable[Found]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing that `gradscope inspect` looks for."""
+    """One check of `gradscope inspect`."""
 
     id: str
     slug: str
@@ -66,7 +66,7 @@ class Rule:
 
     @property
     def explanation(self) -> str:
-        """The text of `--explain`: what, a bad snippet, a good one."""
+        """The text of `--explain`: description, bad example, good example."""
         return inspect.getdoc(self.function) or ""
 
     @property
@@ -81,24 +81,24 @@ class Rule:
         return self.explanation.partition("\n")[0]
 
     def can_check(self, trace: Trace) -> bool:
-        """Whether the trace holds what lets this rule tell."""
+        """Whether the trace holds all that this rule needs."""
         return not self.is_above(trace) and not self.lacks(trace)
 
     def is_above(self, trace: Trace) -> bool:
-        """Whether a higher level would let this rule tell."""
+        """Whether this rule needs a higher level than the trace was recorded at."""
         level = trace.meta.get("level")
         return level in LEVELS and LEVELS.index(level) < LEVELS.index(self.needs)
 
     def sees_a_part(self, trace: Trace) -> bool:
-        """Whether a higher level would let this rule see more."""
+        """Whether this rule would check more steps at a higher level."""
         level = trace.meta.get("level")
         above = bool(self.fully) and level in LEVELS
         return above and LEVELS.index(str(level)) < LEVELS.index(self.fully)
 
     def lacks(self, trace: Trace) -> tuple[str, ...]:
-        """What this rule reads and nobody could see in what was recorded, as `meta.absent` says."""
+        """What this rule reads and could not be recorded, as `meta.absent` says."""
         reads = self.reads
-        if self.fully and not self.sees_a_part(trace):  # at this level values are what it looks at
+        if self.fully and not self.sees_a_part(trace):  # at this level it reads values
             reads = (*reads, "value")
         lacks = [
             name for name in reads if not (trace.sees(name) and trace.sees(name.partition(".")[0]))
@@ -107,7 +107,7 @@ class Rule:
         return (*lacks, *(each for each in STEPS[self.steps] if each in left_out))
 
     def findings(self, trace: Trace) -> Iterator[Finding]:
-        """Everything this rule has to say about a trace."""
+        """All findings of this rule in a trace."""
         ids = Fingerprints(trace, self.id)
         for found in self.function(trace):
             severity = self.severity if found.severity is None else found.severity
@@ -138,23 +138,23 @@ def rule(
     steps: str = "",
     fully: str = "",
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """Declare a rule: a generator of what it found, with the explanation as its docstring.
+    """Declare a rule: a generator of findings, with the explanation as its docstring.
 
-    The rule is run where it can tell, and is listed under "not checked" elsewhere:
+    The rule runs where the trace has what it needs, and is listed under "not checked" elsewhere:
 
-    needs   the lowest capture level at which it can tell: "graph", "engine", "values" or "full"
-    reads   what has to be in the trace: tables ("act", "source"), kinds of events ("accumulate"),
+    needs   the lowest capture level the rule needs: "graph", "engine", "values" or "full"
+    reads   what must be in the trace: tables ("act", "source"), kinds of events ("accumulate"),
             or columns of both ("op.inputs"); not what is always there
     steps   which steps must be complete: "each" one (it counts, or looks for what never happens),
             or from the "first" one on (it needs the start); "" where any part of a run will do
-    fully   the level below which it sees only some steps; it is run, and says so
+    fully   the level below which it checks only some steps; it runs anyway, and says so
     """
     assert {needs, fully or needs} <= {*LEVELS}, f"{id}: the levels are {LEVELS}"
     assert steps in STEPS, f"{id}: {steps!r} is none of {[*STEPS]}"
-    assert all(map(is_declared, reads)), f"{id} reads what no trace has: {reads}"
+    assert all(map(is_declared, reads)), f"{id} reads what no trace declares: {reads}"
 
     def declare(function: RuleFunction) -> RuleFunction:
-        assert id not in _RULES, f"two rules are called {id}"
+        assert id not in _RULES, f"two rules have the id {id}"
         _RULES[id] = Rule(id, slug, severity, needs, function, reads, steps, fully)
         return function
 
@@ -167,7 +167,7 @@ def registered() -> tuple[Rule, ...]:
 
 
 def choose(rules: Sequence[Rule], wanted: Sequence[str], ignored: Sequence[str]) -> list[Rule]:
-    """The rules meant by ids or slugs; all of them when none is wanted by name."""
+    """The rules selected by ids or slugs; all of them if none is named."""
     for name in (*wanted, *ignored):
         require(rules, name)
     return [

@@ -1,4 +1,4 @@
-"""Rules about what nodes keep for their backward: written to, or let go of, before they ran."""
+"""Rules about tensors saved for backward: written to, or released, before the backward ran."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ MODIFIED = "one of the variables needed for gradient computation has been modifi
 _SHAPE = re.compile(r"\[torch\.\w+ \[([\d, ]*)\]\]")
 _VERSIONS = re.compile(r"at version \d+; expected version \d+")
 GATHERS = ("Stack", "Cat")
-"""How names of nodes begin that put together what was kept."""
+"""Prefixes of names of nodes that put tensors together."""
 
 FREED = "Trying to backward through the graph a second time"
 
 
 @rule("GS302", "modified-in-place", Severity.ERROR, reads=("version",))
 def modified_in_place(trace: Trace) -> Iterator[Found]:
-    """Something wrote to a value that a backward needed as it was.
+    """A tensor that a backward needed unchanged was written to in place.
 
-    The finding is at the line that wrote. Only values that were saved matter: a write to
-    something that no derivative reads is fine.
+    The finding is at the line that wrote. Only saved tensors matter: writing to a tensor that no
+    derivative reads is fine.
 
     Bad:
         x = torch.ones(3, requires_grad=True)
@@ -83,23 +83,23 @@ def modified_in_place(trace: Trace) -> Iterator[Found]:
 
 
 def _of_an_older_graph(trace: Trace, error: Error, found: Found) -> Found:
-    """The same, at the line that carries an older graph on, where a step wrote between."""
+    """The same finding at the line that carries an older graph on, where a step wrote to it."""
     through = carried(trace, error.node, error.task)
     if through == NONE:
         return found
     nodes = trace.table(Node)
     row = nodes.row(through)
     came = site = site_of(trace, row.stack)
-    if row.name.startswith(GATHERS):  # what it gathers was kept where it was made
+    if row.name.startswith(GATHERS):  # what it puts together was kept where created
         site = site_of(trace, nodes.row(_older(trace, row, error.node)).stack)
     if not site.place:
         return found
     new = carried_detached(site.text)
-    kept = f", made{at(site)} and kept" if site is not came else ""
+    kept = f", created{at(site)} and kept" if site is not came else ""
     return replace(
         found,
-        message=f"{found.message}; it is of a graph from before{kept}, which the backward came to "
-        f"through what is carried on{at(came)}",
+        message=f"{found.message}; it belongs to an earlier graph{kept}, which the backward "
+        f"reached through what is carried on{at(came)}",
         site=site,
         evidence=(*found.evidence, Evidence("node", through)),
         fix="detach() what is carried on from the earlier graph, at that line"
@@ -108,7 +108,7 @@ def _of_an_older_graph(trace: Trace, error: Error, found: Found) -> Found:
 
 
 def _older(trace: Trace, gathers: Node, below: int) -> int:
-    """The node from before that a newer one leads to on the way to another."""
+    """The earlier node that a newer one leads to on the way to another."""
     nodes, following = trace.table(Node), trace.once(following_nodes)
     ends = [each for each in following.get(gathers.id, ()) if below in reach({each}, following, ())]
     return min((each for each in ends if nodes.has(each)), key=nodes.index, default=below)
@@ -118,18 +118,18 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
     value, slots = values[0], " and ".join(f"'{each.slot}'" for each in values)
     site = site_of(trace, value.stack)
     ops = trace.table(Op)
-    writer = "Something that is no call"
+    writer = "A write outside any recorded call"
     if ops.has(value.op):
         writer = trace.text(int(ops["name"][ops.index(value.op)])).partition(".")[0]
     again = "" if not value.later else f", and {value.later} more after it"
     found = Found(
         message=f"{writer}{at(site)} wrote in place to {slots} of "
-        f"{_node(trace, error.node)}, which backward needed as it was: saved at version "
+        f"{_node(trace, error.node)}, which backward needed unchanged: saved at version "
         f"{value.saved}, now {value.written}{again}",
         site=site,
         evidence=_evidence(error, ("op", value.op), ("tensor", value.tensor)),
-        why=f"it was needed by the backward called{at(_called(trace, error.task))}, which would "
-        "have computed the gradient from numbers that were not there in the forward pass",
+        why=f"the backward called{at(_called(trace, error.task))} needed it, and would have "
+        "computed the gradient from values that the forward pass did not have",
         fix=_out_of_place(site),
     )
     by_step = ops.has(value.op) and ops.row(value.op).phase == Phase.OPTIMIZER
@@ -144,7 +144,7 @@ def _out_of_place(site: Site) -> str:
 
 
 def _unseen(trace: Trace, error: Error) -> Found:
-    """The write is not among those that are known, and not all are."""
+    """An error whose write is not among the recorded ones, since not all are recorded."""
     site = site_of_row(trace, Node, error.node)
     said = _VERSIONS.search(error.message)
     shape = _SHAPE.search(error.message)
@@ -156,13 +156,13 @@ def _unseen(trace: Trace, error: Error) -> Found:
         wrote = acts.site(acts.by_id[step.act]) if step.act != NONE else Site()
         found = Found(
             message=f"{step.optimizer}{at(wrote)} wrote to the parameter that "
-            f"{_node(trace, error.node)} had saved as '{step.slot}', which backward needed as it "
-            f"was{counts}",
+            f"{_node(trace, error.node)} had saved as '{step.slot}', which backward needed "
+            f"unchanged{counts}",
             site=wrote if wrote.place else site,
             evidence=_evidence(error, ("act", step.act)),
             why=f"{step.optimizer} ran between that line and the backward called"
             f"{at(_called(trace, error.task))}, and writes to parameters in place",
-            fix="call that backward before the step, or compute the forward pass again after it",
+            fix="call that backward before the step, or run the forward pass again after it",
             certainty=Certainty.INFERRED,
         )
         return _of_an_older_graph(trace, error, found)
@@ -174,36 +174,36 @@ def _unseen(trace: Trace, error: Error) -> Found:
         site = likely[0].site
         others = " or".join(at(each.site) for each in likely)
         return Found(
-            message=f"Something wrote in place to what {_node(trace, error.node)} had saved, which "
-            f"backward needed as it was{counts}; under no_grad(), where writes are not seen, the "
-            f"program writes to `{likely[0].found.name}`{others}",
+            message=f"Something wrote in place to a tensor that {_node(trace, error.node)} had "
+            f"saved, which backward needed unchanged{counts}; under no_grad(), where writes are "
+            f"not recorded, the program writes to `{likely[0].found.name}`{others}",
             site=site,
             evidence=_evidence(error, *(("source", each.file.id) for each in likely)),
-            why=f"{_not_seen(trace)} in this recording; it was needed by the backward called"
-            f"{at(_called(trace, error.task))}",
+            why=f"{_not_seen(trace)} in this recording; the backward called"
+            f"{at(_called(trace, error.task))} needed it",
             fix="write after the backward, or to a clone()",
             certainty=Certainty.SUSPECTED,
         )
     return Found(
-        message=f"Something wrote to what {_node(trace, error.node)} had saved, which backward "
-        f"needed as it was{counts}",
+        message=f"Something wrote in place to a tensor that {_node(trace, error.node)} had saved, "
+        f"which backward needed unchanged{counts}",
         site=site,
         evidence=_evidence(error),
-        why=f"{_not_seen(trace)} in this recording; it was needed by the backward called"
-        f"{at(_called(trace, error.task))}",
-        fix="look for a write in place (x.add_(…), x += …, x[…] = …) between that line and the "
-        "backward, and let it write to a clone()",
+        why=f"{_not_seen(trace)} in this recording; the backward called"
+        f"{at(_called(trace, error.task))} needed it",
+        fix="look for an in-place write (x.add_(…), x += …, x[…] = …) between that line and the "
+        "backward, and apply it to a clone()",
     )
 
 
 def _by_that_line(trace: Trace, error: Error, wrote: Site, counts: str) -> Found:
     return Found(
-        message=f"Something wrote in place to what {_node(trace, error.node)} had saved, which "
-        f"backward needed as it was{counts}; the line that wrote to it before is {wrote}",
+        message=f"Something wrote in place to a tensor that {_node(trace, error.node)} had saved, "
+        f"which backward needed unchanged{counts}; the line that wrote to it before is {wrote}",
         site=wrote,
         evidence=_evidence(error),
-        why=f"{_not_seen(trace)} in this recording, and earlier writes of that line were; it was "
-        f"needed by the backward called{at(_called(trace, error.task))}",
+        why=f"{_not_seen(trace)} in this recording, but earlier writes of that line were; the "
+        f"backward called{at(_called(trace, error.task))} needed it",
         fix=_out_of_place(wrote),
         certainty=Certainty.INFERRED,
     )
@@ -212,8 +212,8 @@ def _by_that_line(trace: Trace, error: Error, wrote: Site, counts: str) -> Found
 def _wrote_before(trace: Trace, error: Error) -> Site:
     """The line whose earlier write brought what this node saved to the version it had then.
 
-    It does so again and again. Which tensor was written to is not known of all writes, so those to
-    one of the same shape count.
+    Such a line writes repeatedly. Not all writes show the tensor written to, so writes to tensors
+    of the same shape count.
     """
     saved, tensors, versions = trace.table(Saved), trace.table(Tensor), trace.table(Version)
     for row in saved.take(np.flatnonzero(saved.array("node") == error.node)):
@@ -229,30 +229,30 @@ def _wrote_before(trace: Trace, error: Error) -> Site:
 
 
 SEVERAL = 2
-"""A line has to have written so often, to be one that writes again."""
+"""How often a line must have written to be expected to write again."""
 
 FEW = 3
-"""More lines than this that may have written are no answer."""
+"""With more possible lines than this, none is named."""
 
 
 def _likely_writes(trace: Trace) -> Sequence[InSource[UnseenWrite]]:
-    """Lines of the program that write in place where nobody sees it."""
+    """Lines of the program that write in place where writes are not recorded."""
     found = trace.once(SourceFiles).each(writes)
     return found if len(found) <= FEW else []
 
 
 def _not_seen(trace: Trace) -> str:
     if not trace.sees("version.OPTIMIZER"):
-        return "writes by what is no call of PyTorch's, and those of optimizers, are not seen"
-    return "writes under no_grad(), and those whose results no backward came to, are not seen"
+        return "writes outside PyTorch's calls, and those of optimizers, are not recorded"
+    return "writes under no_grad(), and to results that no backward reached, are not recorded"
 
 
 @rule("GS303", "freed-graph", Severity.ERROR, reads=("saved_released",))
 def freed_graph(trace: Trace) -> Iterator[Found]:
-    """A backward came to a node whose saved values an earlier backward had released.
+    """A backward reached a node whose saved tensors an earlier backward had released.
 
-    The finding is at the line that leads from the new graph into the old one, where there is one:
-    that is where to detach. Otherwise the same graph was walked twice.
+    If a line leads from the new graph into the old one, the finding is there: that is where to
+    detach. Otherwise the same graph was traversed twice.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -277,12 +277,12 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
     again = f"the backward called{at(called)} reached it again"
     if through == NONE:
         site, why = called, again
-        fix = "call the first backward with retain_graph=True, or compute the forward pass again"
+        fix = "call the first backward with retain_graph=True, or run the forward pass again"
     else:
         site = site_of_row(trace, Node, through)
         why = f"{again} through {_node(trace, through)}, which is newer than that release"
         cut = _detached_between(trace, first, error.t)
-        why += f"; detach(){at(cut)} cuts off only a part of what it gives on" if cut.place else ""
+        why += f"; detach(){at(cut)} cuts only a part of what it passes on" if cut.place else ""
         held = _held_at(trace, site)
         new = "" if held.place else carried_detached(site.text)
         fix = "detach() what is carried on from the earlier graph, at that line"
@@ -290,16 +290,16 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         kept = _kept_at(trace, site, first)
         kept = kept if kept.place else held
         if kept.place and not new:
-            why += f"; it reads what was kept{at(kept)}, with its graph"
+            why += f"; it reads a tensor kept{at(kept)} with its graph"
             better = kept_detached(kept.text)
             fix = instead(better, kept.text) if better else f"detach() what is kept{at(kept)}"
         elif not new:
             back, name = _given_back(trace)
-            why += f"; {back} gives the model `{name}`, which that line made before" if name else ""
-            fix = f"detach `{name}` before it is given to the model again" if name else fix
+            why += f"; {back} passes `{name}` to the model, which that line created" if name else ""
+            fix = f"detach `{name}` before it is passed to the model again" if name else fix
     return Found(
-        message=f"What {_node(trace, error.node)} had saved was freed by the backward called"
-        f"{at(_called(trace, first))}, and a second backward needed it",
+        message=f"The tensors saved by {_node(trace, error.node)} were freed by the backward called"
+        f"{at(_called(trace, first))}, and a second backward needed them",
         site=site,
         evidence=_evidence(error, ("graph_task", first), ("node", through)),
         why=why,
@@ -308,7 +308,7 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
 
 
 def _kept_at(trace: Trace, site: Site, first: int) -> Site:
-    """The line that set the attribute which a line reads, before that backward."""
+    """The line that, before that backward, set the attribute which a line reads."""
     acts, tasks = trace.once(Acts), trace.table(GraphTask)
     end = tasks.row(first).end if tasks.has(first) else 0
     for act in acts.of(AssignedAct)[::-1]:
@@ -320,7 +320,7 @@ def _kept_at(trace: Trace, site: Site, first: int) -> Site:
 
 
 def _held_at(trace: Trace, site: Site) -> Site:
-    """Where a list or an attribute was added to that held a graph of a former step at the end."""
+    """Where a list or an attribute was filled that held an earlier step's graph at the end."""
     acts = trace.once(Acts)
     held = [act for act in acts.of(KeptAct) if act.facts.when == "error"]
     for act in held:
@@ -334,7 +334,7 @@ def _held_at(trace: Trace, site: Site) -> Site:
 
 
 def _given_back(trace: Trace) -> tuple[Site, str]:
-    """The line that gives a model what it returned on that line before, and the name of that."""
+    """The line that passes a model its own earlier result, and the name of that result."""
     acts = trace.once(Acts)
     detached = {acts.site(act).text for act in acts.of(CutAct)}
     for act in acts.of(RanAct):
@@ -346,7 +346,7 @@ def _given_back(trace: Trace) -> tuple[Site, str]:
 
 
 def _detached_between(trace: Trace, first: int, t: int) -> Site:
-    """Where one of several was detached since that backward, before this moment."""
+    """Where one of several was detached after that backward, before this moment."""
     acts, tasks = trace.once(Acts), trace.table(GraphTask)
     end = tasks.row(first).end if tasks.has(first) else t
     for act in acts.of(CutAct):
@@ -357,7 +357,7 @@ def _detached_between(trace: Trace, first: int, t: int) -> Site:
 
 
 def _told(trace: Trace, error: Error, found: Found) -> Found:
-    """A note, when the program caught the error."""
+    """The finding; as a note if the program caught the error."""
     if not went_on(trace, error):
         return found
     return replace(found, message=found.message + WENT_ON, severity=Severity.NOTE)

@@ -1,4 +1,4 @@
-"""Rules about who trains what."""
+"""Rules about which parameters are trained."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 REMOVED = {"detach": ".detach()", "data": ".data", "item": ".item()"}
-"""What is taken out of a line to keep history."""
+"""What is removed from a line to keep the graph."""
 
 MOST = 0.5
-"""Of what is behind a cut: where so much of it gets no gradient, it is that cut's doing."""
+"""Share of the parameters before a cut that get no gradient, from which the cut explains it."""
 
 
 @rule("GS401", "graph-cut")
 def graph_cut(trace: Trace) -> Iterator[Found]:
-    """Parameters that an optimizer holds get no gradient, since the graph was cut behind them.
+    """Parameters of an optimizer get no gradient, because the graph was cut after them.
 
-    `detach()`, `.data`, `item()`, `tolist()`, `numpy()` and `no_grad()` make tensors without
-    history: what was computed before them learns nothing. Named is the line that cut.
+    `detach()`, `.data`, `item()`, `tolist()`, `numpy()` and `no_grad()` return tensors or numbers
+    without a graph: what was computed before them learns nothing. The finding names the line of the
+    cut.
 
     Bad:
         first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
@@ -61,7 +62,7 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     missing = never_reached(training) - training.behind_a_loss
     for each in looked_up(trace) if missing else ():
-        missing -= each.behind(trace.once(Calls))  # GS419 tells of it
+        missing -= each.behind(trace.once(Calls))  # GS419 reports it
     if not missing:
         return
     by_cut: dict[tuple[str, str], list[tuple[Done[CutAct], set[int]]]] = defaultdict(list)
@@ -87,7 +88,7 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
 
 
 def explained(training: Training, missing: set[int]) -> set[int]:
-    """Those of them of which GS401 says why no gradient comes there."""
+    """Those parameters for which GS401 explains why no gradient reaches them."""
     found = set().union(*(lost for _, lost in _cuts(training, missing)))
     found = found.union(*(lost for _, lost in _without_grad(training, missing - found)))
     sampled = any(act.facts.by in SAMPLES for act in training.acts.of(GradOffAct))
@@ -95,7 +96,7 @@ def explained(training: Training, missing: set[int]) -> set[int]:
 
 
 def never_reached(training: Training) -> set[int]:
-    """What optimizers hold, could learn, and got no gradient, though others of the program did."""
+    """Parameters of optimizers that could learn but got no gradient, though others did."""
     held = {tensor for each in training.stepped for tensor in each.tensors}
     tensors = training.trace.table(Tensor)  # one without elements may be on another rank
     empty = tensors["id"][tensors["bytes"] == 0].tolist()
@@ -105,7 +106,7 @@ def never_reached(training: Training) -> set[int]:
 
 
 def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done[CutAct], set[int]]]:
-    """The cuts that explain these best: behind which there is little else."""
+    """The cuts that explain these best: with the largest share of them before the cut."""
     best: dict[int, list[tuple[float, Done[CutAct]]]] = defaultdict(list)
     looks = only_looked_at(training.trace)
     for act in training.acts.of(CutAct):
@@ -129,12 +130,12 @@ def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done[CutAct],
 def _not_aside(
     found: list[tuple[float, Done[CutAct]]], forwards: Forwards
 ) -> list[tuple[float, Done[CutAct]]]:
-    """Without what was only looked at.
+    """The cuts without those whose result was only looked at.
 
-    What is cut when its backward has been, and before anything else is computed with a history, is
-    read for a log; what is cut after the last backward takes nothing from it. Of what comes by
-    another way to a cut behind which most is missing, a copy without history was made on the side,
-    as for a print.
+    A result that is cut after its backward and before anything else is computed with a graph is
+    read for a log; a cut after the last backward takes nothing from it. If parameters also lead to
+    a cut before which most get no gradient, other cuts only made a copy on the side, as for a
+    print.
     """
     found = [each for each in found if forwards.between(each[1].t) or forwards.takes(each[1])]
     on = [each for each in found if len(each[1].tensors) > 1 and each[0] >= MOST]
@@ -142,7 +143,7 @@ def _not_aside(
 
 
 def _choices(training: Training, lost: frozenset[int], other: Done[CutAct]) -> list[Done[CutAct]]:
-    """Choices that a module made of what comes from these: what was chosen may be all that went on.
+    """Choices (such as argmax) in a module that may be all that was passed on.
 
     One for each line.
     """
@@ -154,7 +155,7 @@ def _choices(training: Training, lost: frozenset[int], other: Done[CutAct]) -> l
 
 
 def _of_another(training: Training, lost: frozenset[int], act: Done[CutAct]) -> bool:
-    """Whether the next step after a cut is of an optimizer that has nothing of what was lost."""
+    """Whether the next step after a cut is by an optimizer that holds none of the lost ones."""
     after = (step.t for each in training.stepped for step in each.steps if step.t > act.t)
     now = min(after, default=0)
     own = (each for each in training.stepped if lost.intersection(each.tensors))
@@ -162,7 +163,7 @@ def _of_another(training: Training, lost: frozenset[int], act: Done[CutAct]) -> 
 
 
 def _rank(act: Done[CutAct]) -> int:
-    """How likely it is that a cut is the one that was not meant, of several that take the same."""
+    """How unlikely a cut is a mistake, among several that cut the same."""
     return {"detach": 1, "data": 1, "item": 2, "tolist": 2, "numpy": 2}.get(act.facts.by, 0)
 
 
@@ -181,14 +182,14 @@ def _of_cut(
     called = _called(act)
     times = f", {len(acts)} times" if len(acts) > 1 else ""
     return Found(
-        message=f"{training.named(lost)} {_get(lost)} no gradient: {called} cut the graph behind "
+        message=f"{training.named(lost)} {_get(lost)} no gradient: {called} cut the graph after "
         f"{'them' if len(lost) > 1 else 'it'}{at(site)}{times}"
         + "".join(f", and {_called(each)}{at(training.acts.site(each))}" for each in others[:2]),
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in acts[:3]),
         why=f"the optimizer holds {'them' if len(lost) > 1 else 'it'}, the cut tensor was computed "
-        f"from {'them' if len(lost) > 1 else 'it'}, and none of {training.backwards} backwards "
-        "came there",
+        f"from {'them' if len(lost) > 1 else 'it'}, but none of {training.backwards} backwards "
+        f"reached {'them' if len(lost) > 1 else 'it'}",
         fix=_uncut(site, by),
         certainty=Certainty.INFERRED,
     )
@@ -197,14 +198,14 @@ def _of_cut(
 def _uncut(site: Site, by: str) -> str:
     part = REMOVED.get(by, "")
     if part and part in site.text:
-        return f"if they are to learn, write `{code_of(site.text).replace(part, '')}`"
+        return f"if they should learn, write `{code_of(site.text).replace(part, '')}`"
     if by in ("tolist", "numpy"):
-        return "if they are to learn, stay with tensors: `torch.stack`, `torch.where`, indexing"
-    return "if they are to learn, keep the tensor with its history"
+        return "if they should learn, keep using tensors: `torch.stack`, `torch.where`, indexing"
+    return "if they should learn, keep the tensor with its graph"
 
 
 def _without_grad(training: Training, missing: set[int]) -> Iterator[tuple[Found, set[int]]]:
-    """Of modules that only ran where gradients were switched off."""
+    """Findings about modules that only ran where gradients were switched off."""
     ran: dict[int, set[bool]] = defaultdict(set)
     where: dict[int, Done[RanAct]] = {}
     for act in training.acts.of(RanAct):
@@ -224,12 +225,12 @@ def _without_grad(training: Training, missing: set[int]) -> Iterator[tuple[Found
         lines = " and".join(at(training.acts.site(each)) for each in off)
         said = f"; gradients were switched off{lines}" if off else ""
         found = Found(
-            message=f"{training.named(tensors)} {_get(tensors)} no gradient: what they are in only "
-            f"ran under no_grad(){at(site)}{said}",
+            message=f"{training.named(tensors)} {_get(tensors)} no gradient: the module only ran "
+            f"under no_grad(){at(site)}{said}",
             site=site,
             evidence=(Evidence("act", act.id), *(Evidence("act", each.id) for each in off)),
-            why="without gradients nothing is recorded that a backward could come back by",
-            fix=f"call it outside of {blocks(training, off) or '`torch.no_grad()`'} while training",
+            why="without gradients, no graph is recorded that a backward could traverse",
+            fix=f"call it outside {blocks(training, off) or '`torch.no_grad()`'} while training",
             certainty=Certainty.INFERRED,
         )
         yield found, tensors
@@ -239,7 +240,7 @@ SAMPLES = ("sample", "sample_n")
 
 
 def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
-    """Samples of distributions have no history; `rsample` has one."""
+    """Samples of distributions have no graph; those of `rsample` have one."""
     told: set[str] = set()
     for act in training.acts.of(GradOffAct):
         by, site = act.facts.by, training.acts.site(act)
@@ -250,24 +251,25 @@ def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
                 "cuts the graph",
                 site=site,
                 evidence=(Evidence("act", act.id), *few_tensors(training.trace, missing)),
-                why="a sample is drawn under no_grad(), so that nothing leads back to the "
+                why="a sample is drawn under no_grad(), so no graph leads back to the "
                 "parameters of its distribution",
                 fix=f"write `{site.text.replace(f'.{by}(', '.rsample(')}`, where the distribution "
-                "has it; else weigh `log_prob` of the sample (as in REINFORCE)",
+                "supports it; otherwise use `log_prob` of the sample (as in REINFORCE)",
                 certainty=Certainty.SUSPECTED,
             )
 
 
 AGAIN, FEW_STEPS = 3, 2
-"""So often it is frozen, and so many steps others take, after the last of its own few."""
+"""How often it is frozen; and the most steps of its own, before those of others."""
 
 
 @rule("GS402", "frozen", Severity.NOTE)
 def frozen(trace: Trace) -> Iterator[Found]:
-    """An optimizer holds parameters that ask for no gradient, and so never change.
+    """An optimizer holds parameters that do not require grad, and so never change.
 
-    Often that is meant. It is a warning where all that it holds is frozen, or all of a group that
-    was given to it, or where the program freezes again what is frozen already while it trains.
+    This is often intended. It is a warning where everything it holds is frozen, or a whole group
+    that was passed to it, or where the program freezes repeatedly what is already frozen while it
+    trains.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -302,11 +304,11 @@ def frozen(trace: Trace) -> Iterator[Found]:
 
 
 def _frozen_again(training: Training, optimizer: Optimizer) -> set[int]:
-    """What has learned and is frozen time and again while others train, and thawed at no time."""
+    """Parameters that learned, and are frozen repeatedly while others train, never unfrozen."""
     first, last = optimizer.steps[0].t, optimizer.steps[-1].t
     begun = [act.t for each in training.stepped for act in each.steps if act.t > last]
     if len(begun) < AGAIN or len(optimizer.steps) > FEW_STEPS:
-        return set()  # what has trained for long may be frozen for good
+        return set()  # what trained for long may be frozen for good
     times: dict[int, int] = defaultdict(int)
     thawed: set[int] = set()
     for act in training.acts.of(RequiresGradAct):
@@ -320,7 +322,7 @@ def _frozen_again(training: Training, optimizer: Optimizer) -> set[int]:
 
 
 def _flags(training: Training) -> Iterator[Found]:
-    """`module.requires_grad = …` gives a module an attribute, and its parameters nothing."""
+    """`module.requires_grad = …` sets an attribute of the module, not of its parameters."""
     flags = (act for act in training.acts.of(AssignedAct) if act.facts.what == "flag")
     asks = (act for act in flags if act.facts.name == "requires_grad")
     for acts in grouped(asks, training.acts.place).values():
@@ -328,12 +330,12 @@ def _flags(training: Training) -> Iterator[Found]:
         to = bool(act.facts.to)
         own = training.parameters_in(act.module)
         stays = f"{training.named(own)} stay" if own else "its parameters stay"
-        still = "frozen" if to else "as they were"
+        still = "frozen" if to else "unchanged"
         yield Found(
             message=f"requires_grad = {to} of a module{at(site)} has no effect: {stays} {still}",
             site=site,
             evidence=(Evidence("act", act.id),),
-            why=f"a {act.facts.within} has no requires_grad: the line makes an attribute of "
+            why=f"a {act.facts.within} has no requires_grad: the line creates an attribute of "
             "that name, which nothing reads",
             fix=f"write `{_as_call(site.text)}`",
             severity=Severity.WARNING,
@@ -365,15 +367,15 @@ def _of_frozen(
         why=f"it was set {'once' if len(acts) == 1 else f'{len(acts)} times'}"
         f"{', also after the first step' if again else ''}, and never back to True; "
         f"{optimizer.type} was built{at(training.acts.site(optimizer.built))}",
-        fix="if they are to learn, set requires_grad to True before the forward; else leave them "
-        "out of the optimizer",
+        fix="if they should learn, set requires_grad to True before the forward; otherwise leave "
+        "them out of the optimizer",
         certainty=Certainty.SUSPECTED,
         severity=Severity.WARNING if all_ or again else None,
     )
 
 
 def _is_a_group(optimizer: Optimizer, still: set[int]) -> bool:
-    """Whether a group of its own was given to the optimizer for what was frozen by then."""
+    """Whether all of one parameter group of the optimizer was frozen by then."""
     sizes = optimizer.built.facts.many
     if len(sizes) < 2:
         return False

@@ -143,7 +143,7 @@ def _is_number(factor: ast.expr) -> bool:
 
 
 def _plain(expression: ast.expr) -> str:
-    """As it stands there, without `.data` and the like."""
+    """The expression as written, without `.data` and the like."""
     while True:
         if isinstance(expression, ast.Attribute) and expression.attr in SAME:
             expression = expression.value

@@ -37,7 +37,7 @@ class GradientRead(NamedTuple):
 
 @at_most(20)
 def filters(tree: ast.Module) -> Iterator[Filter]:
-    """Those of a file, in loops over what named_parameters or named_modules gives."""
+    """The filters of a file, in loops over named_parameters or named_modules."""
     lists = _lists(tree)
     for statement in all_statements(tree):
         for loop, scope in _loops(statement):

@@ -46,7 +46,7 @@ PASSING = (
 """What is made of an expression by these has its numbers in it."""
 
 ENDS = (ast.JoinedStr, ast.FormattedValue, ast.Expr, ast.If, ast.While, ast.Assert, ast.Delete)
-"""From here nothing goes on: a text, a result that nobody takes, a condition."""
+"""Values end here: in a text, an unused result, or a condition."""
 
 
 class LoggedCut(NamedTuple):
@@ -105,7 +105,7 @@ class _Uses:
                 self._reads[None, f".{each.attr}"].append(each)
 
     def reach_a_loss(self, cut: ast.expr) -> bool:
-        """Whether what a cut gives may come into a loss."""
+        """Whether the result of a cut may reach a loss."""
         waiting: list[ast.AST] = [cut]
         seen: set[ast.AST] = {cut}
         try:

@@ -19,7 +19,7 @@ NEARLY_ASKS = re.compile(r"requir\w{0,3}_?grad(s|_|ient|ients)?$")
 
 
 class Misspelt(NamedTuple):
-    """A statement that gives something an attribute which is not what was meant."""
+    """A statement that sets an attribute with a misspelt name."""
 
     line: int
     name: str

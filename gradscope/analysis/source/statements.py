@@ -109,7 +109,7 @@ def _expression(statement: ast.Expr) -> Iterator[Idle]:
 
 
 def _computed(statement: ast.Expr, function: str, body: list[ast.stmt]) -> Iterator[Idle]:
-    """`grad * 0.1`, which nobody takes: as the last statement, where a `return` is missing."""
+    """`grad * 0.1`, whose result is unused: as the last statement, a `return` is missing."""
     operations = [each.op for each in ast.walk(statement) if isinstance(each, ast.BinOp)]
     named = any(isinstance(each, ast.Name) for each in ast.walk(statement.value))
     if named and all(isinstance(each, ARITHMETIC) for each in operations):
@@ -156,7 +156,7 @@ def _makes_a_leaf(statement: ast.stmt, name: str) -> bool:
 
 
 def _loop_variable(loop: ast.For) -> Iterator[Idle]:
-    """What a loop over parameters gives to its own variable, and nobody reads."""
+    """What a loop over parameters assigns to its own variable, and nothing reads."""
     over = (each.attr for each in ast.walk(loop.iter) if isinstance(each, ast.Attribute))
     if not OF_MODULES & set(over):
         return

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from gradscope.analysis.source.functions import functions, is_named, last_name, own_statements
 
 MOST = 200
-"""So many terms are told of a file."""
+"""Largest number of terms that are read from a file."""
 
 DEFINITIONS = 3
-"""So many lines are told that give a term's name something."""
+"""Largest number of lines that assign to a term's name."""
 
 OFF = frozenset(("no_grad", "inference_mode"))
 CUTS = frozenset(("detach", "data", "item", "tolist", "numpy"))

@@ -1,4 +1,4 @@
-"""Where a program writes in place while gradients are off: PyTorch tells nobody of such writes."""
+"""Where a program writes in place while gradients are off: PyTorch does not record this."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def test_gradients_that_overflow_together_are_one_finding() -> None:
         (loss * 3e38).backward(torch.tensor(3.0))
 
     (finding,) = inspect(recording.trace()).findings
-    assert finding.message.startswith("Inf born in the backward of ")
+    assert finding.message.startswith("Inf first produced in the backward of ")
     assert "what followed from it" in finding.why
 
 
@@ -37,7 +37,7 @@ def test_the_backward_of_a_call_whose_result_was_infinite_is_no_cause_of_its_own
         (x * 1).log().sum().backward()
 
     (finding,) = inspect(recording.trace()).findings
-    assert finding.message.startswith("Inf born in the forward call log")
+    assert finding.message.startswith("Inf first produced in the forward call log")
     assert "Inf in the backward of LogBackward0" in finding.why
 
 
@@ -47,4 +47,4 @@ def test_a_mask_is_no_cause_of_what_a_program_makes_of_it() -> None:
         (x.masked_fill(torch.ones(2, 2, dtype=torch.bool), -torch.inf)).softmax(1).sum().backward()
 
     (finding,) = inspect(recording.trace()).findings
-    assert finding.message.startswith("NaN born out of Inf in the forward call")
+    assert finding.message.startswith("NaN produced from an Inf in the forward call")

@@ -52,7 +52,7 @@ def test_parameters_that_are_all_frozen_are_blamed_for_a_tensor_without_history(
 
     assert found.site == Site("a.py:3", "net.requires_grad_(False)")
     assert found.why == "none of 1 parameters requires a gradient: they were frozen at a.py:3"
-    assert told(NO_GRAD_FN, "loss.backward()").why.endswith("no cut was seen")
+    assert told(NO_GRAD_FN, "loss.backward()").why.endswith("no cut was recorded")
 
 
 def test_the_module_whose_weight_does_not_fit_is_named_with_the_sizes_it_wants() -> None:
@@ -88,7 +88,7 @@ def test_the_view_that_took_the_batch_for_something_else_is_named(
     found = told(message, "loss(net(x), y)", trace)
 
     assert found.site == Site("a.py:3", "x = x.view(-1, 72)")
-    assert found.why.startswith(f"a view at a.py:3 made {now} of {before}: the 6 samples")
+    assert found.why.startswith(f"a view at a.py:3 made {now} from {before}: the 6 samples")
     assert "write `x = x.flatten(1)` instead of `x = x.view(-1, 72)`" in found.fix
 
 

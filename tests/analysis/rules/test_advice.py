@@ -143,8 +143,8 @@ for _ in range(2):
     (found,) = (each for each in inspect(trace).findings if each.rule == "GS406")
 
     said = re.sub(r"[^ ]*/(?=snippet)", "", found.why)
-    assert "they are of the Linear first called at snippet_0.py:7" in said
-    assert said.endswith("it holds of the Linear first called at snippet_0.py:6")
+    assert "they belong to the Linear first called at snippet_0.py:7" in said
+    assert said.endswith("it holds to the Linear first called at snippet_0.py:6")
     with pytest.raises(UnknownNameError, match=r"choose one: \d+ \(of the Linear first called at "):
         tensor_meant(trace, "weight")
 
@@ -159,10 +159,10 @@ loss.backward()
 """
     found = told(program.lstrip(), tmp_path)["GS201"]
 
-    assert "1 −Inf in 4 elements, first at 3, in place (1, 1)" in found.message
+    assert "1 of 4 elements is −Inf, first at index (1, 1)" in found.message
     said = re.sub(r"[^ ]*/(?=snippet)", "", found.why)
-    assert "relu at snippet_0.py:2 set what comes here to 0; what followed" in said
-    assert "what relu set to 0 gets no gradient by that" in found.fix
+    assert "relu at snippet_0.py:2 set its argument to 0; what followed" in said
+    assert "elements that relu set to 0 get no gradient there" in found.fix
 
 
 def test_zeros_of_the_data_are_not_said_to_be_made(tmp_path: Path) -> None:
@@ -185,7 +185,9 @@ offset = torch.tensor([1.0, 2.0, float("nan")])
     chosen = with_finding(trace, Selection(around=f"#{found.id[:6]}", hops=0))
 
     assert found.site.place.endswith("snippet_0.py:2")
-    assert found.message.startswith("NaN born outside: tensor brought it into offset")
+    assert found.message.startswith(
+        "NaN first produced outside the graph: tensor brought it into offset"
+    )
     (node,) = select(trace, chosen).nodes
     assert next(row.name for row in trace.rows(Node) if row.id == node) == "MulBackward0"
 
@@ -203,9 +205,9 @@ for step in range(3):
     trace = recorded(program.lstrip(), tmp_path)
     (found,) = inspect(trace).findings
 
-    assert "SGD reads no attribute `lr`, and its groups go on with 0.1" in found.message
+    assert "SGD reads no attribute `lr`, and its groups still use 0.1" in found.message
     assert "for group in optimizer.param_groups: group['lr'] = 0.1 / (step + 1)" in found.fix
-    assert "so it was 2 times" in found.why  # the first is what the groups have
+    assert "this happened 2 times" in found.why  # the first is what the groups have
     with pytest.raises(UnknownNameError, match="refers to no node, and its line"):
         with_finding(trace, Selection(around=f"#{found.id[:6]}"))
 
@@ -244,7 +246,7 @@ train(second, optimizer)
     found = told(program, tmp_path)["GS405"]
 
     assert "after Adam was built at " in found.message
-    assert "snippet_0.py:9, which goes on with the old one" in found.message
+    assert "snippet_0.py:9, which still steps the old one" in found.message
 
 
 def test_a_mode_that_came_back_too_late_is_told_with_the_line(tmp_path: Path) -> None:
@@ -264,7 +266,7 @@ steps()
 """
     found = told(program, tmp_path)["GS511"]
 
-    assert "train() is only called again at " in found.message
+    assert "train() is called again only at " in found.message
     assert found.message.endswith("snippet_0.py:11")
 
 

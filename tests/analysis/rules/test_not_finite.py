@@ -62,9 +62,9 @@ def test_the_step_is_named_and_what_can_be_infinite_in_a_backward_alone(tmp_path
     (only,) = found(LATE, tmp_path)
     said = only.message.replace(f"{tmp_path.name}/", "")
     assert said.startswith("NaN: bias holds NaN after the step at snippet_0.py:9 (step 5)")
-    assert "though its loss was finite: it came up in the backward" in said
+    assert "though its loss was finite: it was produced in the backward" in said
     # neither the log of what one was added to, nor the square, nor the division by three
-    (named,) = said.partition("calls of that step that can make one: ")[2].split("; c")
+    (named,) = said.partition("calls of that step that can produce one: ")[2].split("; c")
     assert named.startswith("sqrt at snippet_0.py:7 (of a negative number")
     assert "--level values --steps 4:5" in only.fix
 
@@ -107,7 +107,7 @@ def test_a_loss_of_nothing_counts_where_parameters_stay_finite_too(tmp_path: Pat
     (only,) = found(NOTHING_LEFT, tmp_path)
     assert only.severity is Severity.ERROR
     assert "mean at" in only.message
-    assert "(of no numbers)" in only.message
+    assert "(of an empty tensor)" in only.message
 
 
 OF_DATA = """\
@@ -131,7 +131,7 @@ for step in range(2):
 def test_calls_that_leave_no_node_are_named_as_the_source_has_them(tmp_path: Path) -> None:
     (only,) = found(OF_DATA, tmp_path)
     said = only.message.replace(f"{tmp_path.name}/", "")
-    assert "calls that can make one, as the source says: div at snippet_0.py:5 (by 0)" in said
+    assert "from the source, calls that can produce one: div at snippet_0.py:5 (by 0)" in said
 
 
 IN_A_HOOK = """\
@@ -178,7 +178,7 @@ for table in tables:
 
 def test_at_most_three_places_of_the_data_are_named_arrays_first(tmp_path: Path) -> None:
     (only,) = found(MANY_TABLES, tmp_path)
-    _, _, places = only.why.replace(f"{tmp_path.name}/snippet_0.py:", "").partition("numbers at ")
+    _, _, places = only.why.replace(f"{tmp_path.name}/snippet_0.py:", "").partition("from data at ")
     assert places == "2 (from_numpy), 3 (tensor), 4 (tensor)"
 
 
@@ -194,8 +194,8 @@ cost(torch.relu(x), x).backward()
 
 def test_of_all_that_is_born_on_a_line_one_finding_tells_the_first_first(tmp_path: Path) -> None:
     (only,) = inspect(recorded(ONE_LINE, tmp_path), rules=["GS201"]).findings
-    assert only.message.startswith("Inf born in the forward call log")
-    _, _, others = only.why.partition("also born on this line: ")
+    assert only.message.startswith("Inf first produced in the forward call log")
+    _, _, others = only.why.partition("also first produced on this line: ")
     assert others.startswith(
         "Inf in the forward call reciprocal, NaN in the forward call acos, NaN in the forward call"
         " div"

@@ -54,8 +54,8 @@ def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
         rule="GS201",
         slug="non-finite-birth",
         severity=Severity.ERROR,
-        message="Inf born in the backward of SqrtBackward0 (nan.py:5): 1 +Inf in 3 elements, "
-        "first at 0",
+        message="Inf first produced in the backward of SqrtBackward0 (nan.py:5): 1 of 3 elements "
+        "is +Inf, first at flat index 0",
         site=Site("nan.py:5", "r = s.sqrt()"),
         evidence=(
             Evidence("value", 7),
@@ -64,13 +64,13 @@ def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
             Evidence("value", 9),
         ),
         why="the derivative of sqrt is 1/(2·√x), which is Inf at 0; what followed from it: "
-        "NaN, made of an Inf, in the backward of PowBackward0 at nan.py:4",
+        "NaN (produced from an Inf) in the backward of PowBackward0 at nan.py:4",
         fix="write `r = s.clamp_min(1e-12).sqrt()` instead of `r = s.sqrt()`",
         certainty=Certainty.CERTAIN,
     )
 
 
-LINE, MORE = "(train.py:5)", "and once more there"
+LINE, MORE = "(train.py:5)", "the same again in 1 later run"
 
 
 def in_a_loop(*rows: Row) -> Trace:
@@ -89,7 +89,8 @@ def test_the_same_place_in_every_step_is_told_once() -> None:
 
     (found,) = inspect(trace, rules=["GS201"]).findings
     assert found.message == (
-        "NaN born in the forward call log (train.py:5): 1 NaN in 1 element, and 2 more times there"
+        "NaN first produced in the forward call log (train.py:5): the only element is NaN; the "
+        "same again in 2 later runs"
     )
     assert found.why.endswith(
         "; what followed from it: NaN in the backward of LogBackward0#1 (the same line)"
@@ -112,7 +113,7 @@ def test_layers_and_parameters_that_share_a_line_are_one_finding_the_first_birth
     )
 
     assert messages(trace) == [
-        "Inf born in the forward call mm (train.py:5): 1 +Inf in 1 element",
+        "Inf first produced in the forward call mm (train.py:5): the only element is +Inf",
     ]
 
 
@@ -134,7 +135,7 @@ def test_who_called_is_told(phase: Phase, words: str, why: str) -> None:
 
     (finding,) = inspect(trace).findings
 
-    assert finding.message.startswith(f"NaN born {words}: ")
+    assert finding.message.startswith(f"NaN first produced {words}: ")
     assert finding.why.startswith(why)
 
 
@@ -148,7 +149,10 @@ def test_data_without_a_name_is_told_once_with_the_line_that_used_it_first() -> 
     )
 
     assert messages(trace) == [
-        f"NaN born outside: leaf 0 came with it {LINE}: 1 NaN in 1 element, {MORE}"
+        (
+            f"NaN first produced outside the graph: leaf 0 already held it {LINE}: the only "
+            f"element is NaN; {MORE}"
+        )
     ]
 
 
@@ -157,7 +161,7 @@ def test_data_without_a_name_is_told_once_with_the_line_that_used_it_first() -> 
     [
         ("_softmax.default", "every element was −Inf, as when a whole row is masked"),
         ("log_softmax.default", "every element was −Inf, as when a whole row is masked"),
-        ("sub.default", "an Inf that was born before met a zero"),
+        ("sub.default", "an earlier Inf met a zero"),
     ],
 )
 def test_a_nan_out_of_inf_has_the_reason_of_its_function(op: str, reason: str) -> None:
@@ -213,8 +217,17 @@ def test_an_inf_in_the_data_is_a_note_and_a_nan_an_error() -> None:
     )
 
     assert [(f.severity, f.message) for f in inspect(trace).findings] == [
-        (Severity.ERROR, "NaN born outside: x came with it: 1 NaN in 2 elements"),
-        (Severity.NOTE, "Inf born outside: mask came with it: 2 −Inf in 2 elements, first at 0"),
+        (
+            Severity.ERROR,
+            "NaN first produced outside the graph: x already held it: 1 of 2 elements is NaN",
+        ),
+        (
+            Severity.NOTE,
+            (
+                "Inf first produced outside the graph: mask already held it: all 2 elements are "
+                "−Inf, first at flat index 0"
+            ),
+        ),
     ]
 
 
@@ -223,8 +236,8 @@ def test_an_inf_in_the_data_is_a_note_and_a_nan_an_error() -> None:
     [
         (Place.BUFFER, "in the sum of the gradients that arrive at input 0 of MulBackward0"),
         (Place.HOOK, "in the hook clip on MulBackward0 (hooks.py:3)"),
-        (Place.GRAD, "in the addition to `.grad` of w (train.py:9)"),
-        (Place.SEED, "in the gradient that backward was called with (train.py:9)"),
+        (Place.GRAD, "in the accumulation into `.grad` of w (train.py:9)"),
+        (Place.SEED, "in the gradient that was passed to backward (train.py:9)"),
         (Place.NODE_INPUT, "on the way to MulBackward0"),
         (Place.NODE_OUTPUT, "in the backward of MulBackward0"),
     ],
@@ -247,7 +260,7 @@ def test_every_place_of_a_birth_has_its_words(place: Place, words: str) -> None:
 
     (message,) = messages(trace)
 
-    assert message.startswith(f"NaN born {words}")
+    assert message.startswith(f"NaN first produced {words}")
 
 
 # Exceptions ----------------------------------------------------------------------------------
@@ -267,10 +280,10 @@ def test_an_exception_names_its_node_and_who_called_backward() -> None:
     (found,) = inspect(trace).findings
 
     assert found.message == (
-        "ExpBackward0, made at train.py:4, raised RuntimeError: modified in place"
+        "ExpBackward0, created at train.py:4, raised RuntimeError: modified in place"
     )
     assert found.site == Site("train.py:4", "y = x.exp()")
-    assert found.why == "it was reached by the backward called at train.py:9"
+    assert found.why == "the backward called at train.py:9 reached it"
     assert found.evidence == (Evidence("event", 0), Evidence("node", 0), Evidence("graph_task", 0))
 
 
@@ -396,7 +409,7 @@ def test_who_wrote_to_a_saved_value_is_told_with_the_line_and_the_version() -> N
     assert (found.rule, found.site) == ("GS302", Site("train.py:5", "y.add_(1)"))
     assert found.message == (
         "add_ at train.py:5 wrote in place to 'result' of ExpBackward0 (made at train.py:3), which "
-        "backward needed as it was: saved at version 1, now 2, and 1 more after it"
+        "backward needed unchanged: saved at version 1, now 2, and 1 more after it"
     )
     assert "called at train.py:9" in found.why
     assert Evidence("op", 2) in found.evidence
@@ -416,8 +429,8 @@ def test_who_released_a_node_is_told_and_the_line_that_led_back_to_it() -> None:
 
     assert (found.rule, found.site) == ("GS303", Site("train.py:6", "z = y * 2"))
     assert found.message == (
-        "What ExpBackward0 (made at train.py:3) had saved was freed by the backward called at "
-        "train.py:7, and a second backward needed it"
+        "The tensors saved by ExpBackward0 (made at train.py:3) were freed by the backward called "
+        "at train.py:7, and a second backward needed them"
     )
     assert "called at train.py:9 reached it again through MulBackward0 (made at" in found.why
     assert found.fix.startswith("detach()")
@@ -471,13 +484,13 @@ def test_an_exception_that_explains_itself_lends_its_words_to_the_finding() -> N
             "truncated: 3 events recovered, 9 bytes lost",
             True,
             Severity.WARNING,
-            "The trace is not whole: truncated: 3 events recovered, 9 bytes lost",
+            "The trace is incomplete: truncated: 3 events recovered, 9 bytes lost",
         ),
         (
             "dropped: 5 rows were not recorded (op 5)",
             False,
             Severity.WARNING,
-            "The trace is not whole: dropped: 5 rows were not recorded (op 5)",
+            "The trace is incomplete: dropped: 5 rows were not recorded (op 5)",
         ),
         (
             "written by a newer gradscope (version 1.9, this one knows 1.0)",
@@ -595,7 +608,7 @@ def test_an_order_that_is_not_foretold_is_told_with_both_nodes() -> None:
         GraphTask(2, roots=(1,), stack=1, order=int(Order.FORETOLD)),
     )
 
-    sin = "before SinBackward0 (made at train.py:3); the rules say the reverse"
+    sin = "before SinBackward0 (made at train.py:3); its scheduling rules predict the reverse"
     assert messages(trace) == [
         f"PyTorch ran ExpBackward0 (made at train.py:3) {sin}",
         f"PyTorch ran an AccumulateGrad {sin}",

@@ -51,9 +51,11 @@ def test_a_script_ends_at_the_first_birth_with_its_line(house: House, engine: st
     first, second, third, *more = ran.err.splitlines()
     assert first == "gradscope: recording at level values, which --stop-on nan needs"
     assert second == "gradscope: --stop-on nan found:"
-    assert third.startswith("error GS201 Inf born in the backward of SqrtBackward0")
+    assert third.startswith("error GS201 Inf first produced in the backward of SqrtBackward0")
     assert "    script.py:10: loss = (net(x) - net.bias).norm(dim=1).sqrt().mean()" in more
-    assert "NaN, made of an Inf, in the backward of LinalgVectorNorm" in " ".join(ran.err.split())
+    assert "NaN (produced from an Inf) in the backward of LinalgVectorNorm" in " ".join(
+        ran.err.split()
+    )
     assert "Traceback" not in ran.err
     assert house.recorded().meta["exit"] == "stopped by --stop-on"
     assert house.violations() == []
@@ -107,7 +109,7 @@ print("not reached")
     ran = run(house, "--stop-on", "nan", "-q")
 
     assert (ran.code, ran.out) == (4, "")
-    assert "NaN born in the forward call div (script.py:4)" in ran.err
+    assert "NaN first produced in the forward call div (script.py:4)" in ran.err
 
 
 def test_what_comes_last_is_found_when_the_script_has_ended(house: House) -> None:

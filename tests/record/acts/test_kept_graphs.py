@@ -130,5 +130,5 @@ def test_what_still_holds_a_former_graph_is_told_where_a_second_backward_ended_i
     }
     assert told["states"] == [6, 13, 12]
     (found,) = (each for each in inspect(trace).findings if each.rule == "GS303")
-    assert "it reads what was kept at script.py:12, with its graph" in found.why
+    assert "it reads a tensor kept at script.py:12 with its graph" in found.why
     assert found.fix == "write `fresh.append(x.detach())` instead of `fresh.append(x)`"

@@ -48,7 +48,7 @@ def test_a_write_to_what_a_node_had_saved_is_found_at_the_line_that_wrote() -> N
     assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:3")
     assert finding.message == (
         "add_ at faulty.py:3 wrote in place to 'result' of ExpBackward0 (made at faulty.py:2), "
-        "which backward needed as it was: saved at version 0, now 1"
+        "which backward needed unchanged: saved at version 0, now 1"
     )
     assert "faulty.py:4" in finding.why
 
@@ -167,7 +167,7 @@ def test_a_write_by_what_is_no_call_is_said_to_be_one_that_was_not_seen() -> Non
 
     assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:2")
     assert finding.message.endswith("it is at version 1, and expected version 0")
-    assert "are not seen" in finding.why
+    assert "are not recorded" in finding.why
 
 
 def test_a_graph_that_was_let_go_of_is_found_at_the_line_that_leads_into_it() -> None:
@@ -181,7 +181,7 @@ def test_a_graph_that_was_let_go_of_is_found_at_the_line_that_leads_into_it() ->
     """)
 
     assert (finding.rule, finding.site.place) == ("GS303", "faulty.py:4")
-    assert "had saved was freed by the backward called at faulty.py:6" in finding.message
+    assert "were freed by the backward called at faulty.py:6" in finding.message
 
 
 def test_a_second_backward_of_the_same_graph_is_found_where_it_was_called() -> None:
@@ -205,7 +205,9 @@ def test_a_hook_that_raises_is_found_with_the_node_it_is_on() -> None:
     """)
 
     assert (finding.rule, finding.site.place) == ("GS301", "faulty.py:2")
-    assert finding.message.startswith("ExpBackward0, made at faulty.py:2, raised AttributeError: ")
+    assert finding.message.startswith(
+        "ExpBackward0, created at faulty.py:2, raised AttributeError: "
+    )
 
 
 def test_a_gradient_that_is_none_is_found_at_the_line_that_used_it() -> None:

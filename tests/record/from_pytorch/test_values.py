@@ -137,7 +137,7 @@ def test_a_square_root_of_zero_is_found_in_its_backward() -> None:
     assert births("""
         x = torch.zeros(3, requires_grad=True)
         (x * 2).sqrt().sum().backward()
-    """) == [("Inf born in the backward of SqrtBackward0", "faulty.py:2")]
+    """) == [("Inf first produced in the backward of SqrtBackward0", "faulty.py:2")]
 
 
 def test_a_logarithm_of_zero_is_found_in_the_forward_and_named_by_its_line() -> None:
@@ -148,7 +148,7 @@ def test_a_logarithm_of_zero_is_found_in_the_forward_and_named_by_its_line() -> 
         loss.backward()
     """)
 
-    assert first == ("Inf born in the forward call log", "faulty.py:3")
+    assert first == ("Inf first produced in the forward call log", "faulty.py:3")
 
 
 def test_a_nan_in_the_data_is_found_to_come_from_outside() -> None:
@@ -159,7 +159,9 @@ def test_a_nan_in_the_data_is_found_to_come_from_outside() -> None:
         model(data).sum().backward()
     """)
 
-    assert message.startswith("NaN born outside: data that is made a tensor brought it in")
+    assert message.startswith(
+        "NaN first produced outside the graph: data converted to a tensor brought it in"
+    )
     assert place == "faulty.py:2"
 
 
@@ -173,7 +175,9 @@ def test_a_hook_that_divides_by_zero_is_found_by_its_name() -> None:
         y.sum().backward()
     """)
 
-    assert message.startswith("Inf born in the call div of the hook halve on MulBackward0")
+    assert message.startswith(
+        "Inf first produced in the call div of the hook halve on MulBackward0"
+    )
     assert place == "faulty.py:4"
 
 
@@ -221,7 +225,7 @@ def test_an_operand_that_nobody_kept_makes_a_birth_uncertain() -> None:
     assert finding.certainty is Certainty.INFERRED
     assert finding.site.place == "faulty.py:4"
     assert finding.message.startswith("Inf first seen in the forward call add")
-    assert finding.why.startswith("an operand was not seen, and may have held it")
+    assert finding.why.startswith("an operand that was not recorded may have held it")
 
 
 def test_one_of_two_blocks_that_share_their_lines_is_named() -> None:
@@ -236,7 +240,9 @@ def test_one_of_two_blocks_that_share_their_lines_is_named() -> None:
         "values",
     )[0].message
 
-    assert message.startswith("NaN born in the forward call log in module 2 (faulty.py:3)")
+    assert message.startswith(
+        "NaN first produced in the forward call log in module 2 (faulty.py:3)"
+    )
 
 
 def test_a_nan_that_comes_out_of_a_list_is_not_born_again() -> None:
@@ -246,7 +252,7 @@ def test_a_nan_that_comes_out_of_a_list_is_not_born_again() -> None:
         (low.view(2).unbind(0)[0] * high.sum()).backward()
     """)
 
-    assert found[0] == ("NaN born in the forward call log", "faulty.py:2")
+    assert found[0] == ("NaN first produced in the forward call log", "faulty.py:2")
     assert not [message for message, _ in found if "forward call" in message][1:]
 
 
@@ -261,7 +267,7 @@ def test_what_an_optimizer_makes_of_a_nan_is_not_born_again_in_the_next_step() -
             optimizer.step()
     """)
 
-    assert found == [("NaN born in the forward call sqrt", "faulty.py:6")]
+    assert found == [("NaN first produced in the forward call sqrt", "faulty.py:6")]
 
 
 def test_a_healthy_training_has_no_findings() -> None:
@@ -340,8 +346,11 @@ def test_a_mask_of_minus_infinity_is_found_where_harm_came_of_it() -> None:
     """)
 
     assert said[:2] == [
-        ("NaN born out of Inf in the forward call _softmax", "faulty.py:3"),
-        ("Inf born outside: data that is made a tensor brought it in", "faulty.py:2"),
+        ("NaN produced from an Inf in the forward call _softmax", "faulty.py:3"),
+        (
+            "Inf first produced outside the graph: data converted to a tensor brought it in",
+            "faulty.py:2",
+        ),
     ]
 
 

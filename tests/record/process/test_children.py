@@ -64,7 +64,7 @@ def test_children_are_counted_where_they_were_started(house: House) -> None:
     assert "whole yes, of its process" in info
     assert f"note {said}{AFTER}" in info
     inspected = " ".join(house.gradscope("inspect", "--plain", "trace.json").out.split())
-    assert f"The trace is of one process: {said}{AFTER}" in inspected
+    assert f"The trace covers one process: {said}{AFTER}" in inspected
 
 
 def test_workers_of_a_data_loader_are_no_alarm(house: House) -> None:

@@ -81,7 +81,7 @@ def test_of_a_killed_recording_the_tool_says_what_was_lost(house: House) -> None
 
     assert f"note {lost}" in " ".join(info.out.split())
     assert checked == Ran(0, "the trace follows all rules of the trace format\n", "")
-    assert f"The trace is not whole: {lost}" in " ".join(inspected.out.split())
+    assert f"The trace is incomplete: {lost}" in " ".join(inspected.out.split())
 
 
 @pytest.mark.slow

@@ -38,8 +38,8 @@ loss.backward()
 UNKNOWN = "import torch\nx = torch.ones(3)\n{}['no']\n"
 BLAMED = """\
     script.py:4: h += 1
-    why  it was needed by the backward called at line 5, which would have computed the gradient from
-         numbers that were not there in the forward pass
+    why  the backward called at line 5 needed it, and would have computed the gradient from values
+         that the forward pass did not have
     fix  write `h = h + 1` instead of `h += 1`
 """
 
@@ -95,8 +95,8 @@ def test_shapes_that_do_not_fit_are_explained_with_the_module(house: House, engi
     ran = house.gradscope("trace", "--on", engine, "script.py")
 
     assert ran.code == 1
-    assert "why  b (Linear) takes 32 features, and was given 16 (4×16)" in below(ran)
-    assert "fix  make it Linear(16, 1), or let what comes before give 32" in below(ran)
+    assert "why  b (Linear) takes 32 features, but got 16 (4×16)" in below(ran)
+    assert "fix  create it as Linear(16, 1), or make the layer before return 32" in below(ran)
 
 
 @ENGINES

@@ -43,8 +43,8 @@ def test_long_work_has_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> 
     with progress(screen, patience=0.0):
         tell("reading the trace", 1, 4)
         wait_for(screen, "reading the trace")
-        tell("looking for mistakes", 2, 4)
-        wait_for(screen, "looking for mistakes")
+        tell("checking rules", 2, 4)
+        wait_for(screen, "checking rules")
 
     assert screen.getvalue().endswith("\x1b[2K")  # the line is empty again
 
@@ -79,7 +79,7 @@ def test_an_error_takes_the_bar_away_and_nobody_is_told_any_more(
         raise ValueError("broken")
 
     before = screen.getvalue()
-    tell("looking for mistakes")
+    tell("checking rules")
     assert screen.getvalue() == before
 
 
@@ -94,6 +94,6 @@ def test_reading_and_looking_over_tell_how_far_they_are(tmp_path: Path) -> None:
 
     size = (tmp_path / "trace.json").stat().st_size
     assert ("reading the trace", size, size) in told
-    rules = [each for each in told if each[0] == "looking for mistakes"]
+    rules = [each for each in told if each[0] == "checking rules"]
     assert [done for _, done, _ in rules[: rules[0][2]]] == list(range(rules[0][2]))
     assert told[-1][0] == "collecting the contents of the page"

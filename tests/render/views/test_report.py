@@ -43,7 +43,7 @@ def test_the_report_for_programs_is_as_it_was_reviewed(golden: Callable[[str, st
 def test_findings_that_are_not_shown_are_counted() -> None:
     report = inspect(nan_in_backward(), rules=FIRST)
     (first,) = report.findings
-    again = replace(first, message="Inf born in the backward of PowBackward0 (nan.py:4)")
+    again = replace(first, message="Inf first produced in the backward of PowBackward0 (nan.py:4)")
     text = text_of(report_lines(replace(report, findings=(first, again)), 100, UNICODE, 1))
 
     assert "6 rules checked, 2 errors found; 1 of them not shown, use --rows N for more" in text

@@ -1,1 +1,1 @@
-"""Rules about graphs that live on: kept, retained, walked again."""
+"""Rules about graphs that stay alive, are retained, or are traversed again."""

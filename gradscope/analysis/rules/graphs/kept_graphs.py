@@ -1,4 +1,4 @@
-"""Rules about graphs that stay, beyond the step or the backward they were made for."""
+"""Rules about graphs that outlive the step or the backward they were recorded for."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gradscope.trace.schema import NONE, Edge, KeptAct, Node, Saved
 from gradscope.trace.trace import Trace
 
 MANY = 3
-"""Steps whose graphs are kept together: two may be those of now and of just before."""
+"""Steps whose graphs are kept together: two may be the current and the previous one."""
 
 
 @rule("GS601", "graph-kept")
 def graph_kept(trace: Trace) -> Iterator[Found]:
-    """Graphs of former steps are still there, because something holds tensors with a history.
+    """Graphs of earlier steps are still alive, because something holds tensors that have a graph.
 
-    A loss that is put into a list, or added to a running total, holds the graph it was computed by
-    (and what that saved, unless a backward let go of it), and so memory grows from step to step.
-    What is kept for later needs `.item()` or `.detach()`. Names are looked through at the ends of
-    some steps; what only C++ code holds is not seen.
+    A loss that is put into a list, or added to a running total, keeps its graph alive, with all
+    tensors saved there that no backward released. So memory grows from step to step. Values kept
+    for later need `.item()` or `.detach()`. The rule checks Python names at the ends of some steps;
+    it does not see what only C++ code holds.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -63,14 +63,14 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
     for same in looks.values():
         last = max(same, key=lambda act: act.facts.steps)
         if not last.facts.container and any(walked_again(trace)):
-            continue  # GS603 tells of it
+            continue  # GS603 reports it
         if last.facts.steps >= MANY and (len(same) == 1 or same[0].facts.steps < last.facts.steps):
             kept.append((last, len(same)))
     chains = [(act, many) for act, many in kept if _is_a_chain(act)]
     for act, many in kept:
         if not _is_a_chain(act):
             yield _kept(acts, act, many)
-    if chains:  # that several names lead to one is one cause
+    if chains:  # several names of one chain are one cause
         chains.sort(key=lambda each: (not acts.place(each[0]), not each[0].facts.container))
         act, many = chains[0]
         names = {holder(each): each for each, _ in chains}
@@ -79,12 +79,12 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
 
 
 def _is_a_chain(act: Done[KeptAct]) -> bool:
-    """Whether the graph of each step was made from that of the step before."""
+    """Whether the graph of each step was built on that of the step before."""
     return act.facts.longest > 2
 
 
 def _link(trace: Trace) -> Site:
-    """The line that most often makes what a later step goes on computing with."""
+    """The line that most often creates what a later step continues with."""
     nodes, edges = trace.table(Node), trace.table(Edge)
     its = np.flatnonzero(edges["next"] != NONE)
     if not len(its) or not len(nodes):
@@ -95,7 +95,7 @@ def _link(trace: Trace) -> Site:
     steps = nodes["step"]
     linked = before[(steps[after] > steps[before]) & (steps[before] != NONE)]
     stacks = nodes["stack"][linked]
-    stacks = stacks[stacks != NONE]  # a leaf's node stands on no line
+    stacks = stacks[stacks != NONE]  # a leaf's node has no line
     if not len(stacks):
         return Site()
     which, many = np.unique(stacks, return_counts=True)
@@ -116,50 +116,50 @@ def _kept(
     if facts.container:
         said = f"{what} holds {many} tensors with the graphs of {steps} steps{stored}"
     else:
-        said = f"{what} has a graph that reaches back over {steps} steps{stored}"
+        said = f"{what} has a graph that goes back over {steps} steps{stored}"
     if link is not None and link.place and link not in sites:
-        said += f"; what {link} makes leads on from step to step"
+        said += f"; the result of {link} is carried on from step to step"
     others = f"; also stored at {', '.join(map(str, sites[1:]))}" if len(sites) > 1 else ""
     if also:
         others += f"; {', '.join(map(holder, also))} {'leads' if len(also) == 1 else 'lead'} there"
     return Found(
-        message=f"The history is kept: {said}",
+        message=f"A graph is kept alive: {said}",
         site=sites[0],
         evidence=(Evidence("act", act.id),),
-        why=f"looked at {looks} time{'s' * (looks > 1)} at the ends of steps; a tensor that was "
-        "not detached holds the nodes of its graph, and what these saved until a backward lets go "
-        f"of it{_let_go(acts)}{others}"
-        + ("; each step adds its graph to the one before, which takes longer and longer" * grows),
+        why=f"checked {looks} time{'s' * (looks > 1)} at the ends of steps; a tensor that was "
+        "not detached keeps the nodes of its graph alive, and the tensors they saved until a "
+        f"backward releases them{_let_go(acts)}{others}"
+        + ("; each step adds its graph to the one before, so steps take longer and longer" * grows),
         fix=_detached(sites[0].text) or "keep `x.item()` or `x.detach()` instead of `x`",
     )
 
 
 def _callers(act: Done[KeptAct], site: Site) -> str:
-    """ ", called at train.py:28 and train.py:31", of the function that stores."""
+    """As in ", called at train.py:28 and train.py:31", of the function that stores."""
     lines, file = act.facts.callers, site.place.rpartition(":")[0]
     return f", called at {' and '.join(f'{file}:{each}' for each in lines)}" if lines else ""
 
 
 def _let_go(acts: Acts) -> str:
-    """What is known of whether backwards let go of what was saved."""
+    """What is known about whether backwards released the saved tensors."""
     released = acts.trace.table(Saved)["released"]
     if not len(released):
         return ""
     left = int((released == NONE).sum())
     if not left:
-        return " (backwards let go of all that was recorded, and nodes stay)"
-    return f" (no backward let go of {left:,} of {len(released):,} saved values)"
+        return " (backwards released all recorded tensors, but nodes stay)"
+    return f" (no backward released {left:,} of {len(released):,} saved tensors)"
 
 
 def holder(act: Done[KeptAct]) -> str:
-    """What holds them, as a program writes it."""
+    """What holds the tensors, as the program writes it."""
     name, container = act.facts.name, act.facts.container
     shown = f"`.{name}`" if act.facts.attribute else f"`{name}`"
     return f"the {container} {shown}" if container else shown
 
 
 def _detached(line: str) -> str:
-    """The program's own line, with what it keeps detached; "" where that is not clear."""
+    """The program's own line with `.detach()` added; "" where that is not clear."""
     statement = one_statement(line)
     before = ast.unparse(statement) if statement is not None else ""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):

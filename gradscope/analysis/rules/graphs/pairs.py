@@ -1,4 +1,4 @@
-"""Rules about what is kept for backward and need not be."""
+"""Rules about tensors that are saved for backward although they need not be."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from gradscope.trace.trace import Trace
 
 LEAST_BYTES = 1 << 22
 LEAST_SAVING = 16
-"""So many times larger than what comes of it is what is kept."""
+"""How many times larger than its sum a saved tensor must be."""
 
 
 @rule("GS611", "pairs-kept", reads=("op", "op.inputs", "tensor", "saved", "node.arguments"))
 def pairs_kept(trace: Trace) -> Iterator[Found]:
-    """All pairs of rows are subtracted and squared, and kept, only to be summed at once.
+    """The differences of all pairs of rows are saved for backward, only to be summed at once.
 
-    Of N and M rows of D numbers, (N, M, D) are made and kept for backward, where the distances are
-    (N, M). `torch.cdist`, or (a - b)² written out as a² + b² - 2ab, keeps D times less.
+    For N and M rows of D values, a tensor of (N, M, D) is created and saved for backward, though
+    the distances are (N, M). `torch.cdist`, or (a - b)² expanded to a² + b² - 2ab, saves D times
+    less.
 
     Bad:
         a = torch.ones(260, 1, 16, requires_grad=True) * 1
@@ -50,7 +51,7 @@ def pairs_kept(trace: Trace) -> Iterator[Found]:
 
 
 def _pairs(calls: Calls, at: int) -> tuple[tuple[int, ...], int]:
-    """The shape of all pairs that a call squares, and how many bytes that is; else nothing."""
+    """The shape of all pairs that a call squares, and its size in bytes; else nothing."""
     nothing: tuple[tuple[int, ...], int] = ((), 0)
     inputs, name = calls.inputs(at), calls.name(at)
     is_square = name != "mul" or (len(inputs) == 2 and inputs[0] == inputs[1])
@@ -70,7 +71,7 @@ def _pairs(calls: Calls, at: int) -> tuple[tuple[int, ...], int]:
 
 
 def _is_much(trace: Trace, size: int) -> bool:
-    """Whether that is kept, and half of the largest that is: what is small troubles nobody."""
+    """Whether it is saved, large, and at least half as large as the largest saved tensor."""
     largest = int(np.max(trace.table(Saved)["bytes"], initial=0))
     return LEAST_BYTES <= size <= largest <= 2 * size
 
@@ -82,13 +83,13 @@ def _found(
     left = calls.shape(calls.outputs(total)[0])
     again = f"; the line ran {times:,} times" if times > 1 else ""
     return Found(
-        message=f"All pairs are kept for backward at {site}: {shape} numbers, {size / 1e6:.1f} MB, "
-        f"of which {left} are wanted{again}",
+        message=f"All pairs are saved for backward at {site}: {shape} values, {size / 1e6:.1f} MB, "
+        f"of which only the sums {left} are needed{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("op", calls.id(made))),
         why=f"{calls.name(made)} at {calls.site(made)} broadcasts two operands to {shape}; their "
-        f"{calls.name(at)} keeps that for backward, and a sum makes {left} of it at once",
-        fix="write `torch.cdist(a, b)`, or the square written out: "
+        f"{calls.name(at)} saves that for backward, and a sum reduces it to {left} at once",
+        fix="write `torch.cdist(a, b)`, or expand the square: "
         "`a.pow(2).sum(1, keepdim=True) + b.pow(2).sum(1) - 2 * a @ b.t()`",
         certainty=Certainty.CERTAIN,
     )

@@ -1,4 +1,4 @@
-"""Rules about forwards that are computed again: what differs the second time."""
+"""Rules about forwards that are recomputed, and what differs the second time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gradscope.trace.trace import Trace
 
 NOT_KEPT = "preserve_rng_state=False"
 OTHERS = {"random": "Python's random", "numpy": "numpy.random"}
-"""Whose random numbers a checkpoint never puts back."""
+"""Generators whose state a checkpoint never restores."""
 
 
 @rule("GS916", "recompute-differs", reads=("act",))
 def recompute_differs(trace: Trace) -> Iterator[Found]:
-    """What a checkpoint computes again draws other random numbers than the first time.
+    """A checkpoint's recompute draws other random numbers than its forward.
 
-    So it is with preserve_rng_state=False, and always with numbers of Python's or NumPy's own
-    generators, which a checkpoint does not put back.
+    This happens with preserve_rng_state=False, and always with Python's or NumPy's own generators,
+    whose state a checkpoint does not restore.
 
     Bad:
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
@@ -59,7 +59,7 @@ def recompute_differs(trace: Trace) -> Iterator[Found]:
 
 
 def _not_kept(loop: Loop, modes: Modes, act: Done[ActFacts], inside: list[int]) -> Found:
-    site, what = loop.acts.site(act), "what draws random numbers"
+    site, what = loop.acts.site(act), "a function that draws random numbers"
     if inside:
         row = modes.modules[inside[0]]
         what = f"{row.type} ({row.path})" if row.path else row.type
@@ -70,21 +70,22 @@ def _not_kept(loop: Loop, modes: Modes, act: Done[ActFacts], inside: list[int]) 
         f"{what} again with other random numbers",
         site=site,
         evidence=(Evidence("act", act.id),),
-        why="the backward then has the gradient of another forward than that of the loss: "
-        + (f"{len(inside)} in it drop at random" if inside else "its forward took random numbers"),
-        fix=instead(better, plain) if better != plain else f"leave out `{NOT_KEPT}`",
+        why="the backward then computes the gradient of another forward than the loss's: "
+        + (f"{len(inside)} modules drop at random" if inside else "its forward draws at random"),
+        fix=instead(better, plain) if better != plain else f"remove `{NOT_KEPT}`",
     )
 
 
 def _of_others(loop: Loop, act: Done[ActFacts], others: list[str]) -> Found:
     site = loop.acts.site(act)
     return Found(
-        message=f"a recompute differs from the forward: what checkpoint{at(site)} runs again draws "
-        f"random numbers of {' and '.join(others)}, and gets others the second time",
+        message=f"a recompute differs from the forward: the function that checkpoint{at(site)} "
+        f"runs again draws random numbers from {' and '.join(others)}, and gets others the second "
+        "time",
         site=site,
         evidence=(Evidence("act", act.id),),
-        why="a checkpoint puts back the state of torch's generator alone, so that the backward may "
-        "have the gradient of another forward than that of the loss",
+        why="a checkpoint restores the state of torch's generator only, so the backward may "
+        "compute the gradient of another forward than the loss's",
         fix="draw them with torch (`torch.rand(())`), or before the checkpoint",
         certainty=Certainty.INFERRED,
     )

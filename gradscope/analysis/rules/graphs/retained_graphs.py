@@ -1,4 +1,4 @@
-"""Rules about graphs that a backward leaves: to be walked again, on `.grad`, in a circle."""
+"""Rules about graphs that stay after a backward: traversed again, on `.grad`, in a cycle."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gradscope.trace.schema import NONE, Edge, GraphTask, HookAct, Node, NodeBeg
 from gradscope.trace.trace import Trace
 
 MANY = 3
-"""Backwards, or hooks, of one line."""
+"""Least number of backwards, or hooks, of one line."""
 
 
 @rule("GS603", "walked-again")
 def walked_again(trace: Trace) -> Iterator[Found]:
-    """Each backward walks what those before it have walked, and more each time.
+    """Each backward traverses what earlier ones traversed, and more each time.
 
-    `retain_graph=True` silences the error of a second backward. When a state, or a sum of losses,
-    is carried on without `.detach()`, the graph grows with it: each backward goes back to the
+    `retain_graph=True` silences the error of a second backward. If a state, or a sum of losses, is
+    carried on without `.detach()`, the graph grows with it: each backward goes back to the
     beginning, and adds the same gradients once more.
 
     Bad:
@@ -51,13 +51,13 @@ def walked_again(trace: Trace) -> Iterator[Found]:
 
 
 def _outermost(trace: Trace) -> dict[int, list[GraphTask]]:
-    """Calls of `backward`, inside of no other, by their lines."""
+    """Calls of `backward` that are not inside another, by their lines."""
     tasks = (row for row in trace.rows(GraphTask) if row.parent == NONE and not row.inputs)
     return grouped(tasks, lambda task: task.stack)
 
 
 def _again(trace: Trace) -> Mapping[int, int]:
-    """How many nodes of each graph task had run in an earlier one; leaves' are not counted."""
+    """How many nodes of each graph task had run in an earlier one, without those of leaves."""
     runs, nodes = trace.table(NodeBegin), trace.table(Node)
     leaf = np.isin(runs["node"], nodes["id"][fill_leaves(trace)])
     node, task = runs["node"][~leaf], runs["task"][~leaf]
@@ -71,7 +71,7 @@ def _again(trace: Trace) -> Mapping[int, int]:
 
 
 def _longest_growth(counts: list[int]) -> int:
-    """So many backwards one after another walked again, and each more than the one before."""
+    """How many consecutive backwards ran more nodes again than the one before."""
     longest = here = 0
     for before, count in zip([0, *counts], counts, strict=False):
         here = here + 1 if count > before else 0
@@ -84,19 +84,20 @@ def _walked(trace: Trace, tasks: list[GraphTask], most: int, grows: int) -> Foun
     carried = _crossing(trace, last)
     through = f", through what is carried on at {carried}" if carried.place else ""
     return Found(
-        message=f"The graph grows: the backward at {site} walks again what former ones walked"
-        f"{through}",
+        message=f"The graph grows: the backward at {site} traverses again what earlier ones "
+        f"traversed{through}",
         site=site,
         evidence=tuple(Evidence("graph_task", task.id) for task in tasks[-MANY:]),
-        why=f"{grows + 1} backwards of this line walked more nodes a second time than the one "
-        f"before them, up to {most}; `retain_graph` keeps them, and adds their gradients again",
+        why=f"{grows + 1} backwards of this line ran more nodes a second time than the one "
+        f"before them, up to {most}; `retain_graph` keeps these nodes, and adds their gradients "
+        "again",
         fix="cut what is carried on: `state = state.detach()` before the step that uses it; or sum "
         "the losses, and call backward once, without `retain_graph=True`",
     )
 
 
 def _crossing(trace: Trace, task: GraphTask) -> Site:
-    """The newest line whose node leads to one that was made before the last backward."""
+    """The newest line whose node leads to one that was created before the last backward."""
     nodes, edges, runs = trace.table(Node), trace.table(Edge), trace.table(NodeBegin)
     tasks = np.sort(trace.table(GraphTask)["begin"])
     place = int(np.searchsorted(tasks, task.begin)) - 1
@@ -122,10 +123,10 @@ def _crossing(trace: Trace, task: GraphTask) -> Site:
 
 @rule("GS604", "graph-on-grad", needs="graph")
 def graph_on_grad(trace: Trace) -> Iterator[Found]:
-    """`backward(create_graph=True)` leaves gradients in `.grad` that hold their own graph.
+    """`backward(create_graph=True)` leaves gradients in `.grad` that have their own graph.
 
-    A parameter then holds its gradient, whose graph holds the parameter: a circle that keeps the
-    whole graph until `.grad` is set to None. And a second backward adds to that `.grad`.
+    A parameter then refers to its gradient, whose graph refers to the parameter: a cycle that keeps
+    the whole graph alive until `.grad` is set to None. A second backward also adds to that `.grad`.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -151,19 +152,19 @@ def graph_on_grad(trace: Trace) -> Iterator[Found]:
                 site=site,
                 evidence=tuple(Evidence("graph_task", task.id) for task in tasks),
                 why=f"{len(tasks)} backwards of this line accumulated with create_graph: each "
-                "parameter holds its gradient, and the gradient's graph the parameter, a leak; a "
+                "parameter refers to its gradient, whose graph refers to the parameter, a leak; a "
                 "later backward adds to the same `.grad`",
                 fix="write `grads = torch.autograd.grad(loss, parameters, create_graph=True)`, "
-                "which touches no `.grad`, and call backward once, on the loss plus the penalty",
+                "which does not change `.grad`, and call backward once, on the loss plus penalty",
             )
 
 
 @rule("GS605", "hook-holds-its-tensor")
 def hook_holds_its_tensor(trace: Trace) -> Iterator[Found]:
-    """A hook uses the tensor that it is registered on, and so keeps it, and its graph.
+    """A hook uses the tensor that it is registered on, which keeps the tensor and its graph alive.
 
-    The tensor's node holds the hook, the hook's closure holds the tensor, and the tensor its node:
-    PyTorch never frees such a circle, since it goes through C++.
+    The tensor's node holds the hook, the hook's closure holds the tensor, and the tensor holds its
+    node: PyTorch never frees such a cycle, since it passes through C++.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -190,13 +191,13 @@ def hook_holds_its_tensor(trace: Trace) -> Iterator[Found]:
             called = acts.sites(same[0])[1:2]
             by = f" (called at {called[0]})" if called else ""
             yield Found(
-                message=f"A hook registered at {site}{by} holds the tensor that it is on",
+                message=f"A hook registered at {site}{by} holds the tensor it is registered on",
                 site=site,
                 evidence=tuple(Evidence("act", each.id) for each in same),
-                why=f"`{same[0].facts.hook}` has the tensor in its closure, {len(same)} "
-                "times; the tensor's node holds the hook: a circle through C++, which PyTorch "
-                "never frees, with the whole graph behind it",
-                fix="take what the hook needs out of the tensor before, as in "
+                why=f"`{same[0].facts.hook}` has the tensor in its closure, in {len(same)} "
+                "calls; the tensor's node holds the hook: a cycle through C++, which PyTorch "
+                "never frees, with the whole graph before it",
+                fix="compute what the hook needs from the tensor first, as in "
                 "`size = h.detach().norm()`; or call `handle.remove()` after the backward",
                 certainty=Certainty.CERTAIN,
             )

@@ -1,4 +1,4 @@
-"""The rule about graphs that no backward uses: of evaluations, of samples, of predictions."""
+"""The rule about graphs that no backward uses: of evaluations, samples and predictions."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from gradscope.trace.schema import NONE, GraphTask, KeptAct, Node, NodeBegin, Tr
 from gradscope.trace.trace import Trace
 
 MANY = 3
-"""Runs of a model whose graphs are there together: one is replaced by the next, which is two."""
+"""Runs of a model whose graphs are alive together: replacing one by the next makes two."""
 
 FIX = (
-    "put it under `with torch.no_grad():`, or `@torch.no_grad()` above its function; a number that "
-    "is only looked at needs `.item()`"
+    "run it under `with torch.no_grad():`, or put `@torch.no_grad()` above its function; use "
+    "`.item()` for a number that is only printed or logged"
 )
 
 
 @rule("GS602", "graph-unused")
 def graph_unused(trace: Trace) -> Iterator[Found]:
-    """An evaluation made graphs that no backward used.
+    """An evaluation recorded graphs that no backward used.
 
-    In `model.eval()` the graph is still recorded, and keeps all that a backward would need, unless
-    the evaluation runs under `torch.no_grad()`. What an evaluation holds is looked at when training
-    goes on; of others, as of samples that a model draws, it is seen when nodes go, and to which of
-    them no backward came. It is a note where that is one result, and not what several batches were
-    gathered in; and nothing where that is made once, as for a line that is printed after training.
+    `model.eval()` still records the graph, and saves all that a backward would need, unless the
+    evaluation runs under `torch.no_grad()`. Graphs of an evaluation are checked when training
+    continues; others, such as those of samples that a model draws, when their nodes are freed
+    without a backward. It is a note if one result is kept, rather than one built up over several
+    batches. Nothing is reported if it happens once, as for a line that is printed after training.
 
     Bad:
         model = torch.nn.Linear(3, 1)
@@ -91,7 +91,7 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
 
 
 def _gathered(trace: Trace, graphs: IdleGraphs, windows: list[tuple[int, int]]) -> Iterator[Found]:
-    """Runs of a model one after another whose graphs were there together."""
+    """Consecutive runs of a model whose graphs were alive together."""
     alike: dict[frozenset[tuple[int, int]], list[IdleStretch]] = defaultdict(list)
     ended = trace.meta.get("exit_code") in (None, 0) and not trace.truncated
     for stretch in graphs.stretches:
@@ -113,7 +113,7 @@ def _gathered(trace: Trace, graphs: IdleGraphs, windows: list[tuple[int, int]]) 
 
 
 def _where(trace: Trace, graphs: IdleGraphs, stretch: IdleStretch) -> tuple[Site, tuple[Site, ...]]:
-    """The line to blame, and others of the same graphs."""
+    """The line to report, and other lines of the same graphs."""
     acts, call = trace.once(Acts), graphs.called_from(stretch)
     own = [site_of(trace, stack) for stack in graphs.own_lines(stretch)]
     called = [acts.site(call)] if call is not None else []
@@ -129,17 +129,17 @@ def _for_nothing(
 ) -> Found:
     call = graphs.called_from(same[0])
     most = max(same, key=lambda each: (each.together, each.passes))
-    often = f", {len(same)} times over" if len(same) > 1 else ""
-    held = f", and {most.together} of them are held at once" if most.together >= MANY else ""
-    lines = f"; they go on{','.join(map(at, others[:2]))}" if others else ""
+    often = f", {len(same)} times" if len(same) > 1 else ""
+    held = f", and {most.together} of these graphs are alive at once" * (most.together >= MANY)
+    lines = f"; they continue{','.join(map(at, others[:2]))}" if others else ""
     ends = _ends(graphs, most)
     return Found(
-        message=f"{most.passes} runs of the model one after another build graphs that no backward "
+        message=f"{most.passes} consecutive runs of the model record graphs that no backward "
         f"uses{at(site)}{held}{often}",
         site=site,
         evidence=() if call is None else (Evidence("act", call.id),),
-        why=f"gradients were on, {most.nodes:,} nodes were made, with all that they keep, and no "
-        f"backward came to any; {ends}{lines}",
+        why=f"gradients were on, {most.nodes:,} nodes were created, with their saved tensors, and "
+        f"no backward reached any of them; {ends}{lines}",
         fix=FIX,
         severity=None if most.together >= MANY else Severity.NOTE,
         certainty=Certainty.CERTAIN,
@@ -148,9 +148,9 @@ def _for_nothing(
 
 def _ends(graphs: IdleGraphs, stretch: IdleStretch) -> str:
     if not graphs.sees_ends:
-        return "when these nodes went was not seen at this level"
+        return "this level does not record when these nodes were freed"
     left = int(graphs.many[stretch.rows][graphs.died[stretch.rows] == NONE].sum())
-    return f"{left:,} of them are there at the end" if left else "all of them went without one"
+    return f"{left:,} of them still exist at the end" if left else "all were freed without one"
 
 
 def _times_of_nodes_that_ran(trace: Trace) -> Ids:
@@ -160,7 +160,7 @@ def _times_of_nodes_that_ran(trace: Trace) -> Ids:
 
 
 def _last_before(times: list[int], t: int) -> int | None:
-    """The beginning of the evaluation that ends at t: the first `eval()` since the one before."""
+    """The beginning of the evaluation that ends at t: the last `eval()` before it."""
     place = int(np.searchsorted(times, t))
     return times[place - 1] if place else None
 
@@ -170,20 +170,20 @@ def _unused(acts: Acts, same: list[Done[KeptAct]]) -> Found:
     sites_of = [acts.site(each) for each in same]
     often = f", {len(same)} times" if len(same) > 1 else ""
     return Found(
-        message=f"An evaluation builds a graph that no backward uses{often}: {holder(act)} keeps "
+        message=f"An evaluation records a graph that no backward uses{often}: {holder(act)} keeps "
         f"it{at(sites[0])}",
         site=sites[0],
         evidence=tuple(Evidence("act", each.id) for each in same),
-        why="the model was in eval mode, which leaves recording on; when it went back to training "
-        f"{act.facts.many} tensor(s) held a graph that was made since, and no backward came",
-        fix="put the evaluation under `with torch.no_grad():`, or `@torch.no_grad()` above its "
+        why="the model was in eval mode, which does not switch recording off; when training "
+        f"continued, {act.facts.many} tensor(s) held a graph recorded since, without a backward",
+        fix="run the evaluation under `with torch.no_grad():`, or put `@torch.no_grad()` above its "
         "function",
         severity=None if any(map(_gathers, same, sites_of)) else Severity.NOTE,
     )
 
 
 def _gathers(act: Done[KeptAct], site: Site) -> bool:
-    """Whether graphs of several batches are kept, and not one result until it is replaced."""
+    """Whether graphs of several batches are kept, rather than one result until it is replaced."""
     facts, text = act.facts, site.text
     _, _, value = text.partition("=")
     summed = "+=" in text or "sum(" in value or facts.name in re.findall(r"\w+", value)

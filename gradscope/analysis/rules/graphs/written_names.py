@@ -1,4 +1,4 @@
-"""Rules about tensors that have two names, and are written to by one."""
+"""Rules about tensors that have two names, and are written to through one of them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from gradscope.trace.trace import Trace
 
 @rule("GS306", "written-under-another-name", reads=(*READS, "source"))
 def written_under_another_name(trace: Trace) -> Iterator[Found]:
-    """A tensor was kept by another name, and then written in place: that name has the new numbers.
+    """A tensor got a second name, and was then written to in place: both names have the new values.
 
     `identity = x` makes no copy. An activation with `inplace=True` on `x` changes both, and nothing
-    raises where no derivative needs what was there.
+    raises if no derivative needs the old values.
 
     Bad:
         layer = torch.nn.Linear(3, 3)
@@ -53,9 +53,9 @@ def _in_place(calls: Calls) -> Ids:
 
 
 def _read(calls: Calls, at: int, other: OtherName) -> Site:
-    """The line that reads the other name, if it takes what was written there; else none.
+    """The line that reads the other name, if it uses what was written there; else none.
 
-    What the same line has made just before is nobody else's.
+    A tensor that the same line created just before has no other name.
     """
     tensor = calls.outputs(at)[0]
     maker = calls.maker(tensor)
@@ -70,13 +70,13 @@ def _found(calls: Calls, at: int, times: int, other: InSource[OtherName], read: 
     site, by = calls.site(at), calls.name(at)
     again = f", {times:,} times" if times > 1 else ""
     return Found(
-        message=f"`{name}` was written to by its other name: {by}{calls.where(at)} at {site} "
-        f"writes in place{again}, and `{name}` has the new numbers, too",
+        message=f"`{name}` was changed through its other name: {by}{calls.where(at)} at {site} "
+        f"writes in place{again}, so `{name}` has the new values as well",
         site=site,
         evidence=(Evidence("op", calls.id(at)), other.evidence),
         why=f"`{name} = …` gives the same tensor a second name and makes no copy; it is read at "
-        f"{read}, after that",
-        fix=f"write out of place there (no `inplace=True`, `{by.rstrip('_')}` for `{by}`), or keep "
+        f"{read} afterwards",
+        fix=f"write out of place there (no `inplace=True`, `{by.rstrip('_')}` for `{by}`), or use "
         f"`{name} = ….clone()`",
         certainty=Certainty.INFERRED,
     )

@@ -1,4 +1,4 @@
-"""Rules about values that were written to behind autograd's back."""
+"""Rules about writes that autograd does not notice."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 IN_PLACE = re.compile(r"(?P<name>\w+)\.data\.(?P<call>\w+)_(?P<rest>\(.*)")
-"""`h.data.clamp_(max=1)`, whole."""
+"""A whole line such as `h.data.clamp_(max=1)`."""
 
 
 @rule("GS305", "written-unseen", reads=("act", "saved"))
 def written_unseen(trace: Trace) -> Iterator[Found]:
-    """Something was written through `.data` between the forward that used it and its backward.
+    """A tensor was written to through `.data` between the forward that used it and its backward.
 
-    A parameter, or a result in between. Autograd counts writes, and raises where what it saved was
-    changed; a write through `.data` is not counted, and the backward computes with numbers that the
-    forward did not have.
+    It is a parameter or an intermediate result. Autograd counts writes, and raises if a saved
+    tensor was changed. It does not count a write through `.data`, so the backward computes with
+    values that the forward did not have.
 
     Bad:
         x = torch.ones(3, 2, requires_grad=True)
@@ -76,9 +76,9 @@ def written_unseen(trace: Trace) -> Iterator[Found]:
 
 
 def _results(trace: Trace, made: int) -> tuple[int, ...]:
-    """What the call made whose node was made then, or has this sequence number; the source of it.
+    """The results of the call whose node was created then, or has this sequence number.
 
-    A view's numbers are those of what it is a view of.
+    For a view, the tensor that it is a view of.
     """
     nodes, calls = trace.table(Node), trace.once(Calls)
     its = nodes["id"][(nodes["t"] == made) | (nodes["sequence_nr"] == made)]
@@ -87,7 +87,7 @@ def _results(trace: Trace, made: int) -> tuple[int, ...]:
 
 
 class _Kept:
-    """What nodes keep, since when, and when they run."""
+    """What nodes save, since when, and when they run."""
 
     def __init__(self, trace: Trace) -> None:
         saved, runs, nodes = trace.table(Saved), trace.table(NodeBegin), trace.table(Node)
@@ -95,14 +95,14 @@ class _Kept:
         self._tensors = trace.table(Tensor)
         self._node, self._tensor, self._bytes = saved["node"], saved["tensor"], saved["bytes"]
         self._t: Ids = np.full(len(saved), np.iinfo(np.int64).max)
-        if len(nodes):  # when it was seen that a node keeps something may be later
+        if len(nodes):  # a saved tensor may be recorded later
             made = nodes.positions(self._node)
             self._t[made >= 0] = nodes["t"][made[made >= 0]]
         self._ran = dict(zip(runs["node"].tolist(), runs["t"].tolist(), strict=True))  # the last
         self._leaves: dict[int, int] = {}
 
     def needed_after(self, leaf: int, t: int) -> int | None:
-        """A node that keeps this leaf, or a view of it, since before this moment, and ran after."""
+        """A node that saved this leaf, or a view of it, before this moment, and ran after it."""
         if not self._tensors.has(leaf):
             return None
         many = self._tensors["bytes"][self._tensors.index(leaf)]
@@ -127,7 +127,7 @@ def _found(training: Training, several: list[tuple[Done[ActFacts], int, int]]) -
     caller = training.acts.called(act)
     times = f", {len(several)} times" if len(several) > 1 else ""
     return Found(
-        message=f"{_what(training, tensor)} was written through .data{at(site)}{caller} between "
+        message=f"{_what(training, tensor)} was written to through .data{at(site)}{caller} between "
         f"the forward that used it{at(made)} and the backward{at(called)}{times}: its gradient is "
         "wrong, and nothing raised",
         site=site,
@@ -137,20 +137,20 @@ def _found(training: Training, several: list[tuple[Done[ActFacts], int, int]]) -
             Evidence("tensor", tensor),
         ),
         why=f"{node_names(trace).title(node)} had saved it; a write through .data is not counted, "
-        "so that the backward took the new numbers for those of the forward",
+        "so the backward used the new values in place of the forward's",
         fix=_instead(act, site),
         certainty=Certainty.CERTAIN,
     )
 
 
 def _what(training: Training, tensor: int) -> str:
-    """A parameter by its name; a result by what made it."""
+    """A parameter by its name; a result by the call that returned it."""
     calls = training.trace.once(Calls)
     maker = calls.maker(tensor)
     if maker == NONE:
         return training.named({tensor})
     name = training.trace.text(int(calls.tensors["name"][calls.tensors.index(tensor)]))
-    return f"`{name}`" if name else f"What {calls.name(maker)} made"
+    return f"`{name}`" if name else f"The result of {calls.name(maker)}"
 
 
 def _instead(act: Done[ActFacts], site: Site) -> str:
@@ -162,5 +162,5 @@ def _instead(act: Done[ActFacts], site: Site) -> str:
     found = IN_PLACE.fullmatch(code_of(site.text))
     if found and found["rest"].endswith(")"):
         name, call, rest = found.groups()
-        return f"write `{name} = {name}.{call}{rest}` instead, with which autograd computes"
-    return "make a new tensor of it, with which autograd computes"
+        return f"write `{name} = {name}.{call}{rest}` instead, which autograd records"
+    return "compute a new tensor from it, which autograd records"

@@ -1,1 +1,1 @@
-"""Rules about a training loop: the order of what it does, modes, and what it does again."""
+"""Rules about a training loop: the order of its calls, modes, and repeated work."""

@@ -1,4 +1,4 @@
-"""Rules about gradients of several micro-batches that are gathered for one step."""
+"""Rules about gradients of several micro-batches that are accumulated for one step."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gradscope.trace.shortcomings import has_holes
 from gradscope.trace.trace import Trace
 
 SUM = 2
-"""What a node of a loss keeps of `reduction="sum"`."""
+"""The value of `reduction="sum"` that a loss's node saves."""
 
 MEANS = ("Mean", "MseLoss", "NllLoss", "L1Loss", "SmoothL1", "Huber", "BinaryCrossEntropy", "KlDiv")
-"""Nodes that losses end in, which are means over what they are given."""
+"""Nodes of losses that are means over their inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,7 @@ class Gathering:
     """Backwards of one line between two steps of an optimizer."""
 
     fills: tuple[LoopMoment, ...]
-    step: (
-        LoopMoment | None
-    )  # None: there was none, and the gradients were cleared, or the program over
+    step: LoopMoment | None  # None: the gradients were cleared, or the program ended
     cleared: LoopMoment | None
 
 
@@ -54,7 +52,7 @@ def gatherings(loop: Loop, optimizer: Optimizer) -> list[Gathering]:
 
 
 def _usual(found: list[Gathering]) -> int:
-    """So many backwards of one line come before a step; 0: no such habit."""
+    """How many backwards of one line come before each step; 0 if that varies."""
     several = [each for each in found if each.step is not None]
     lines = {fill.stack for each in several for fill in each.fills}
     if len(lines) != 1 or not several:
@@ -65,11 +63,11 @@ def _usual(found: list[Gathering]) -> int:
 
 @rule("GS507", "batches-lost", reads=("accumulate", "act"), steps="each")
 def batches_lost(trace: Trace) -> Iterator[Found]:
-    """Micro-batches at the end of an epoch are gathered, but no step is made with them.
+    """Micro-batches at the end of an epoch are accumulated, but no step uses them.
 
-    With a step after every fourth of ten micro-batches the last two train nothing: their
-    gradients are cleared, or left over. Where each micro-batch clears what those before it have
-    gathered, only the last one trains.
+    With a step after every fourth of ten micro-batches, the last two train nothing: their gradients
+    are cleared, or left over. If each micro-batch clears what the earlier ones accumulated, only
+    the last one trains.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -114,19 +112,19 @@ def batches_lost(trace: Trace) -> Iterator[Found]:
         many = sum(len(each.fills) for each in lost)
         gone = f"cleared{at(loop.site(one.cleared))}" if one.cleared else "left over at the end"
         yield Found(
-            message=f"{many} micro-batches are lost: the backward{at(site)} gathers gradients that "
-            f"no step{at(stepped)} uses; they are {gone}",
+            message=f"{many} micro-batch{'es' * (many > 1)} lost: the backward{at(site)} "
+            f"accumulates gradients that no step{at(stepped)} uses; they are {gone}",
             site=site,
             evidence=evidence(*one.fills, *((one.cleared,) if one.cleared else ())),
             why=f"{optimizer.type} steps after every {every} backwards, and {len(one.fills)} were "
-            f"left over, {len(lost)} time{'s' if len(lost) > 1 else ''}",
-            fix=f"call {line(stepped, 'optimizer.step()')} after the last micro-batch of an epoch, "
-            "too: `if (i + 1) % every == 0 or i + 1 == total:`",
+            f"left over; this happened {len(lost)} time{'s' if len(lost) > 1 else ''}",
+            fix=f"also call {line(stepped, 'optimizer.step()')} after the last micro-batch of an "
+            "epoch: `if (i + 1) % every == 0 or i + 1 == total:`",
         )
 
 
 def _cleared_each_time(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
-    """Before each backward of a line what the one before it has brought is cleared."""
+    """Gradients that are cleared before each further backward of the same line."""
     inside = _closures(loop)
     rounds: list[tuple[list[LoopMoment], list[LoopMoment]]] = []  # backwards, and what cleared them
     steps: list[LoopMoment] = []
@@ -153,21 +151,21 @@ def _cleared_each_time(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
     fill, clear = rounds[0][0][0], rounds[0][1][0]
     site, cleared, stepped = loop.site(fill), loop.site(clear), loop.site(steps[0])
     yield Found(
-        message=f"{every - 1} of {every} micro-batches are lost: what clears gradients"
-        f"{at(cleared)} runs before each backward{at(site)}, and the step{at(stepped)} comes after "
+        message=f"{every - 1} of {every} micro-batches are lost: the line that clears gradients"
+        f"{at(cleared)} runs before each backward{at(site)}, but the step{at(stepped)} runs after "
         f"every {every}",
         site=cleared,
         evidence=evidence(fill, clear),
         why=f"{optimizer.type} stepped with the gradients of one backward only, in each of "
-        f"{len(rounds)} steps; those of {every - 1} before it had been cleared",
-        fix=f"move {line(cleared, 'optimizer.zero_grad()')} behind "
+        f"{len(rounds)} steps; those of the {every - 1} before it had been cleared",
+        fix=f"move {line(cleared, 'optimizer.zero_grad()')} after "
         f"{line(stepped, 'optimizer.step()')}",
         certainty=Certainty.INFERRED,
     )
 
 
 def _closures(loop: Loop) -> set[int]:
-    """The lines of backwards that optimizers call for themselves, inside their steps."""
+    """Lines of backwards that optimizers call themselves, inside their steps."""
     spans, tasks = loop.trace.table(Span), loop.tasks
     of_steps = spans["phase"] == Phase.OPTIMIZER
     begins, ends = spans["begin"][of_steps], spans["end"][of_steps]
@@ -184,11 +182,11 @@ def ended_well(trace: Trace) -> bool:
 
 @rule("GS508", "not-divided", reads=("accumulate", "act"), steps="each")
 def not_divided(trace: Trace) -> Iterator[Found]:
-    """Gradients of several micro-batches are added up for one step, and their losses not divided.
+    """Gradients of several micro-batches are added up for one step without dividing the losses.
 
-    Each loss is a mean over its micro-batch. Added up, the gradient is as many times as large as
-    that of the whole batch, and with it the step. It is a note where the micro-batches have a loop
-    of their own, as several losses may have that are meant to be added.
+    Each loss is a mean over its micro-batch. The sum of N such gradients is N times as large as the
+    gradient of the whole batch, and so is the step. This is a note where the micro-batches have a
+    loop of their own, as several losses that are added on purpose may have.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -227,11 +225,11 @@ def not_divided(trace: Trace) -> Iterator[Found]:
         site, stepped = loop.site(fill), loop.site(step)
         if _is_a_librarys(site) or _through_updates(trace, found):
             continue
-        # An update by hand may divide by itself.
+        # An update by hand may contain the division.
         nested = optimizer.type == BY_HAND or _has_loop_of_its_own(loop, optimizer, found)
         yield Found(
             message=f"losses are not divided: the backward{at(site)} is called {every} times "
-            f"before each step{at(stepped)}, and their gradients add up to {every} times the mean",
+            f"before each step{at(stepped)}, so the gradients add up to {every} times their mean",
             site=site,
             evidence=evidence(*found[0].fills, step),
             why=f"each loss ends in a mean over its own micro-batch; {optimizer.type} stepped "
@@ -243,14 +241,14 @@ def not_divided(trace: Trace) -> Iterator[Found]:
 
 
 def _is_a_librarys(site: Site) -> bool:
-    """Whether a library calls backward there: pipeline schedules divide by themselves."""
+    """Whether a library calls backward there: pipeline schedules divide the losses themselves."""
     return is_installed(site.file) or (bool(site.text) and "backward" not in site.text)
 
 
 def _through_updates(trace: Trace, found: list[Gathering]) -> bool:
-    """Whether each loss has an `autograd.grad`, or `create_graph`, before it.
+    """Whether an `autograd.grad`, or `create_graph`, comes before each loss.
 
-    MAML sums over its tasks, and so does its first order.
+    MAML sums over its tasks, and so does its first-order variant.
     """
     tasks = trace.table(GraphTask)
     made = tasks["begin"][tasks["create_graph"] | ~tasks["accumulate_grad"]]
@@ -275,7 +273,7 @@ def _end(gathering: Gathering) -> int:
 
 
 def _is_sum(trace: Trace, node: Node, task: int) -> bool:
-    """Whether a loss says so, or its gradient is larger than that of a mean can be."""
+    """Whether a loss is a sum: by its arguments, or by a gradient too large for a mean."""
     said = arguments_of(node.arguments).get("reduction")
     if said is not None:
         return said == SUM
@@ -295,7 +293,7 @@ def _is_sum(trace: Trace, node: Node, task: int) -> bool:
 
 
 def _ends_in_mean(trace: Trace, task: int) -> bool:
-    """Whether the loss is a mean, by no number divided or multiplied."""
+    """Whether the loss is a mean that is neither divided nor multiplied."""
     tasks, nodes = trace.table(GraphTask), trace.table(Node)
     roots = tasks.row(task).roots
     if len(roots) != 1 or not nodes.has(roots[0]):
@@ -305,7 +303,7 @@ def _ends_in_mean(trace: Trace, task: int) -> bool:
 
 
 def _has_loop_of_its_own(loop: Loop, optimizer: Optimizer, found: list[Gathering]) -> bool:
-    """Whether the line that clears for later gatherings came before the first one, too."""
+    """Whether the line that clears gradients for later micro-batches also ran before the first."""
     first = found[0].fills[0].t
     cleared = [each for each in loop.moments(optimizer) if each.beat is Beat.CLEARED]
     before = {each.stack for each in cleared if each.t < first}

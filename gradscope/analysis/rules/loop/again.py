@@ -1,4 +1,4 @@
-"""Rules about what is done again and again: hooks registered, generators seeded, weights filled."""
+"""Rules about repeated work: hooks registered, generators seeded, weights filled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gradscope.trace.trace import Trace
 
 @rule("GS911", "hooked-again", reads=("act",))
 def hooked_again(trace: Trace) -> Iterator[Found]:
-    """A hook is registered again while the one before is still there: in every step one more.
+    """A hook is registered repeatedly without removing the earlier one: one more in every step.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -71,11 +71,11 @@ def _again(loop: Loop, acts: list[Done[HookAct]]) -> Found:
     site = loop.acts.site(act)
     outer, by = loop.acts.called(act), act.facts.by
     return Found(
-        message=f"a hook is registered again and again: {by}{at(site)}{outer} was called "
-        f"{len(acts)} times for {_attended(loop.trace, act)}, and nothing was removed",
+        message=f"a hook is registered repeatedly: {by}{at(site)}{outer} was called "
+        f"{len(acts)} times for {_attended(loop.trace, act)}, and no hook was removed",
         site=site,
         evidence=(Evidence("act", act.id), Evidence("act", last.id)),
-        why=f"{last.facts.many} hooks were there when the last was added; each runs every "
+        why=f"{last.facts.many} hooks were registered when the last was added; each runs every "
         "time, and keeps what it refers to alive",
         fix=f"register it once, before the loop, or keep the handle: `handle = "
         f"{line(site, by + '(…)').strip('`').rpartition(' = ')[2]}`, and call `handle.remove()`",
@@ -94,12 +94,12 @@ def _attended(trace: Trace, act: Done[ActFacts]) -> str:
 
 @rule("GS912", "reseeded", reads=("act",))
 def reseeded(trace: Trace) -> Iterator[Found]:
-    """The same seed is set again while a training goes on: it draws the same numbers again.
+    """The same seed is set repeatedly during one training: it draws the same numbers again.
 
-    Noise, dropout masks and the order of data are then the same in every epoch. Not meant are
-    runs that are to be compared, each with an optimizer of its own, what `fork_rng` encloses, and
-    lines that set several seeds: the number of an item, so that it is the same in each epoch. It
-    is a note where a generator is made anew and seeded: it may be for one matrix that stays as is.
+    Noise, dropout masks and the order of data are then the same in every epoch. Not reported are
+    runs to be compared, each with an optimizer of its own; what `fork_rng` encloses; and lines
+    that set several seeds, such as the index of an item. It is a note where a new generator is
+    created and seeded each time: it may be for one matrix that stays fixed.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -123,7 +123,7 @@ def reseeded(trace: Trace) -> Iterator[Found]:
     seeds = loop.acts.of(SeedAct)
     restored = [act.t for act in seeds if act.facts.by]
     several: dict[tuple[int, str], list[Done[SeedAct]]] = defaultdict(list)
-    set_at: dict[Any, set[str]] = defaultdict(set)  # which seeds, by line
+    set_at: dict[Any, set[str]] = defaultdict(set)  # seeds, by line
     for act in seeds:
         seed = act.facts.seed
         if seed and not act.facts.by and _is_the_engines(act):
@@ -138,17 +138,17 @@ def reseeded(trace: Trace) -> Iterator[Found]:
         anew = own and not any(act.facts.again for act in acts)
         of = " of a torch.Generator" if own else ""
         yield Found(
-            message=f"the same seed is set again and again: manual_seed({seed}){of}{at(site)} was "
-            f"called {len(acts)} times while one training went on",
+            message=f"the same seed is set repeatedly: manual_seed({seed}){of}{at(site)} was "
+            f"called {len(acts)} times during one training",
             site=site,
             evidence=(Evidence("act", acts[0].id), Evidence("act", acts[-1].id)),
-            why="each is a generator of its own, which draws the same numbers again"
+            why="each call creates a new generator, which draws the same numbers again"
             if anew
-            else "after each of them the same random numbers are drawn again: the same noise, "
-            "dropout masks and order of data",
-            fix="make and seed the generator once, before the loop, and draw on from it"
+            else "each call makes the same random numbers come again: the same noise, dropout "
+            "masks and order of data",
+            fix="create and seed the generator once, before the loop, and keep drawing from it"
             if own
-            else "set it once, before the loop, or another one each time: "
+            else "set it once, before the loop, or use a different seed each time: "
             f"`torch.manual_seed({seed} + epoch)`",
             certainty=Certainty.SUSPECTED,
             severity=Severity.NOTE if anew or _is_in_evaluation(loop, acts[0], own=own) else None,
@@ -156,7 +156,7 @@ def reseeded(trace: Trace) -> Iterator[Found]:
 
 
 def _is_the_engines(act: Done[SeedAct]) -> bool:
-    """Whether it is a generator of the engine's: its own one, or one that the program made."""
+    """Whether it is a generator of the engine: its own one, or one that the program created."""
     return act.facts.whose in {"", "generator"}
 
 
@@ -171,7 +171,7 @@ def _goes_on(loop: Loop, acts: list[Done[SeedAct]]) -> bool:
 
 
 def _is_enclosed(loop: Loop, acts: list[Done[SeedAct]], restored: list[int]) -> bool:
-    """Whether the state of before is brought back, or was kept, before the next step."""
+    """Whether the earlier state is restored, or was saved, before the next step."""
     steps = sorted(step.t for each in loop.in_use for step in each.steps)
     for act in acts:
         place = bisect_right(steps, act.t)
@@ -185,8 +185,8 @@ def _is_enclosed(loop: Loop, acts: list[Done[SeedAct]], restored: list[int]) -> 
 def _is_in_evaluation(loop: Loop, act: Done[SeedAct], *, own: bool) -> bool:
     """Whether the function that seeds switches gradients off.
 
-    Of a generator, whether they were switched off between the step before and the backward after
-    it, too: these are samples to look at.
+    For a generator, also whether they were switched off between the step before and the backward
+    after it: these are samples to look at.
     """
     if own:
         begins = sorted(loop.trace.table(GraphTask)["begin"].tolist())
@@ -208,9 +208,9 @@ def _is_in_evaluation(loop: Loop, act: Done[SeedAct], *, own: bool) -> bool:
 
 @rule("GS918", "weights-reset", reads=("act",))
 def weights_reset(trace: Trace) -> Iterator[Found]:
-    """Weights are initialised again and again while one optimizer trains them: they begin anew.
+    """Weights are initialised repeatedly while one optimizer trains them: training starts over.
 
-    Where only some are set anew it is a note: that may be meant.
+    It is a note where only some of them are reset, which may be intended.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -235,9 +235,7 @@ def weights_reset(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     for optimizer in loop.in_use:
         steps = [step.t for step in optimizer.steps]
-        filled: dict[int, list[Done[FilledAct]]] = defaultdict(
-            list
-        )  # by how many steps came before
+        filled: dict[int, list[Done[FilledAct]]] = defaultdict(list)  # by number of steps before
         for act in loop.acts.of(FilledAct):
             before = bisect_right(steps, act.t)
             if 0 < before < len(steps) and not set(optimizer.tensors).isdisjoint(act.tensors):
@@ -247,7 +245,7 @@ def weights_reset(trace: Trace) -> Iterator[Found]:
 
 
 SEVERAL = 2
-"""Once may be a second training, by the optimizer of the first."""
+"""One reset may be the start of a second training with the first one's optimizer."""
 
 
 def _reset(
@@ -261,11 +259,11 @@ def _reset(
     inner = f", by {acts[0].facts.by}{at(filled)}," if filled != site else ""
     return Found(
         message=f"{trace.once(Training).named(tensors)} of {optimizer.type} are initialised again"
-        f"{at(site)}{inner} after steps had trained them, {len(times)} times",
+        f"{at(site)}{inner} {len(times)} times after steps had trained them",
         site=site,
         evidence=(Evidence("act", acts[0].id), Evidence("act", optimizer.steps[0].id)),
-        why=f"{optimizer.type} made {len(optimizer.steps)} steps, and what those before had learnt "
-        "was overwritten with new numbers; its averages and momentum are of the old weights",
+        why=f"{optimizer.type} made {len(optimizer.steps)} steps, and what earlier ones had "
+        "learned was overwritten; its averages and momentum belong to the old weights",
         fix=f"do it once, before the loop: {line(site, 'model.apply(init)')}",
         certainty=Certainty.SUSPECTED,
         severity=None if 2 * len(tensors) >= len(optimizer.tensors) else Severity.NOTE,

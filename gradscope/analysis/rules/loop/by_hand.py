@@ -1,4 +1,4 @@
-"""Training without an optimizer: parameters that the program writes itself, after backwards."""
+"""Training without an optimizer: the program itself updates parameters after backwards."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from gradscope.trace.trace import Trace
 
 GRADIENT_WRITTEN = re.compile(r"\.grad(\.data)?(\[[^\]]*\])?(\.\w+_\(|\s*[-+*/]?=(?!=))")
 MANY = 3
-"""So many updates, and backwards onto old gradients."""
+"""Least number of updates, and of backwards that add to old gradients."""
 
 
 def never_cleared(trace: Trace, loop: Loop) -> Iterator[Found]:
-    """Leaves that are written after each backward, and whose gradients nobody clears."""
+    """Leaves that are updated after each backward, and whose gradients are never cleared."""
     if loop.acts.optimizers:
         return
     training = trace.once(Training)
@@ -44,7 +44,7 @@ def never_cleared(trace: Trace, loop: Loop) -> Iterator[Found]:
         for leaf in act.tensors:
             of_data[leaf].append(act)
     if any(not act.tensors for act in loop.acts.of(GradZeroedAct)):
-        return  # something was, and it is not known whose
+        return  # some were cleared, unknown which
     cleared = {tensor for act in loop.acts.of(*CLEARING) for tensor in act.tensors}
     lost: dict[int, list[int]] = {}  # by the line of the update
     for leaf in sorted(training.reached & (training.written | {*of_data}) - cleared):
@@ -61,7 +61,7 @@ def never_cleared(trace: Trace, loop: Loop) -> Iterator[Found]:
 
 
 def _may_be_cleared(trace: Trace, leaf: int, first: int, of_data: list[Done[ActFacts]]) -> bool:
-    """Whether anything of the same shape is written, but its data: it may be the gradient."""
+    """Whether any other tensor of the same shape is written to: it may be the gradient."""
     tensors, versions = trace.table(Tensor), trace.table(Version)
     later = (versions["t"] > first) & (versions["op"] != NONE) & (versions["tensor"] != leaf)
     shape = tensors.row(leaf).shape
@@ -75,7 +75,7 @@ def _may_be_cleared(trace: Trace, leaf: int, first: int, of_data: list[Done[ActF
 
 
 def _reads_only(text: str) -> bool:
-    """Whether a line computes with `.grad` in something that it writes, and does not write that."""
+    """Whether a line uses `.grad` in an update without writing to `.grad`."""
     return ".grad" in text and GRADIENT_WRITTEN.search(text) is None
 
 
@@ -88,15 +88,15 @@ def _found(training: Training, loop: Loop, lost: dict[int, list[int]]) -> Found:
     updated = site_of(trace, next(iter(lost)))
     return Found(
         message=f"gradients add up: the backward{at(site)} adds to those of "
-        f"{training.named(leaves)} that the update{at(updated)} has used already; nothing clears "
+        f"{training.named(leaves)} that the update{at(updated)} already used; nothing clears "
         "them",
         site=site,
         evidence=(
             Evidence("graph_task", task),
             *(Evidence("tensor", leaf) for leaf in sorted(leaves)[:2]),
         ),
-        why="a backward adds to `.grad`; no line sets it to None or zeros, so that each update has "
-        "in it the gradients of all before",
+        why="a backward adds to `.grad`; no line sets it to None or zeros, so each update uses "
+        "the sum of all gradients so far",
         fix=f"set it to None after {line(updated, 'the update')}: `parameter.grad = None`",
         certainty=Certainty.INFERRED,
     )

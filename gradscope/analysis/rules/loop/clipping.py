@@ -1,4 +1,4 @@
-"""Rules about clipping: before the backward, after the step, while gradients are scaled."""
+"""Rules about clipping: before the backward, after the step, or of scaled gradients."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 LEAST_SCALE = 64.0
-"""A loss that is multiplied by a power of two of this size or more is taken for scaled."""
+"""A loss that is multiplied by a power of two of at least this size counts as scaled."""
 
 
 @rule("GS504", "clipped-at-the-wrong-time", reads=("accumulate", "act"), steps="each")
 def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
-    """Gradients are clipped where none are: before the backward, or after the step.
+    """Gradients are clipped when there are none to clip: before the backward, or after the step.
 
-    A step is an optimizer's; where there is none, what the program writes to parameters itself.
+    The step is that of an optimizer or, without one, the program's own update of parameters.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -77,7 +77,7 @@ def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
 
 
 def _of_nothing(loop: Loop) -> Iterator[Found]:
-    """Clips that were given no gradients at all, each time, though a backward had brought some."""
+    """Clips that received no gradients at all each time, though a backward had produced some."""
     begins = [begin for begin, _ in loop.tasks.values()]
     training = loop.trace.once(Training)
     for acts in grouped(loop.acts.of(ClipAct), lambda act: act.stack).values():
@@ -89,19 +89,19 @@ def _of_nothing(loop: Loop) -> Iterator[Found]:
         act, site = acts[0], loop.acts.site(acts[0])
         by = act.facts.by
         yield Found(
-            message=f"{by}{at(site)} clips nothing: it was given no parameters, as of a generator "
-            "that is used up",
+            message=f"{by}{at(site)} clips nothing: it received no parameters, as from a generator "
+            "that is exhausted",
             site=site,
             evidence=(Evidence("act", act.id),),
-            why=f"the norm it found was 0 each of the {len(acts)} times; `model.parameters()` is a "
-            "generator, which gives what it has only once",
-            fix="make a list of them, once: `params = list(model.parameters())`",
+            why=f"the norm was 0 in all {len(acts)} calls; `model.parameters()` is a generator, "
+            "which can be iterated only once",
+            fix="make a list once: `params = list(model.parameters())`",
             certainty=Certainty.INFERRED,
         )
 
 
 def _of_others(training: Training, acts: list[Done[ClipAct]]) -> Iterator[Found]:
-    """Clips of parameters that no backward came to: others are trained."""
+    """Clips of parameters that no backward reached, while others are trained."""
     given = set().union(*(act.tensors for act in acts))
     nothing = all(act.facts.norm == 0 for act in acts)
     if not given or not nothing or given & training.reached or not training.held:
@@ -109,20 +109,20 @@ def _of_others(training: Training, acts: list[Done[ClipAct]]) -> Iterator[Found]
     act, site, by = acts[0], training.acts.site(acts[0]), acts[0].facts.by
     trained = training.held & training.reached
     yield Found(
-        message=f"{by}{at(site)} clips nothing: no backward brings a gradient to "
-        f"{training.named(given)}, which it was given",
+        message=f"{by}{at(site)} clips nothing: no backward produces a gradient for "
+        f"{training.named(given)}, which it received",
         site=site,
         evidence=(Evidence("act", act.id), *few_tensors(training.trace, given)),
-        why=f"the norm it found was 0 each of the {len(acts)} times; gradients come to "
-        f"{training.named(trained)}{training.told_apart(trained, given)}, and stay unclipped",
-        fix="give it the parameters of the model that is trained",
+        why=f"the norm was 0 in all {len(acts)} calls; gradients reach "
+        f"{training.named(trained)}{training.told_apart(trained, given)}, and are not clipped",
+        fix="pass the parameters of the model that is trained",
         certainty=Certainty.CERTAIN,
     )
 
 
 def _clips(moments: list[LoopMoment]) -> Iterator[tuple[LoopMoment, LoopMoment | None, bool]]:
-    """Each clip, the backward or step whose wrong side it is on, and whether it is on the right."""
-    last: LoopMoment | None = None  # of backwards, steps, and clearing
+    """Each clip, the backward or step on whose wrong side it is, and whether it is in time."""
+    last: LoopMoment | None = None  # backward, step or clearing
     for place, moment in enumerate(moments):
         if moment.beat is not Beat.CLIPPED:
             last = last if moment.beat in (Beat.UNSCALED, Beat.WRITTEN) else moment
@@ -136,7 +136,7 @@ def _clips(moments: list[LoopMoment]) -> Iterator[tuple[LoopMoment, LoopMoment |
 
 
 def _limits(clip: LoopMoment) -> bool:
-    """Whether it is not only asked for the norm."""
+    """Whether it clips, rather than only computing the norm."""
     return math.isfinite(_facts(clip).max)
 
 
@@ -151,29 +151,29 @@ def _untimely(loop: Loop, found: list[tuple[LoopMoment, LoopMoment | None]]) -> 
     name = _name(clip)
     if other.beat is Beat.STEPPED:
         after = [pair for pair in found if pair[1] is not None and pair[1].beat is Beat.STEPPED]
-        side, why = "after the step", "that has used the gradients as they were"
+        side, why = "after the step", "the step has already used the unclipped gradients"
         fix = f"move {line(site, name)} before {line(beside, 'the step')}"
         found = after
     else:
-        side, why = "before the backward", "no gradient was there yet, or that of an earlier step"
-        fix = f"move {line(site, name)} behind {line(beside, 'loss.backward()')}"
+        side, why = "before the backward", "there is no gradient yet, or that of an earlier step"
+        fix = f"move {line(site, name)} after {line(beside, 'loss.backward()')}"
     return Found(
         message=f"clipped at the wrong time: {name}{at(site)} comes {side}{at(beside)}, "
-        "so that it limits nothing",
+        "so it limits nothing",
         site=site,
         evidence=evidence(clip, other),
-        why=f"{why}; so it was each of the {len(found)} times",
+        why=f"{why}; this was so in all {len(found)} calls",
         fix=fix,
     )
 
 
 @rule("GS505", "not-unscaled", reads=("accumulate", "act"), steps="each")
 def not_unscaled(trace: Trace) -> Iterator[Found]:
-    """Gradients are clipped, or stepped with, while they are still scaled (GradScaler, or by hand).
+    """Gradients are clipped, or used by a step, while still scaled (GradScaler, or by hand).
 
     Before `scaler.unscale_(optimizer)` they are larger by the scale, and a limit meant for the
-    true ones clips almost all of them away. A scale by hand is seen where gradients are divided
-    behind the clip; from level `values` on also where they are not.
+    true gradients clips almost all of them away. A scale by hand is recognised where gradients are
+    divided after the clip; from level `values` on, also where they are not.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -234,14 +234,14 @@ def _scaled_steps(loop: Loop, optimizer: Optimizer, scales: list[int]) -> Iterat
             "nothing unscales them",
             site=site,
             evidence=evidence(fill, step),
-            why="the step is as many times as large as the scale; nor are steps with Inf or NaN "
-            f"left out; {often(len(found), len(optimizer.steps), 'steps')}",
+            why="the step is larger by the factor of the scale, and steps with Inf or NaN are not "
+            f"skipped; {often(len(found), len(optimizer.steps), 'steps')}",
             fix=f"write `scaler.step({name})` instead of {line(site, 'optimizer.step()')}",
         )
 
 
 def _scaled_clips(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[LoopMoment, LoopMoment]]:
-    """Clips of gradients that nobody has unscaled since the backward that is named first."""
+    """Clips of gradients that were not unscaled since the backward, which is named first."""
     fill: LoopMoment | None = None
     for moment in loop.moments(optimizer):
         if moment.beat is Beat.FILLED:
@@ -253,7 +253,7 @@ def _scaled_clips(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[LoopMoment
 
 
 def _was_scaled(loop: Loop, fill: LoopMoment, scales: list[int]) -> bool:
-    """Whether a scaler scaled the loss that this backward began from: the last thing before."""
+    """Whether a scaler scaled the loss that this backward began from."""
     place = bisect_left(scales, fill.t)
     begins = sorted(begin for begin, _ in loop.tasks.values())
     before = bisect_left(begins, fill.t)
@@ -265,14 +265,14 @@ def _scaled(loop: Loop, optimizer: Optimizer, clips: list[LoopMoment]) -> Found:
     clip = clips[0]
     site = loop.site(clip)
     norm = _facts(clip).norm
-    found = "" if math.isnan(norm) else f"; the norm it found was {norm:.4g}"
+    found = "" if math.isnan(norm) else f"; the norm was {norm:.4g}"
     return Found(
         message=f"gradients are clipped before they are unscaled: {_name(clip)}{at(site)} comes "
-        "after scaler.scale(loss).backward() without scaler.unscale_(optimizer) between",
+        "after scaler.scale(loss).backward() without scaler.unscale_(optimizer) in between",
         site=site,
         evidence=evidence(clip),
         why=f"{_limit(clip)} is compared with gradients that the scaler "
-        f"has multiplied by its scale, {often(len(clips), len(optimizer.steps), 'steps')}{found}",
+        f"multiplied by its scale, {often(len(clips), len(optimizer.steps), 'steps')}{found}",
         fix=f"write `scaler.unscale_(optimizer)` before {line(site, _name(clip))}",
     )
 
@@ -289,9 +289,9 @@ def _name(clip: LoopMoment) -> str:
 def _by_hand(
     loop: Loop, optimizer: Optimizer, clips: list[tuple[LoopMoment, LoopMoment]]
 ) -> Iterator[Found]:
-    """Of a loss that the program multiplied: the norm at the clip is that of the backward.
+    """Clips of a loss that the program multiplied: the norm is that after the backward.
 
-    Where numbers were not looked at: the program writes into gradients between clip and step.
+    Where values were not recorded: the program writes to gradients between clip and step.
     """
     scaled, after = [], _written_after(loop, optimizer)
     for fill, clip in clips[:64]:
@@ -308,20 +308,20 @@ def _by_hand(
     clip, scale = scaled[0]
     site, norm = loop.site(clip), _facts(clip).norm
     yield Found(
-        message=f"gradients are clipped before they are unscaled: {_name(clip)}{at(site)} finds "
+        message=f"gradients are clipped before they are unscaled: {_name(clip)}{at(site)} receives "
         f"those of a loss that was multiplied by {scale:g}",
         site=site,
         evidence=evidence(clip),
-        why=f"the norm it found, {0.0 if math.isnan(norm) else norm:.4g}, is "
-        + ("that before they are written" if clip.t in after else "the one after the backward")
-        + f"; the limit is {_facts(clip).max}, so that almost all is clipped away",
+        why=f"the norm, {0.0 if math.isnan(norm) else norm:.4g}, is "
+        + ("the one before they are rescaled" if clip.t in after else "that after the backward")
+        + f"; the limit is {_facts(clip).max}, so almost all of it is clipped away",
         fix=f"divide the gradients by {scale:g} before {line(site, _name(clip))}",
         certainty=Certainty.INFERRED,
     )
 
 
 def _written_after(loop: Loop, optimizer: Optimizer) -> set[int]:
-    """When clips were made behind which gradients were written, before the step."""
+    """The times of clips after which gradients were written to, before the step."""
     found, waiting = set[int](), set[int]()
     for moment in loop.moments(optimizer):
         if moment.beat is Beat.CLIPPED:
@@ -334,7 +334,7 @@ def _written_after(loop: Loop, optimizer: Optimizer) -> set[int]:
 
 
 def _factor(trace: Trace, task: int) -> float:
-    """The power of two by which that call multiplies, as its node says; 0: none."""
+    """The power of two by which a backward's root multiplies, as its node shows; 0: none."""
     calls, nodes = trace.once(Calls), trace.table(Node)
     roots = trace.table(GraphTask).row(task).roots
     if len(roots) != 1 or not nodes.has(roots[0]) or not calls.ops.has(nodes.row(roots[0]).op):
@@ -366,7 +366,7 @@ def _scale_of(trace: Trace, task: int) -> float:
 
 
 def _rms(trace: Trace, tensors: tuple[int, ...]) -> float:
-    """Of the number that a call made, as it was seen."""
+    """The recorded value of the number that a call returned."""
     values = trace.table(Value)
     if not tensors:
         return 0.0
@@ -376,7 +376,7 @@ def _rms(trace: Trace, tensors: tuple[int, ...]) -> float:
 
 
 def _norm_after(trace: Trace, task: int) -> float:
-    """Of all gradients together, after a backward."""
+    """The norm of all gradients together, after a backward."""
     values = trace.table(Value)
     of = (values["task"] == task) & (values["place"] == Place.GRAD)
     return float(np.sqrt(np.sum(values["norm"][of] ** 2)))

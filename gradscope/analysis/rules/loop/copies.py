@@ -1,4 +1,4 @@
-"""Rules about what was meant as a copy of weights."""
+"""Rules about weights that were meant to be copied."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 STEPS = 2
-"""In so many a parameter has to be added to itself: once may be meant."""
+"""In how many steps a parameter must be added to itself: once may be intended."""
 
 FEW = 20
-"""So many loads of a line are looked at: a loop repeats itself."""
+"""Number of loads of a line that are checked: a loop repeats itself."""
 
 FORGETS = 0.1
-"""An average that keeps no more than this of itself at each update is hardly one."""
+"""An average that keeps at most this fraction of itself at each update is hardly one."""
 
 AVERAGED = re.compile(
     r"ema|avg|average|running|shadow|teacher|target|momentum|cent(er|re)|mean|var"
 )
-"""Names of what may be one, where it is no method that says so."""
+"""Names of averages, where no method shows that it is one."""
 
 ALIASES = re.compile(r"(\.data|\.detach\(\))(?!\.clone)")
-"""What gives the same memory another name."""
+"""Expressions that give the same memory another name."""
 
 
 @rule("GS917", "not-a-copy", reads=("act",))
 def not_a_copy(trace: Trace) -> Iterator[Found]:
-    """What was meant as a copy of the weights is their own memory: it changes with them.
+    """What was meant as a copy of the weights shares their memory: it changes with them.
 
     `.data`, `detach()` and the tensors of `state_dict()` share the memory of the parameters. An
-    average that is kept in them is written into the model, and a state that was taken for later
-    brings nothing back. `clone()`, or `copy.deepcopy` of a state, makes a copy.
+    average kept in them is written into the model, and a state that was saved for later restores
+    nothing. `clone()`, or `copy.deepcopy` of a state, makes a copy.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -93,11 +93,11 @@ def not_a_copy(trace: Trace) -> Iterator[Found]:
 
 @rule("GS919", "averaged-the-wrong-way", reads=("act", "source"))
 def averaged_the_wrong_way(trace: Trace) -> Iterator[Found]:
-    """The factors of a moving average (EMA) are the wrong way round: it forgets what it was.
+    """The factors of a moving average (EMA) are swapped: it forgets its earlier values.
 
-    With a decay of 0.99 the average keeps 0.99 of itself and takes 0.01 of what is new. The other
-    way round it is a copy of the newest; and written into the model that is trained, it undoes
-    each step. The factors are read in the source.
+    With a decay of 0.99 the average keeps 0.99 of itself and takes 0.01 of the new value. With
+    swapped factors it is a copy of the newest value, and if it is written into the trained model,
+    it undoes each step. The factors are read in the source.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -141,20 +141,18 @@ def _the_wrong_way(training: Training, average: InSource[Average]) -> Found:
     leaves = held & set(versions["tensor"][np.isin(versions["stack"], here)].tolist())
     better = f"write `{found.swapped}`"
     message = (
-        f"A moving average is kept the wrong way round{at(site)}: `{name}` keeps {kept:.2g} of "
-        f"what it was, and takes {1 - kept:.2g} of `{new}`"
+        f"The factors of a moving average are swapped{at(site)}: `{name}` keeps {kept:.2g} of "
+        f"its old value, and takes {1 - kept:.2g} of `{new}`"
     )
     if leaves:
-        message += f", and is {training.named(leaves)}, which are trained"
-        better += (
-            f"; or, if `{new}` is the average, write that into it, and leave `{name}` as it is"
-        )
+        message += f", and it is {training.named(leaves)}, which the optimizer trains"
+        better += f"; or, if `{new}` is the average, write into that, and leave `{name}` unchanged"
     return Found(
         message=message,
         site=site,
         evidence=(average.evidence, *few_tensors(training.trace, leaves)),
-        why="an average that changes slowly keeps nearly all of itself; so each update replaces it"
-        + (", and each step of the optimizer is undone" if leaves else ""),
+        why="a slow average keeps nearly all of its old value; here each update replaces it"
+        + (", which undoes each step of the optimizer" if leaves else ""),
         fix=better,
         certainty=Certainty.INFERRED,
     )
@@ -165,13 +163,13 @@ def _held(training: Training) -> set[int]:
 
 
 def _loaded(training: Training, act: Done[LoadedItselfAct]) -> Found | None:
-    """A state that was to bring back weights of before, and is the weights of now."""
+    """A load of a state that was meant to restore earlier weights, and is the current ones."""
     taken = training.acts.by_id.get(act.of)
     if taken is None:
         return None
     alike = [each for each in training.acts.of(StateTakenAct) if each.stack == taken.stack]
     at_once = training.acts.place(taken) == training.acts.place(act)
-    for one in (taken,) if at_once else (taken, alike[0]):  # that was kept, too, or would have been
+    for one in (taken,) if at_once else (taken, alike[0]):  # the first may be the one that was kept
         steps = _stepped_between(training, one, act)
         loads = [
             each
@@ -184,7 +182,7 @@ def _loaded(training: Training, act: Done[LoadedItselfAct]) -> Found | None:
 
 
 def _stepped_between(training: Training, first: Done[ActFacts], last: Done[ActFacts]) -> int:
-    """How often optimizers have written these tensors between two acts."""
+    """How often optimizers wrote to these tensors between two events of the program."""
     return sum(
         first.t < step.t < last.t
         for each in training.stepped
@@ -203,15 +201,15 @@ def _averaged(training: Training, acts: list[Done[AddedToItselfAct]], steps: int
     them = "them" if len(leaves) > 1 else "it"
     return Found(
         message=f"{training.named(leaves)} {'are' if len(leaves) > 1 else 'is'} added to "
-        f"{them}{'selves' if len(leaves) > 1 else 'self'}{at(written)} in {steps} steps: what is "
-        f"averaged has the memory of the parameter{'s' if len(leaves) > 1 else ''}{name}",
+        f"{them}{'selves' if len(leaves) > 1 else 'self'}{at(written)} in {steps} steps: the "
+        f"average shares the memory of the parameter{'s' if len(leaves) > 1 else ''}{name}",
         site=site,
         evidence=(
             *(Evidence("act", each.id) for each in (stored, acts[0]) if each is not None),
             *few_tensors(training.trace, leaves),
         ),
         why=f"both operands of {acts[0].facts.by} were at the same address: there is no "
-        "second set of weights, and the average is written into the model that is trained",
+        "second set of weights, and the average is written into the trained model",
         fix=_with_clone(site),
     )
 
@@ -228,7 +226,7 @@ def _cloned(found: re.Match[str]) -> str:
 
 
 def _of_one_module(training: Training, acts: list[Done[LoadedItselfAct]]) -> Found:
-    """Two names, as of an online and a target net, stand for one module."""
+    """Two names, such as those of an online and a target net, refer to one module."""
     act, loaded = acts[0], training.acts.site(acts[0])
     loads = {each.id for each in acts}
     equated = (each for each in training.acts.of(StatementAct) if each.of in loads)
@@ -239,15 +237,15 @@ def _of_one_module(training: Training, acts: list[Done[LoadedItselfAct]]) -> Fou
     copied = f"write `{target} = copy.deepcopy({value})`" if stored is not None and value else ""
     return Found(
         message=f"load_state_dict{at(loaded)} loads a module into itself, {len(acts)} times: both "
-        f"names stand for one and the same{since}, and there is no copy",
+        f"names refer to the same module{since}, so there is no copy",
         site=site,
         evidence=(
             *(Evidence("act", each.id) for each in (stored, act) if each is not None),
             *few_tensors(training.trace, set(act.tensors)),
         ),
-        why="the tensors it was given were at the addresses of its own parameters; optimizers "
-        "stepped between, so that what should lag behind changes with each step",
-        fix=copied or "make a second one: `copy.deepcopy(model)`",
+        why="the tensors it received were at the addresses of its own parameters; optimizers "
+        "stepped in between, so the module that should lag behind changes with each step",
+        fix=copied or "create a second module: `copy.deepcopy(model)`",
         certainty=Certainty.CERTAIN,
     )
 
@@ -264,11 +262,11 @@ def _nothing_back(
     call = re.search(r"[\w.]+\.state_dict\(\)", code)
     better = f"copy.deepcopy({call[0]})" if call else ""
     whole = len(act.tensors) >= act.facts.many
-    since = f"{steps} steps have written" if steps else ""
+    since = f"{steps} steps have written to" if steps else ""
     since = since or f"another state, loaded{at(training.acts.site(loads[0]))}, has overwritten"
-    what = "nothing" if whole else f"nothing to {training.named(act.tensors)}"
+    what = "nothing" if whole else f"nothing of {training.named(act.tensors)}"
     return Found(
-        message=f"load_state_dict{at(loaded)} brings {what} back: the state taken{at(site)} shares "
+        message=f"load_state_dict{at(loaded)} restores {what}: the state taken{at(site)} shares "
         f"the memory of the parameters, which {since} since",
         site=site,
         evidence=(
@@ -278,6 +276,6 @@ def _nothing_back(
         ),
         why="state_dict() copies nothing: each of its tensors was at the address of the parameter "
         "that it was loaded into",
-        fix=f"write `{code.replace(call[0], better)}`" if call else "take `copy.deepcopy` of it",
+        fix=f"write `{code.replace(call[0], better)}`" if call else "take a `copy.deepcopy` of it",
         certainty=Certainty.CERTAIN,
     )

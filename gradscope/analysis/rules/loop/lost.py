@@ -1,4 +1,4 @@
-"""Rules about gradients that are thrown away, or changed where no step sees it."""
+"""Rules about gradients that are discarded, or changed where no step uses the change."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from gradscope.trace.schema import Accumulate, Source
 from gradscope.trace.trace import Trace
 
 CLEARS = re.compile(r"\bzero_grad\(|\.grad\s*=\s*None")
-"""A line that does so itself, and calls nothing which may use gradients before it clears them."""
+"""A line that clears gradients itself, and calls nothing that may use them first."""
 
 Overtaken = tuple[LoopMoment, LoopMoment, LoopMoment, LoopMoment]
-"""A backward, what cleared all that it had brought, the next backward, and the step."""
+"""A backward, what cleared all its gradients, the next backward, and the step."""
 
 
 def thrown_away(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
-    """Backwards of which everything is cleared, each time, before the one that is stepped with."""
+    """Backwards whose gradients are all cleared, each time, before the step."""
     rounds = [each for each in loop.rounds(optimizer) if _steps_with_some(each)]
     several: dict[tuple[int, int], list[Overtaken]] = defaultdict(list)
     for moments in rounds:
         for found in _overtaken(loop, moments):
             if _another_stepped(loop, optimizer, found[0], found[1]):
-                continue  # it was that one's round
+                continue  # it belongs to the other's iteration
             several[found[0].stack, found[1].stack].append(found)
     for together in several.values():
         fill, clear, later, step = together[0]
@@ -42,14 +42,14 @@ def thrown_away(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
         if few or not CLEARS.search(site.text) or _is_looked_at(loop, fill, clear):
             continue
         yield Found(
-            message=f"gradients are cleared too early: zero_grad{at(site)} throws away all that "
-            f"the backward{at(first)} has brought; the step{at(loop.site(step))} has those of the "
-            f"backward{at(loop.site(later))} alone",
+            message=f"gradients are cleared too early: zero_grad{at(site)} discards all gradients "
+            f"of the backward{at(first)}; the step{at(loop.site(step))} uses only those of the "
+            f"backward{at(loop.site(later))}",
             site=site,
             evidence=evidence(fill, clear, later, step),
-            why=f"nothing stepped with them, or read them, between these lines, "
+            why=f"nothing stepped with them or read them between these lines, "
             f"{often(len(together), len(rounds), 'steps')}",
-            fix=f"leave out {line(site, 'optimizer.zero_grad()')} there; gradients of several "
+            fix=f"remove {line(site, 'optimizer.zero_grad()')} there; gradients of several "
             "backwards add up",
             certainty=Certainty.INFERRED,
         )
@@ -86,12 +86,12 @@ def _another_stepped(loop: Loop, optimizer: Optimizer, fill: LoopMoment, clear: 
 
 
 def _is_all(loop: Loop, fill: LoopMoment) -> bool:
-    """Whether a backward brought gradients to nothing else."""
+    """Whether the tensors this backward filled are all that it filled."""
     return loop.trace.once(_brought).get(fill.id, 0) <= fill.tensors
 
 
 def _brought(trace: Trace) -> dict[int, int]:
-    """How many gradients each backward brought."""
+    """How many gradients each backward accumulated."""
     tasks, many = np.unique(trace.table(Accumulate)["task"], return_counts=True)
     return dict(zip(tasks.tolist(), many.tolist(), strict=True))
 
@@ -99,7 +99,7 @@ def _brought(trace: Trace) -> dict[int, int]:
 def _is_looked_at(loop: Loop, fill: LoopMoment, clear: LoopMoment) -> bool:
     """Whether the program reads gradients between two lines, or in a function it may call there."""
     if not loop.trace.sees(Source.TABLE):
-        return True  # nobody knows
+        return True  # unknown
     first, last = loop.site(fill), loop.site(clear)
     for each in loop.trace.once(SourceFiles).each(reads):
         site = each.site
@@ -112,8 +112,8 @@ def _is_looked_at(loop: Loop, fill: LoopMoment, clear: LoopMoment) -> bool:
 def changed_after_the_step(trace: Trace) -> Iterator[Found]:
     """Gradients are divided, scaled or replaced after the step, and cleared before the next one.
 
-    No step has what was written: a loss that was multiplied steps with gradients as many times too
-    large, and what was to be averaged between processes is not.
+    No step uses the change: gradients of a multiplied loss stay too large by that factor, and
+    gradients that should be averaged between processes are not.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -153,7 +153,7 @@ def changed_after_the_step(trace: Trace) -> Iterator[Found]:
                 "before the next one",
                 site=site,
                 evidence=evidence(step, write, clear),
-                why=f"{optimizer.type} never steps with what is written there, "
+                why=f"{optimizer.type} never steps with the changed gradients, "
                 f"{often(len(several), len(optimizer.steps), 'steps')}",
                 fix=f"move {line(callers[0] if callers else site, 'it')} before "
                 f"{line(stepped, 'optimizer.step()')}",
@@ -161,7 +161,7 @@ def changed_after_the_step(trace: Trace) -> Iterator[Found]:
 
 
 def _how(write: LoopMoment) -> str:
-    return by_of(write.facts) or "what sets `.grad`"
+    return by_of(write.facts) or "the assignment to `.grad`"
 
 
 Late = tuple[LoopMoment, LoopMoment, LoopMoment]
@@ -169,7 +169,7 @@ Late = tuple[LoopMoment, LoopMoment, LoopMoment]
 
 
 def _late_writes(moments: list[LoopMoment]) -> tuple[dict[int, list[Late]], set[int]]:
-    """By line: writes that nobody stepped with; and the lines of those that somebody did."""
+    """Writes that no step used, by line; and the lines of those that a step did use."""
     late: dict[int, list[Late]] = defaultdict(list)
     timely: set[int] = set()
     step: LoopMoment | None = None

@@ -1,4 +1,4 @@
-"""Rules about modes: eval that is left on, training that is not left, gradients that stay off."""
+"""Rules about modes: eval left on, training mode in evaluation, gradients left off."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from gradscope.trace.trace import Trace
 
 @rule("GS511", "eval-left-on", reads=("accumulate", "act"))
 def eval_left_on(trace: Trace) -> Iterator[Found]:
-    """A model trains on in eval mode: dropout and batch norm do nothing of what they are for.
+    """Training goes on in eval mode: dropout is off, and batch norm uses its running statistics.
 
-    `eval()` holds until `train()` is called. Only models with such modules are looked at, and
-    only where all of the model that is trained was set to eval: a part may be so on purpose.
+    `eval()` holds until `train()` is called. Only models with such modules are checked, and only
+    where the whole trained model was set to eval: for a part it may be intended.
 
     Bad:
         model = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4))
@@ -70,13 +70,13 @@ def eval_left_on(trace: Trace) -> Iterator[Found]:
 
 
 def _trained_under(loop: Loop, modes: Modes, act: Done[TrainAct]) -> int:
-    """A backward after which an optimizer stepped, of what ran while this eval() held; or NONE."""
+    """A backward with a step after it, of a forward that ran while this eval() held; or NONE."""
     parts = modes.inside(act.module)
     named = modes.modules.get(act.module)
     if named is not None and not modes.inside(act.module) - {act.module} and act.module != NONE:
-        return NONE  # one layer, on purpose
+        return NONE  # one layer: on purpose
     if act.module == NONE and len(modes.outermost) > 1:
-        return NONE  # a model whose methods alone are called: any of these may be in it
+        return NONE  # only methods of a model are called: any may be in it
     such = {
         each
         for each in parts & modes.two_ways
@@ -104,7 +104,7 @@ def _trained_under(loop: Loop, modes: Modes, act: Done[TrainAct]) -> int:
 
 
 def _used(loop: Loop) -> frozenset[int]:
-    """Backwards with whose gradients an optimizer stepped."""
+    """Backwards whose gradients an optimizer used in a step."""
     found: set[int] = set()
     for optimizer in loop.in_use:
         for moments in loop.rounds(optimizer):
@@ -114,7 +114,7 @@ def _used(loop: Loop) -> frozenset[int]:
 
 
 def _back(modes: Modes, act: Done[TrainAct], parts: frozenset[int]) -> Done[TrainAct] | None:
-    """The train() after it, on this, around it, or on a part that has two ways."""
+    """The next train() of this module, of one around it, or of a mode-dependent part of it."""
     for other in modes.switches():
         if other.t > act.t and other.facts.to:
             around = act.module in modes.inside(other.module) or NONE in (other.module, act.module)
@@ -137,10 +137,10 @@ def _left_on(loop: Loop, modes: Modes, act: Done[TrainAct], task: int) -> Found:
     model = line(site, "model.eval()").strip("`").partition(".eval()")[0]
     name = model if model.replace(".", "").isidentifier() else "model"
     back = _back(modes, act, modes.inside(act.module))
-    ends = f"only called again{at(loop.acts.site(back))}" if back else "not called again"
+    ends = f"called again only{at(loop.acts.site(back))}" if back else "not called again"
     return Found(
-        message=f"eval mode is left on: eval(){at(site)}{outer} holds while training goes on with "
-        f"the backward{at(site_of(loop.trace, stack))}; train() is {ends}",
+        message=f"eval mode is left on: eval(){at(site)}{outer} still holds when training "
+        f"continues with the backward{at(site_of(loop.trace, stack))}; train() is {ends}",
         site=site,
         evidence=(
             Evidence("act", act.id),
@@ -148,15 +148,15 @@ def _left_on(loop: Loop, modes: Modes, act: Done[TrainAct], task: int) -> Found:
             *([Evidence("act", back.id)] if back else []),
         ),
         why=f"{_named(modes, such)} ran in eval mode where gradients were recorded"
-        f"{', after running in training mode before' if trained else ''}: dropout drops nothing, "
-        "batch norm takes running statistics instead of the batch's",
-        fix=f"call `{name}.train()` before training goes on",
+        f"{', and in training mode before that' if trained else ''}: dropout drops nothing, and "
+        "batch norm uses running statistics instead of the batch's",
+        fix=f"call `{name}.train()` before training continues",
         certainty=Certainty.INFERRED if trained else Certainty.SUSPECTED,
     )
 
 
 def _named(modes: Modes, ids: list[int]) -> str:
-    """ "BatchNorm1d (1) and 2 more"."""
+    """As in "BatchNorm1d (1) and 2 more"."""
     names = module_names(modes.trace)
     first = ids[0]
     path = f" ({names[first]})" if names.get(first) else ""
@@ -166,10 +166,10 @@ def _named(modes: Modes, ids: list[int]) -> str:
 
 @rule("GS512", "training-mode-in-evaluation", reads=("act",))
 def training_mode_in_evaluation(trace: Trace) -> Iterator[Found]:
-    """Dropout or batch norm of a model that is trained ran in training mode under no_grad.
+    """Dropout or batch norm of a trained model ran in training mode under no_grad.
 
-    An evaluation without `eval()` is noisy by dropout, takes the statistics of its own batches,
-    and changes the running ones. What runs so before the first step is not taken for one.
+    An evaluation without `eval()` is made noisy by dropout; batch norm uses the statistics of the
+    evaluated batches and changes its running ones. Calls before the first step do not count.
 
     Bad:
         model = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4))
@@ -206,12 +206,12 @@ def training_mode_in_evaluation(trace: Trace) -> Iterator[Found]:
 
 
 def _mode_of(modes: Modes, root: int) -> bool:
-    """In which mode it ran without gradients."""
+    """Whether the module ran in training mode when it ran without gradients."""
     return (root, False, True) in modes.ran
 
 
 def _is_evaluation(loop: Loop, modes: Modes, module: int, act: Done[RanAct]) -> bool:
-    """Whether what is trained otherwise ran so, after the first step, and nobody meant it to."""
+    """Whether a trained module ran like this after the first step without sign of intention."""
     root = modes.root(module)
     around = modes.ran.get((root, False, _mode_of(modes, root)))
     if around is None or (module, True, True) not in modes.ran:
@@ -244,18 +244,18 @@ def _in_training(loop: Loop, modes: Modes, found: list[int]) -> Found:
         for each in modes.switches()
         if not each.facts.to and each.t < act.t and each.step == act.step
     ]
-    only = f"; eval(){at(loop.acts.site(part[-1]))} is of another part" if part else ""
+    only = f"; eval(){at(loop.acts.site(part[-1]))} covers another part only" if part else ""
     return Found(
         message=f"{_named(modes, found)} ran in training mode under no_grad{at(site)}{called} "
-        f"where a model is evaluated that is trained: eval() is missing{only}",
+        f"in the evaluation of a model that is trained: eval() is missing{only}",
         site=site,
         evidence=tuple(
             Evidence("act", modes.ran[each, False, True].id) for each in (root, *found[:3])
             if (each, False, True) in modes.ran
         ),
-        why="dropout makes the results noisy, and batch norm takes the statistics of this batch "
+        why="dropout makes the results noisy, and batch norm uses the statistics of this batch "
         "and changes its running ones",
-        fix="call `eval()` on the whole model before, and `train()` before training goes on",
+        fix="call `eval()` on the whole model before, and `train()` before training continues",
         certainty=Certainty.INFERRED,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Rules about optimizers that are made again and again, and about what still refers to old ones."""
+"""Rules about optimizers that are built repeatedly, and about what still refers to old ones."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 AGAIN = 3
-"""So often one is built on a line, for the same parameters, before that is a habit."""
+"""How often one must be built on a line, for the same parameters, to be reported."""
 
 WITHOUT_STATE = frozenset(("SGD", "LBFGS"))
-"""Those that remember nothing from step to step (SGD without momentum), or are for a while."""
+"""Optimizers without state between steps (SGD without momentum), or used only for a while."""
 
 
 @rule("GS510", "optimizer-rebuilt", reads=("act",), steps="each")
 def optimizer_rebuilt(trace: Trace) -> Iterator[Found]:
-    """An optimizer is built anew while a training goes on: what it has learnt of it is lost.
+    """An optimizer is rebuilt during training: its state is lost.
 
-    Adam's averages and momentum begin from nothing again, and so does a schedule's learning rate.
-    Not meant are trainings of their own: of other parameters, of weights that were loaded or set
-    anew, or with other settings.
+    Adam's averages and momentum start from zero again, and so does a schedule's learning rate.
+    Separate trainings are not reported: of other parameters, of weights that were loaded or
+    reset, or with other settings.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -77,7 +77,7 @@ def _remembers(optimizer: Optimizer) -> bool:
 
 
 def _begins_anew(loop: Loop, several: list[Optimizer]) -> bool:
-    """Whether each trains other weights than the one before left, or others train between."""
+    """Whether each trains other weights than the one before left, or others train in between."""
     first, last = several[0].built.t, several[-1].built.t
     tensors, own = set(several[0].tensors), {each.built.id for each in several}
     set_anew = (LoadedAct, DataSetAct, DataWrittenAct, FilledAct)
@@ -97,24 +97,24 @@ def _rebuilt(loop: Loop, several: list[Optimizer]) -> Found:
     most = max(len(each.steps) for each in several)
     steps = "one step" if most == 1 else f"at most {most} steps"
     return Found(
-        message=f"{one.type} is built again and again: {len(several)} times{at(site)}{outer} for "
+        message=f"{one.type} is built repeatedly: {len(several)} times{at(site)}{outer} for "
         f"the same parameters, each for {steps}",
         site=site,
         evidence=(Evidence("act", one.built.id), Evidence("act", several[-1].built.id)),
-        why="a new optimizer begins without the averages and the momentum of the one before, so "
-        "that none is ever more than a few steps old; schedules and its settings begin anew, too",
-        fix=f"move {line(site, 'optimizer = …')} before the loop, and hand the optimizer on",
+        why="a new optimizer starts without the averages and the momentum of the one before, so "
+        "they are never more than a few steps old; schedules and settings start over as well",
+        fix=f"move {line(site, 'optimizer = …')} before the loop, and pass the optimizer on",
         certainty=Certainty.INFERRED,
     )
 
 
 @rule("GS516", "schedule-without-effect", reads=("act",), steps="each")
 def schedule_without_effect(trace: Trace) -> Iterator[Found]:
-    """A schedule goes on with an optimizer that steps no more, while another one trains instead.
+    """A schedule changes an optimizer that no longer steps, while another one trains instead.
 
     A schedule changes the learning rate of the optimizer that it was built with. Where a second
-    optimizer takes over, it needs one of its own. Nor has one an effect that is made anew before
-    each of its steps.
+    optimizer takes over, it needs a schedule of its own. A schedule that is rebuilt before each of
+    its steps has no effect either.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -159,7 +159,7 @@ def schedule_without_effect(trace: Trace) -> Iterator[Found]:
 
 
 def _begun_anew(loop: Loop, stepped: Mapping[int, list[Done[ScheduleStepAct]]]) -> Iterator[Found]:
-    """Schedules made again and again on one line, of which each gets as far as its first step."""
+    """Schedules that are built repeatedly on one line, each getting only to its first step."""
     several = grouped(loop.acts.of(ScheduleAct), lambda act: (act.stack, act.of))
     for (_, of), made in several.items():
         ends = [*(act.t for act in made[1:]), LAST]
@@ -173,21 +173,21 @@ def _begun_anew(loop: Loop, stepped: Mapping[int, list[Done[ScheduleStepAct]]]) 
             continue
         site, outer = loop.acts.site(made[0]), loop.acts.called(made[0])
         yield Found(
-            message=f"{made[0].facts.type}{at(site)}{outer} is made anew {len(made)} times, "
-            "each time before its first step: it never goes further",
+            message=f"{made[0].facts.type}{at(site)}{outer} is built {len(made)} times, each time "
+            "before its first step: it never gets further",
             site=site,
             evidence=(Evidence("act", made[0].id), Evidence("act", made[-1].id)),
-            why="a schedule counts its own steps, and a new one begins at 0; none of these took a "
+            why="a schedule counts its own steps, and a new one starts at 0; none of these took a "
             "second step",
             fix=f"move {line(site, 'scheduler = …')} before the loop, and step that one",
         )
 
 
 ANEW, LAST = 3, 1 << 62
-"""So often a schedule is made; after all moments."""
+"""How often a schedule must be built to be reported; a time after all others."""
 
 LATE = 2
-"""So many steps of a schedule come too late: one may be that of the last epoch."""
+"""Least number of steps of a schedule that come too late: one may belong to the last epoch."""
 
 
 def _of_an_old_one(
@@ -206,8 +206,8 @@ def _of_an_old_one(
             *(Evidence("act", act.id) for act in (idle[0], idle[-1])),
             Evidence("act", new.built.id),
         ),
-        why=f"{len(idle)} of its steps came after the last step of its own optimizer; the one that "
-        "steps now keeps the learning rate that it was built with",
+        why=f"{len(idle)} of its steps came after the last step of its own optimizer; the "
+        f"{new.type} keeps the learning rate that it was built with",
         fix=f"build a schedule for the new optimizer, after {line(other, 'optimizer = …')}",
         certainty=Certainty.INFERRED,
     )
@@ -215,10 +215,10 @@ def _of_an_old_one(
 
 @rule("GS509", "not-scaled", reads=("accumulate", "act"))
 def not_scaled(trace: Trace) -> Iterator[Found]:
-    """A GradScaler divides gradients by its scale that nobody has multiplied by it.
+    """A GradScaler divides gradients by its scale although the loss was not multiplied by it.
 
-    The backward has to begin from what `scaler.scale(loss)` gives. Else the gradients become as
-    many times too small as the scale is large, and nothing is learnt.
+    The backward must begin from the result of `scaler.scale(loss)`. Otherwise the gradients are too
+    small by the factor of the scale, and nothing is learned.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -255,10 +255,10 @@ def not_scaled(trace: Trace) -> Iterator[Found]:
 
 
 MANY = 100
-"""So many backwards are looked at: a loop repeats itself."""
+"""Number of backwards that are checked: a loop repeats itself."""
 
 HOPS = 3
-"""So far from its root a backward may be multiplied by the scale: losses are scaled one by one."""
+"""How far from its root a product with the scale may be: losses may be scaled separately."""
 
 
 def _multiplied(trace: Trace, fill: LoopMoment) -> bool:
@@ -278,13 +278,13 @@ def _divided(
     fill, site, stepped = plain[0], loop.site(plain[0]), loop.acts.site(scaled[0])
     called = called_on(stepped)
     return Found(
-        message=f"gradients are unscaled, and were not scaled: the backward{at(site)} begins from "
+        message=f"gradients are unscaled but were not scaled: the backward{at(site)} begins from "
         f"a loss without scaler.scale(…), and {called}.step{at(stepped)} divides by the scale",
         site=site,
         evidence=(*evidence(fill), Evidence("act", scaled[0].id)),
         why="no product with the scale is near the root of the backward, "
         f"{often(len(plain), len(plain), 'backwards')}; {optimizer.type} steps with gradients "
-        "that are as many times too small as the scale is large",
+        "that are too small by the factor of the scale",
         fix=f"write `scaler.scale(loss).backward()` instead of {line(site, 'loss.backward()')}",
         certainty=Certainty.INFERRED,
     )

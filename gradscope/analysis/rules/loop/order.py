@@ -1,4 +1,4 @@
-"""Rules about the order of clearing, backward and step."""
+"""Rules about the order of zero_grad, backward and step."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from gradscope.trace.schema import GraphTask
 from gradscope.trace.trace import Trace
 
 OTHERS = (Beat.CLEARED, Beat.WRITTEN)
-"""After which gradients are not what they were."""
+"""Events after which gradients are no longer those of the backward."""
 
 
 @rule("GS501", "gradients-add-up", reads=("accumulate.how", "act"), steps="each")
 def gradients_add_up(trace: Trace) -> Iterator[Found]:
-    """Gradients are added to those of steps before: nobody has cleared them (zero_grad).
+    """Gradients are added to those of earlier steps: they were not cleared (zero_grad).
 
-    A backward adds to `.grad`. What an optimizer has stepped with stays there until it is cleared,
-    or counts again in the next step. Told, too, is a backward that leaves gradients in what
-    another optimizer holds, so that they are added to that one's own.
+    A backward adds to `.grad`. Gradients that an optimizer has used stay there until they are
+    cleared, and count again in the next step. Also reported is a backward that leaves gradients in
+    the parameters of another optimizer, to which that one's own are then added.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -56,7 +56,7 @@ def gradients_add_up(trace: Trace) -> Iterator[Found]:
 
 
 def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, int]]:
-    """Steps with gradients that an earlier step has had, too."""
+    """Steps with gradients that an earlier step already used."""
     again: list[tuple[LoopMoment, LoopMoment]] = []
     chances, stale = 0, False
     for moments in loop.rounds(optimizer):
@@ -74,16 +74,16 @@ def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, in
     fill, step = again[0]
     site, stepped = loop.site(fill), loop.site(step)
     name, named = called_on(stepped), named_only(loop.trace, "zero_grad")
-    clears = "missing" if named is None else f"named{at(named)}, and not called"
+    clears = "missing" if named is None else f"named{at(named)}, but not called"
     some = [each for each in loop.moments(optimizer) if each.beat is Beat.CLEARED]
     never = "nothing clears them" if not some else f"they are cleared only{at(loop.site(some[0]))}"
     yield (
         Found(
             message=f"gradients add up: the backward{at(site)} adds to those that "
-            f"{optimizer.type} has stepped with already{at(stepped)}; zero_grad is {clears}",
+            f"{optimizer.type} already used{at(stepped)}; zero_grad is {clears}",
             site=site,
             evidence=evidence(fill, step),
-            why=f"{never}, so that a step has in it the gradients of all before; this was so "
+            why=f"{never}, so a step uses the sum of all gradients so far; this was so "
             f"{often(len(again), max(chances - 1, 1), 'steps after the first')}",
             fix=f"write `{name}.zero_grad()` before {line(site, 'loss.backward()')}",
             severity=None if 2 * len(again) >= chances - 1 else Severity.NOTE,
@@ -93,7 +93,7 @@ def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, in
 
 
 def _of_another(loop: Loop) -> Iterator[Found]:
-    """What the backward for one optimizer leaves in the tensors of another, which adds to it."""
+    """Gradients left by one optimizer's backward in parameters of another, which adds to them."""
     if len(loop.in_use) < 2:
         return
     steps = sorted((step.t, each.built.id) for each in loop.in_use for step in each.steps)
@@ -116,7 +116,7 @@ def _of_another(loop: Loop) -> Iterator[Found]:
             other = next((of for t, of in steps if before.t < t < after.t and of != own), None)
             if other is None or before.id not in fills[other]:
                 continue
-            nearer = before.first < fills[other][before.id].first  # it is what the loss comes from
+            nearer = before.first < fills[other][before.id].first  # it is nearer to the loss
             if after.id not in fills[other] if nearer else _for_nothing(loop, other, before, after):
                 found.append((before, after, moments[-1]))
         if found and 2 * len(found) >= rounds:
@@ -124,10 +124,10 @@ def _of_another(loop: Loop) -> Iterator[Found]:
 
 
 def _for_nothing(loop: Loop, other: int, before: LoopMoment, after: LoopMoment) -> bool:
-    """Whether a later backward passes through what another optimizer holds, which drops that.
+    """Whether a later backward passes through the tensors of another optimizer, which drops that.
 
-    So does a generator's through the discriminator. Its own gradients then come from there, and
-    what the discriminator's backward, which kept its graph, has left in it is of no use.
+    A generator's backward passes through the discriminator like this. The discriminator then gets
+    its own gradients from there, and those of its backward, which kept its graph, are of no use.
     """
     (optimizer,) = (each for each in loop.in_use if each.built.id == other)
     moments = loop.moments(optimizer)
@@ -148,9 +148,9 @@ def _mixed(
     before, after, step = found[0]
     site, stepped = loop.site(after), loop.site(step)
     return Found(
-        message=f"gradients add up: the backward{at(site)} adds to what the backward"
-        f"{at(loop.site(before))}, for another optimizer, has left in the parameters of "
-        f"{optimizer.type} that steps{at(stepped)}; zero_grad comes too early",
+        message=f"gradients add up: the backward{at(site)} adds to gradients that the backward"
+        f"{at(loop.site(before))}, for another optimizer, left in the parameters of "
+        f"{optimizer.type}, which steps{at(stepped)}; zero_grad comes too early",
         site=site,
         evidence=evidence(before, after, step),
         why=f"another optimizer stepped between the two backwards, and these gradients "
@@ -165,7 +165,7 @@ def _mixed(
 def cleared_too_early(trace: Trace) -> Iterator[Found]:
     """Gradients are cleared after the backward and before the step, which then does nothing.
 
-    Told, too, is a zero_grad between two backwards of one step, which throws the first away.
+    Also reported is a zero_grad between two backwards of one step, which discards the first.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -202,7 +202,7 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
                 f"after the backward{at(loop.site(fill))} and before the step{at(stepped)}",
                 site=site,
                 evidence=evidence(fill, clear, step),
-                why=f"{optimizer.type} found no gradient, or zeros, "
+                why=f"{optimizer.type} found no gradients, or zeros, "
                 f"{often(len(several), len(rounds), 'steps')}",
                 fix=f"move {line(site, 'optimizer.zero_grad()')} before "
                 f"{line(loop.site(fill), 'loss.backward()')}, or after "
@@ -213,9 +213,9 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
 def _of_another_round(
     loop: Loop, optimizer: Optimizer, fill: LoopMoment, clear: LoopMoment, step: LoopMoment
 ) -> bool:
-    """Whether what was cleared was of another optimizer's round, and its own backward came after.
+    """Whether what was cleared belongs to another optimizer, and its own backward came later.
 
-    That brought nothing to this one, which is for others to explain: it was not cleared too early.
+    That backward did not reach this optimizer, which other rules explain; nothing was too early.
     """
     others = [each for each in loop.in_use if each is not optimizer]
     stepped = any(fill.t < act.t < clear.t for each in others for act in each.steps)
@@ -223,7 +223,7 @@ def _of_another_round(
 
 
 def _what(loop: Loop, clear: LoopMoment) -> str:
-    return "zero_grad" if "zero_grad" in loop.site(clear).text else "what clears them"
+    return "zero_grad" if "zero_grad" in loop.site(clear).text else "the clearing of gradients"
 
 
 def _ends_in_step(moments: list[LoopMoment]) -> bool:
@@ -235,7 +235,7 @@ def _has_fill(moments: list[LoopMoment]) -> bool:
 
 
 def _cleared_last(moments: list[LoopMoment]) -> tuple[LoopMoment, LoopMoment, LoopMoment] | None:
-    """The last backward of a round, what cleared all of it, and the step, if these came so."""
+    """The last backward of an iteration, what cleared all of it, and the step, in this order."""
     fill: LoopMoment | None = None
     clear: LoopMoment | None = None
     cleared = 0
@@ -253,7 +253,7 @@ def _cleared_last(moments: list[LoopMoment]) -> tuple[LoopMoment, LoopMoment, Lo
 
 @rule("GS503", "stepped-too-early", reads=("accumulate", "act"), steps="first")
 def stepped_too_early(trace: Trace) -> Iterator[Found]:
-    """An optimizer steps before the backward, and what that brings is cleared before the next step.
+    """An optimizer steps before the backward, whose gradients are cleared before the next step.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -291,6 +291,6 @@ def stepped_too_early(trace: Trace) -> Iterator[Found]:
             f"{at(filled)}, whose gradients are cleared{at(loop.site(clear))} before the next step",
             site=site,
             evidence=evidence(step, fill, clear),
-            why=f"no gradient was there, or zeros, {often(len(found) + 1, len(rounds), 'steps')}",
-            fix=f"write {line(filled, 'loss.backward()')} before {line(site, 'optimizer.step()')}",
+            why=f"there was no gradient, or zeros, {often(len(found) + 1, len(rounds), 'steps')}",
+            fix=f"move {line(filled, 'loss.backward()')} before {line(site, 'optimizer.step()')}",
         )

@@ -1,4 +1,4 @@
-"""Rules about schedules of learning rates: stepped at the wrong time, or too often."""
+"""Rules about learning rate schedules: stepped at the wrong time, or too often."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 DECAYING = frozenset(("ExponentialLR", "StepLR", "MultiStepLR", "MultiplicativeLR"))
-"""Schedules that go down for ever, by what is given for each of their steps."""
+"""Schedules that decrease without end, by a factor for each of their steps."""
 
 MANY, MOSTLY = 4, 0.75
-"""So many numbers that a schedule watched, of which most go one way."""
+"""Least number of values a schedule watched, and the share of them that go one way."""
 
 MORE_IS_BETTER = re.compile(r"acc|f1|auc|iou|dice|reward|bleu|psnr|recall|precision", re.IGNORECASE)
 
 ABOVE, FAR_UP = 1.01, 10.0
-"""A rate that is never higher than so many times another; one that goes up so far."""
+"""Tolerance for a rate that never exceeds another; factor by which one is far above another."""
 
 SEARCHED = 1e-5
 NOTHING = 1e-3
-"""A rate this much smaller than the first trains nothing any more."""
+"""A rate below this fraction of the first trains nothing any more."""
 
 
 @rule("GS506", "scheduled-at-the-wrong-time", reads=("act",), steps="first")
@@ -45,7 +45,7 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     """A learning rate schedule (lr_scheduler) is stepped before the optimizer, or far too often.
 
     Before the optimizer's first step it skips the first learning rate. After every batch, a
-    schedule that was meant for epochs takes the rate to nothing, or through its curve and back.
+    schedule that was meant for epochs takes the rate to almost 0, or through its curve and back.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -74,7 +74,7 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
         stepped = [act for act in loop.acts.of(ScheduleStepAct) if act.of == of]
         skipped = [act.t for act in loop.acts.of(ScaledStepAct) if act.of == of]
         if len(built) != 1 or not stepped or not optimizer.steps:
-            continue  # several of one optimizer: they do not tell which is which
+            continue  # several of one optimizer cannot be told apart
         tried = min([optimizer.steps[0].t, *skipped])
         yield from _too_early(loop, optimizer, stepped, tried)
         yield from _too_often(loop, optimizer, stepped)
@@ -84,30 +84,30 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
 def _too_early(
     loop: Loop, optimizer: Optimizer, stepped: list[Done[ScheduleStepAct]], tried: int
 ) -> Iterator[Found]:
-    """Before each step, and not after each."""
+    """Stepped before the optimizer's step, and not after it."""
     early = [act for act in stepped if act.t < tried]
     late = [act for act in stepped if act.t > tried and act.stack == stepped[0].stack]
     if len(early) != 1 or not late or optimizer.built.facts.before:
-        return  # several: a program that goes on where it was
+        return  # several: a program that resumes
     act, step = early[0], optimizer.steps[0]
     site, beside = loop.acts.site(act), loop.acts.site(step)
     before = _rate(optimizer.built)
-    rates = f" its first rate, {before:g}, is never used" if before else " a rate is left out"
+    rates = f" its first rate, {before:g}, is never used" if before else " one rate is skipped"
     yield Found(
         message=f"{act.facts.type} is stepped at the wrong time: scheduler.step{at(site)} "
         f"comes before the optimizer's first step{at(beside)}",
         site=site,
         evidence=(Evidence("act", act.id), Evidence("act", step.id)),
-        why=f"a schedule is stepped after the optimizer;{rates}",
-        fix=f"move {line(site, 'scheduler.step()')} behind {line(beside, 'optimizer.step()')}, "
-        "to the end of the epoch",
+        why=f"a schedule must be stepped after the optimizer;{rates}",
+        fix=f"move {line(site, 'scheduler.step()')} after {line(beside, 'optimizer.step()')}, "
+        "at the end of the epoch",
     )
 
 
 def _too_often(
     loop: Loop, optimizer: Optimizer, stepped: list[Done[ScheduleStepAct]]
 ) -> Iterator[Found]:
-    """After each step of the optimizer, though it goes to nothing, or up again."""
+    """Stepped after each step of the optimizer, though the rate vanishes, or rises again."""
     kind = stepped[0].facts.type
     steps = optimizer.steps
     if 4 * len(stepped) < 3 * len(steps) or len(steps) < 4:
@@ -122,7 +122,7 @@ def _too_often(
     begin = f"{kind} is stepped at the wrong time: scheduler.step{at(site)} comes after every batch"
     if kind in DECAYING and 2 * len(idle) >= len(steps):
         yield Found(
-            message=f"{begin} and takes the learning rate to nothing",
+            message=f"{begin} and takes the learning rate to almost 0",
             site=site,
             evidence=(Evidence("act", act.id), Evidence("act", idle[0].id)),
             why=f"it was {rates[0]:g} in the first of {len(steps)} steps and {rates[-1]:.2g} in "
@@ -138,7 +138,7 @@ def _too_often(
             evidence=(Evidence("act", act.id),),
             why=f"CosineAnnealingLR rises again after T_max of its own steps; over {len(steps)} "
             f"steps the rate fell to {min(rates):.2g} and ended at {rates[-1]:.2g}",
-            fix=f"move {line(site, 'scheduler.step()')} to the end of the epoch, or give T_max in "
+            fix=f"move {line(site, 'scheduler.step()')} to the end of the epoch, or set T_max in "
             "batches",
             certainty=Certainty.SUSPECTED,
         )
@@ -171,24 +171,24 @@ def _the_wrong_way(
         return
     goes, better = ("falls", "min") if mode == "max" else ("rises", "max")
     yield Found(
-        message=f"ReduceLROnPlateau{at(site)} watches the wrong way (mode={mode!r}): what it is "
-        f"given{at(stepping)} {goes}, and it takes the learning rate down for that",
+        message=f"ReduceLROnPlateau{at(site)} watches in the wrong direction (mode={mode!r}): the "
+        f"value it receives{at(stepping)} {goes}, and it lowers the learning rate for that",
         site=site,
         evidence=(Evidence("act", built.id), Evidence("act", stepped[-1].id)),
-        why=f"in {len(numbers)} steps the number went from {numbers[0]:.3g} to {numbers[-1]:.3g}, "
-        f"and the rate from {rates[0]:.2g} to {rates[-1]:.2g}: getting better counts as a plateau",
-        fix=f'give it mode="{better}"',
+        why=f"in {len(numbers)} steps the value went from {numbers[0]:.3g} to {numbers[-1]:.3g}, "
+        f"and the rate from {rates[0]:.2g} to {rates[-1]:.2g}: improvement counts as a plateau",
+        fix=f'set mode="{better}"',
         certainty=Certainty.INFERRED if mode == "min" else Certainty.SUSPECTED,
     )
 
 
 @rule("GS521", "rate-by-a-wrong-factor", reads=("act",), steps="first")
 def rate_by_a_wrong_factor(trace: Trace) -> Iterator[Found]:
-    """The function of a LambdaLR takes the learning rate to nothing, below 0, or far up.
+    """The function of a LambdaLR takes the learning rate to almost 0, below 0, or far up.
 
-    A LambdaLR multiplies the optimizer's `lr` with what its function returns: a factor, 1 at first
-    or after a warm-up. A function that returns the rate itself makes it the square of what was
-    meant; one that goes down over more epochs than there are leaves nothing to train with.
+    A LambdaLR multiplies the optimizer's `lr` by what its function returns: a factor, 1 at first or
+    after a warm-up. If the function returns the rate itself, the result is the square of what was
+    meant; if it decreases over the wrong number of epochs, nothing is left to train with.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -224,7 +224,7 @@ def rate_by_a_wrong_factor(trace: Trace) -> Iterator[Found]:
 
 
 def factors_of(acts: Acts, schedule: Done[ScheduleAct]) -> list[Done[StatementAct]]:
-    """Where the functions return by which a schedule multiplies its rates."""
+    """Where the functions return that give the factors of a schedule's rates."""
     return [
         act for act in acts.of(StatementAct) if act.of == schedule.id and act.facts.what == "factor"
     ]
@@ -233,33 +233,33 @@ def factors_of(acts: Acts, schedule: Done[ScheduleAct]) -> list[Done[StatementAc
 def _wrong_factor(
     trace: Trace, kind: str, base: float, rates: list[float]
 ) -> tuple[str, str, str] | None:
-    """What a factor does, what shows it, and what to write; None: nothing that is wrong."""
+    """What a factor does wrong, what shows it, and what to write; None if nothing is wrong."""
     most, low = max(rates), sum(rate < NOTHING * max(rates) for rate in rates)
     went = f"lr is {base:g}; in {len(rates)} steps it went {rates[0]:.2g} to {rates[-1]:.2g}"
     if min(rates) < 0:
         return (
             f"makes the learning rate negative: {min(rates):.2g}",
-            f"{went}; a step with a rate below 0 climbs",
-            "let it end at 0: `max(0.0, …)`, with as many steps as there are",
+            f"{went}; a step with a rate below 0 increases the loss",
+            "let it end at 0: `max(0.0, …)`, over the actual number of steps",
         )
     if most == 0:
-        return None  # GS805 tells of it
+        return None  # GS805 reports it
     if kind == "LambdaLR" and _is_close(rates[0], base * base) and most <= ABOVE * base * base:
         return (
             f"is the rate itself, times lr={base:g}: the learning rate is {rates[0]:.2g}",
-            f"LambdaLR multiplies lr with what its function returns, {base:g} at first",
+            f"LambdaLR multiplies lr by what its function returns, {base:g} at first",
             f"return a factor, without the {base:g}; or build the optimizer with lr=1.0",
         )
     if 2 * low >= len(rates) and all(rate < NOTHING * most for rate in rates[-low:]):
         return (
-            "takes the learning rate to nothing",
+            "takes the learning rate to almost 0",
             f"{went}; the last {low} had less than a thousandth of the highest",
-            "count in it what schedule.step() counts, epochs or batches, as many as there are",
+            "use the unit that schedule.step() counts, epochs or batches, and their actual number",
         )
     found = most > FAR_UP * base > FAR_UP * SEARCHED  # a search for a rate begins below
     if found and rises(losses_of(trace)):
         return (
-            f"takes the learning rate up to {most:.2g} from {base:g}, and the loss rises",
+            f"raises the learning rate to {most:.2g} from {base:g}, and the loss rises",
             went,
             "keep the factor at 1 or below",
         )
@@ -285,8 +285,8 @@ def _by_a_factor(
     name = factor.facts.name
     function = "the lambda" if name == "<lambda>" else name
     return Found(
-        message=f"What {function} returns{at(site)}{more}, for the {schedule.facts.type} "
-        f"made{at(made)}, {what}",
+        message=f"The value that {function} returns{at(site)}{more} for the {schedule.facts.type} "
+        f"built{at(made)} {what}",
         site=site,
         evidence=(Evidence("act", factor.id), Evidence("act", schedule.id)),
         why=why,
@@ -296,11 +296,11 @@ def _by_a_factor(
 
 
 def _turns(rates: list[float]) -> bool:
-    """Whether they rise again to more than half of the first after they were low."""
+    """Whether the rates rise again to more than half of the first after they were low."""
     low = rates.index(min(rates))
     return rates[low] < 0.1 * rates[0] and max(rates[low:]) > 0.5 * rates[0]
 
 
 def _rate(act: Done[OptimizerAct] | Done[StepAct] | Done[ScheduleStepAct]) -> float | None:
-    """The largest of the groups."""
+    """The largest rate of its parameter groups."""
     return max((rate for rate in act.facts.lr if not math.isnan(rate)), default=None)

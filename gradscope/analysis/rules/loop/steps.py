@@ -1,4 +1,4 @@
-"""Rules about steps that are left out, or made twice."""
+"""Rules about steps that are missing, or made twice."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gradscope.trace.schema import DataSetAct, DataWrittenAct
 from gradscope.trace.trace import Trace
 
 MANY = 3
-"""So many rounds without a step are no beginning of one."""
+"""Least number of iterations without a step: fewer may be the start of one."""
 
 
 @rule("GS517", "never-stepped", reads=("accumulate", "act"), steps="each")
 def never_stepped(trace: Trace) -> Iterator[Found]:
-    """Backwards fill what an optimizer holds, zero_grad clears it, and its step is never called.
+    """Backwards fill an optimizer's gradients and zero_grad clears them, but it never steps.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -57,7 +57,7 @@ def never_stepped(trace: Trace) -> Iterator[Found]:
 
 
 def _clears_between(fills: list[LoopMoment], cleared: list[LoopMoment]) -> bool:
-    """Whether what a backward brought is thrown away before the next, more than once."""
+    """Whether the gradients of a backward are discarded before the next, more than once."""
     times = [each.t for each in cleared]
     places = [bisect_left(times, fill.t) for fill in fills]
     return sum(before < after for before, after in pairwise(places)) >= MANY - 1
@@ -73,17 +73,17 @@ def _never(
     other = loop.acts.site(beside) if beside else Site()
     also = f"; another optimizer steps{at(other)}" if other.place else ""
     return Found(
-        message=f"{optimizer.type}, built{at(built)}, never steps: the backward{at(site)} brings "
-        f"gradients to what it holds, and they are cleared{at(clears)} without optimizer.step()",
+        message=f"{optimizer.type}, built{at(built)}, never steps: the backward{at(site)} fills "
+        f"its gradients, and they are cleared{at(clears)} without optimizer.step()",
         site=site,
         evidence=(Evidence("act", optimizer.built.id), *evidence(fills[0], cleared[0])),
-        why=f"{len(fills)} backwards came, gradients were cleared {len(cleared)} times, and its "
-        f"step was never called: the parameters stay as they were made{also}",
+        why=f"there were {len(fills)} backwards, gradients were cleared {len(cleared)} times, and "
+        f"its step was never called: the parameters keep their initial values{also}",
         fix=f"write `{called_on(clears)}.step()` "
         + (
-            f"beside {line(other, 'the step')}"
+            f"next to {line(other, 'the step')}"
             if also
-            else f"behind {line(site, 'loss.backward()')}"
+            else f"after {line(site, 'loss.backward()')}"
         ),
         certainty=Certainty.INFERRED,
     )
@@ -137,13 +137,13 @@ def _again(loop: Loop, optimizer: Optimizer, again: list[tuple[LoopMoment, LoopM
     rounds = len(optimizer.steps) - len(again)
     return Found(
         message=f"{optimizer.type} steps again with the same gradients: step{at(site)} follows the "
-        f"step{at(before)}, and no backward came between{other}",
+        f"step{at(before)} without a backward in between{other}",
         site=site,
         evidence=evidence(first, second),
-        why=f"gradients were neither filled nor cleared nor written between the two, "
-        f"{often(len(again), rounds, 'rounds')}: each of them counts twice",
+        why=f"gradients were neither filled nor cleared nor changed between the two, "
+        f"{often(len(again), rounds, 'iterations')}: each of them counts twice",
         fix=f"step the other optimizer instead of {line(site, 'optimizer.step()')}"
         if idle
-        else f"take {line(site, 'optimizer.step()')} away",
+        else f"remove {line(site, 'optimizer.step()')}",
         certainty=Certainty.INFERRED,
     )

@@ -1,4 +1,4 @@
-"""Rules about switches that hold: dropout that is always on, gradients that are off for good."""
+"""Rules about switches that stay set: dropout that is always on, gradients that stay off."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gradscope.trace.trace import Trace
 
 @rule("GS513", "dropout-always-on", reads=("act",))
 def dropout_always_on(trace: Trace) -> Iterator[Found]:
-    """Dropout that is called as a function drops in eval mode, too: it was not told the mode.
+    """Dropout called as a function also drops in eval mode: it was not passed the mode.
 
-    `F.dropout(x, p)` has `training=True` where nothing else is said. A line that says
-    `training=True` itself is a note.
+    `F.dropout(x, p)` has `training=True` by default. A line that passes `training=True` itself is
+    a note.
 
     Bad:
         class Net(torch.nn.Linear):
@@ -63,8 +63,8 @@ def dropout_always_on(trace: Trace) -> Iterator[Found]:
             f"and {where} ran in eval mode{at(acts.site(ran))}",
             site=site,
             evidence=(Evidence("act", ran.id),),
-            why="functional dropout drops unless it is told otherwise, so that what the model says "
-            "in eval mode is noisy",
+            why="functional dropout drops unless training=False is passed, so the results of the "
+            "model in eval mode are noisy",
             fix=_told_the_mode(site.text),
             certainty=Certainty.INFERRED,
             severity=Severity.NOTE if call.training else None,
@@ -75,12 +75,12 @@ def _told_the_mode(text: str) -> str:
     start = text.find("dropout")
     close = _closing(text, text.find("(", start))
     if start < 0 or close < 0 or "training" in text:
-        return "give it `training=self.training`"
+        return "pass `training=self.training`"
     return f"write `{text[:close]}, training=self.training{text[close:]}`"
 
 
 def _closing(text: str, opening: int) -> int:
-    """Where the bracket that opens there is closed."""
+    """Position of the bracket that closes the one that opens there."""
     depth = 0
     for place in range(max(opening, 0), len(text)):
         depth += (text[place] in "([{") - (text[place] in ")]}")
@@ -91,7 +91,7 @@ def _closing(text: str, opening: int) -> int:
 
 @rule("GS514", "gradients-left-off", Severity.ERROR, reads=("act",))
 def gradients_left_off(trace: Trace) -> Iterator[Found]:
-    """set_grad_enabled(False) was called as a function, and training went on without gradients.
+    """set_grad_enabled(False) was called as a function, and training continued without gradients.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -127,20 +127,20 @@ def gradients_left_off(trace: Trace) -> Iterator[Found]:
             continue
         site = acts.site(act)
         yield Found(
-            message=f"gradients were switched off for good: set_grad_enabled(False){at(site)} is "
-            f"never taken back, and the backward{at(site_of(trace, error.stack))} has no graph",
+            message=f"gradients stay switched off: set_grad_enabled(False){at(site)} is "
+            f"never undone, and the backward{at(site_of(trace, error.stack))} has no graph",
             site=site,
             evidence=(Evidence("act", act.id), Evidence("finding", error.id)),
-            why="called as a function it holds from there on; as a context manager it ends with "
+            why="called as a function, it holds from there on; as a context manager, it ends with "
             "its block",
-            fix="write `with torch.no_grad():` around what needs no gradients",
+            fix="write `with torch.no_grad():` around the code that needs no gradients",
             certainty=Certainty.INFERRED,
         )
 
 
 @rule("GS515", "inference-tensors", Severity.ERROR, reads=("act",))
 def inference_tensors(trace: Trace) -> Iterator[Found]:
-    """What was made under inference_mode was used where a graph is recorded.
+    """A tensor created under inference_mode was used where a graph is recorded.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -173,11 +173,11 @@ def inference_tensors(trace: Trace) -> Iterator[Found]:
             continue
         site = acts.site(off[-1])
         yield Found(
-            message=f"a tensor that was made under inference_mode{at(site)} is used"
+            message=f"a tensor created under inference_mode{at(site)} is used"
             f"{at(site_of(trace, error.stack))}, where a graph is recorded",
             site=site,
             evidence=(Evidence("act", off[-1].id), Evidence("finding", error.id)),
-            why="such tensors can never be part of a graph; those made under no_grad can",
+            why="such tensors can never be part of a graph; those created under no_grad can",
             fix=_no_grad_instead(site.text),
             certainty=Certainty.INFERRED,
         )
@@ -191,10 +191,10 @@ def _no_grad_instead(text: str) -> str:
 
 @rule("GS520", "train-undoes-eval", reads=("act",))
 def train_undoes_eval(trace: Trace) -> Iterator[Found]:
-    """What was frozen and set to evaluation runs in training mode: train() of the whole undid it.
+    """A frozen part that was set to eval runs in training mode: train() of the model undid it.
 
-    Batch norm in it then takes the statistics of each batch and changes its running ones, and
-    dropout drops, though none of its parameters learns.
+    Batch norm in it then uses the statistics of each batch and changes its running ones, and
+    dropout drops, though none of its parameters is trained.
 
     Bad:
         backbone = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4))
@@ -260,11 +260,11 @@ def _undone(
     row = modes.modules[ran.module]
     named = f"{row.type} ({row.path})" if row.path else row.type
     return Found(
-        message=f"train(){at(site)} undoes eval(){at(before)}: {named}, frozen with all around it, "
-        "runs in training mode",
+        message=f"train(){at(site)} undoes eval(){at(before)}: {named} runs in training mode, "
+        "though all parameters around it are frozen",
         site=site,
         evidence=tuple(Evidence("act", act.id) for act in (off, on, ran)),
-        why="train() of a module sets all that is in it; batch norm then changes its running "
-        "statistics at each forward, with gradients or without",
-        fix=f"write {line(before, 'backbone.eval()')} after {line(site, 'model.train()')}, too",
+        why="train() of a module also sets all modules in it; batch norm then changes its running "
+        "statistics at each forward, with or without gradients",
+        fix=f"write {line(before, 'backbone.eval()')} after {line(site, 'model.train()')} as well",
     )

@@ -1,4 +1,4 @@
-"""Rules about weights: shared by mistake, held by two optimizers, not loaded, computed twice."""
+"""Rules about weights: shared by mistake, held by two optimizers, not loaded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 TIMES = re.compile(r"\[(?P<one>[A-Z][\w.]*\(.*\))\]\s*\*\s*(?P<many>[\w.]+)")
-"""`[Block(width)] * depth` in a line."""
+"""An expression such as `[Block(width)] * depth`."""
 
 DATA_OF = re.compile(r"(?P<to>[\w.]+)\.data\s*=\s*(?P<of>[\w.]+?)(\.data)?$")
 PARAMETER_OF = re.compile(r"[\w.]*\bParameter\((?P<of>[\w.\[\]]+)\)")
@@ -40,7 +40,7 @@ PARAMETER_OF = re.compile(r"[\w.]*\bParameter\((?P<of>[\w.\[\]]+)\)")
 
 @rule("GS913", "nothing-loaded", reads=("act",))
 def nothing_loaded(trace: Trace) -> Iterator[Found]:
-    """load_state_dict(strict=False) found none of the names it was given: nothing was loaded.
+    """load_state_dict(strict=False) matched none of the names it received: nothing was loaded.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -60,27 +60,27 @@ def nothing_loaded(trace: Trace) -> Iterator[Found]:
             continue
         site = loop.acts.site(act)
         prefix, of_model = _prefix(unexpected, missing)
-        fix = f"look at the names: {unexpected[0]!r} was given, {missing[0]!r} is wanted"
+        fix = f"check the names: {unexpected[0]!r} was passed, {missing[0]!r} is expected"
         if prefix and not of_model:
-            fix = f"take {prefix!r} off the names: `{{name.removeprefix({prefix!r}): value for "
-            fix += "name, value in state.items()}`, and leave strict as it is"
+            fix = f"remove {prefix!r} from the names: `{{name.removeprefix({prefix!r}): value for "
+            fix += "name, value in state.items()}`, and do not pass strict=False"
         elif prefix:
-            fix = f"put {prefix!r} before the names: `{{{prefix!r} + name: value for name, value "
-            fix += "in state.items()}`, and leave strict as it is"
+            fix = f"add {prefix!r} to the names: `{{{prefix!r} + name: value for name, value "
+            fix += "in state.items()}`, and do not pass strict=False"
         yield Found(
-            message=f"nothing was loaded: load_state_dict(strict=False){at(site)} found no name "
-            f"that the model knows, such as {unexpected[0]!r}",
+            message=f"nothing was loaded: load_state_dict(strict=False){at(site)} received no name "
+            f"that the model has, only names such as {unexpected[0]!r}",
             site=site,
             evidence=(Evidence("act", act.id),),
-            why=f"the model has {', '.join(map(repr, missing[:2]))}, and was given "
-            f"{', '.join(map(repr, unexpected[:2]))}; strict=False says nothing of it, and the "
-            "weights stay as they were made",
+            why=f"the model has {', '.join(map(repr, missing[:2]))}, and received "
+            f"{', '.join(map(repr, unexpected[:2]))}; strict=False does not report this, and the "
+            "weights keep their initial values",
             fix=fix,
         )
 
 
 def _prefix(given: Sequence[str], wanted: Sequence[str]) -> tuple[str, bool]:
-    """What names begin with beyond those of the others, and whether the wanted ones do."""
+    """The prefix of the longer names, and whether these are the expected ones."""
     for longer, shorter, of_model in ((given, wanted, False), (wanted, given, True)):
         for name in longer:
             for short in shorter:
@@ -93,8 +93,8 @@ def _prefix(given: Sequence[str], wanted: Sequence[str]) -> tuple[str, bool]:
 def tied_twice(trace: Trace) -> Iterator[Found]:
     """Two optimizers hold the same parameter, and both step with the same gradient.
 
-    Told, too, are two parameters of one memory: `nn.Parameter(embed.weight)` is a second one, with
-    a gradient of its own, and both are stepped.
+    Also reported are two parameters that share one memory: `nn.Parameter(embed.weight)` is a second
+    parameter with a gradient of its own, and both are stepped.
 
     Bad:
         first = torch.nn.Linear(2, 2, bias=False)
@@ -134,9 +134,9 @@ def tied_twice(trace: Trace) -> Iterator[Found]:
 
 
 def _of_one_memory(trace: Trace, loop: Loop) -> Iterator[Found]:
-    """Two parameters that one optimizer holds have the same memory, all of it.
+    """Two parameters of one optimizer that share all of their memory.
 
-    Those of several may be of several times: memory is used again.
+    Across optimizers this is not checked: memory is reused over time.
     """
     tensors, storages = trace.table(Tensor), trace.table(Storage)
     given = {frozenset(act.tensors): act for act in loop.acts.of(OneMemoryAct)}
@@ -165,13 +165,14 @@ def _two_of_one(
     act: Done[ActFacts] = given or (made[-1] if made else optimizer.built)
     site = loop.acts.site(act)
     return Found(
-        message=f"{training.title(one)} and {training.title(other)} are two parameters of one "
-        f"memory{at(site)}: {optimizer.type} steps it twice, each time with a part of the gradient",
+        message=f"{training.title(one)} and {training.title(other)} are two parameters that share "
+        f"one memory{at(site)}: {optimizer.type} steps it twice, each time with a part of the "
+        "gradient",
         site=site,
         evidence=(Evidence("act", act.id), Evidence("tensor", one), Evidence("tensor", other)),
         why=f"{'`.data = …`' if given else '`nn.Parameter(tensor)`'} makes two parameters of the "
-        "same numbers: each has a gradient of its own, its own averages in the optimizer, and "
-        "`parameters()` gives both",
+        "same values: each has its own gradient and its own averages in the optimizer, and "
+        "`parameters()` returns both",
         fix=f"to tie them, assign the parameter itself: `{_itself(site.text)}`"
         if _itself(site.text)
         else "tie them by assigning the parameter itself, or copy it: `.clone()`",
@@ -188,7 +189,7 @@ def _itself(text: str) -> str:
 
 
 def _together(loop: Loop, one: Optimizer, other: Optimizer) -> int:
-    """How often both stepped with no backward between, and neither inside the other's step."""
+    """How often both stepped without a backward in between, and not inside each other's step."""
     fills = [each.t for each in loop.moments(one) if each.beat is Beat.FILLED]
     beats = sorted(
         [(step.t, 1) for step in one.steps if found_gradients(step)]
@@ -205,7 +206,7 @@ def _together(loop: Loop, one: Optimizer, other: Optimizer) -> int:
 
 
 def _is_anothers(trace: Trace, loop: Loop, pair: tuple[Optimizer, Optimizer]) -> bool:
-    """Whether one was meant for other parameters, which none holds now: GS404 says so."""
+    """Whether one was meant for other parameters that no optimizer holds: GS404 reports that."""
     training = trace.once(Training)
     lost = frozenset(training.parameters) & training.reached - training.held
     return bool(lost) and twin_of(loop.acts.optimizers) == pair
@@ -223,18 +224,18 @@ def _stepped_twice(
         f"{at(first)} and the {other.type} built{at(second)} hold {'them' if more else 'it'}",
         site=second,
         evidence=(Evidence("act", one.built.id), Evidence("act", other.built.id)),
-        why=f"tied weights are one tensor; {times} times both optimizers stepped with the same "
-        "gradient",
+        why=f"tied weights are one tensor; both optimizers stepped with the same gradient {times} "
+        f"time{'s' * (times > 1)}",
         fix=f"leave {'them' if more else 'it'} out of one: {line(second, 'the second optimizer')}",
     )
 
 
 @rule("GS915", "block-used-twice", reads=("act",))
 def block_used_twice(trace: Trace) -> Iterator[Found]:
-    """A container holds one and the same module several times, where several were wanted.
+    """A container holds the same module several times, where several modules were intended.
 
     `[Block()] * 4` is one block four times. Weights that are shared on purpose look the same, so
-    it is a note where the line takes the module from somewhere else.
+    this is a note where the line takes the module from somewhere else.
 
     Bad:
         layers = torch.nn.ModuleList([torch.nn.Linear(2, 2)] * 3)
@@ -257,12 +258,12 @@ def block_used_twice(trace: Trace) -> Iterator[Found]:
         told.add(site.place)
         many, kind = act.facts.many, act.facts.type
         yield Found(
-            message=f"{act.facts.within}{at(site)} holds one and the same {kind} {many} "
+            message=f"{act.facts.within}{at(site)} holds the same {kind} {many} "
             "times: its weights are shared",
             site=site,
             evidence=(Evidence("act", act.id),),
-            why=f"a list times a number repeats what is in it, and makes no copies: {many} layers "
-            "have the parameters of one",
+            why=f"multiplying a list repeats its items and makes no copies: {many} layers have the "
+            "parameters of one",
             fix=_several(site.text),
             certainty=Certainty.SUSPECTED,
             severity=Severity.NOTE if _is_meant(site.text) else None,
@@ -272,11 +273,11 @@ def block_used_twice(trace: Trace) -> Iterator[Found]:
 def _several(text: str) -> str:
     found = TIMES.search(text)
     if found is None:
-        return "make each of its own: `[Block() for _ in range(n)]`, or copy.deepcopy"
+        return "create each layer separately: `[Block() for _ in range(n)]`, or use copy.deepcopy"
     better = f"[{found['one']} for _ in range({found['many']})]"
     return f"write `{text.replace(found[0], better)}`"
 
 
 def _is_meant(text: str) -> bool:
-    """Whether it is taken from where it is used, too, or is called shared."""
+    """Whether the module is taken from elsewhere, or is called shared."""
     return "shared" in text.lower() or bool(re.search(r"\[\s*self\.", text))

@@ -1,4 +1,4 @@
-"""How the rules about loops speak of lines, times and optimizers."""
+"""How the rules about loops write lines, counts and optimizers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLED_ON = re.compile(r"(?P<name>[A-Za-z_][\w.\[\]'\"]*)\.(?:step|zero_grad)\("
 
 
 def line(site: Site, otherwise: str) -> str:
-    """The user's own line, to be quoted; or what is meant."""
+    """The user's own line as a quotation; `otherwise` if it is unknown."""
     return f"`{site.text.partition('  #')[0].strip() or otherwise}`"
 
 
@@ -24,12 +24,12 @@ def called_on(site: Site) -> str:
 
 
 def often(times: int, of: int, what: str) -> str:
-    """ "in each of 5 steps"."""
+    """As in "in each of 5 steps"."""
     return f"in each of {of} {what}" if times >= of else f"in {times} of {of} {what}"
 
 
 def evidence(*moments: LoopMoment) -> tuple[Evidence, ...]:
-    """Their rows, each once."""
+    """Evidence of their rows, each once."""
     return tuple(dict.fromkeys(Evidence(each.table, each.id) for each in moments))
 
 

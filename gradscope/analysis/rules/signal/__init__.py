@@ -1,1 +1,1 @@
-"""Rules about gradients, activations and updates: whether anything can be learned."""
+"""Rules about gradients, activations and updates: whether the model can learn."""

@@ -1,4 +1,4 @@
-"""Rules about activations that let no gradient through."""
+"""Rules about activations that pass on no gradient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradscope.trace.schema import NONE, FilledAct, Node
 from gradscope.trace.trace import Trace
 
 MASKED = frozenset({"masked_fill", "masked_fill_", "where", "add", "baddbmm", "tril", "triu"})
-"""What may have left one number in a row."""
+"""Calls that may have left one value in a row."""
 LAYERS = frozenset({"addmm", "mm", "bmm", "baddbmm", "linear", "matmul", "convolution"})
 ON_THE_WAY = SAME_NUMBERS | {
     "dropout", "native_dropout", "max_pool2d_with_indices", "avg_pool2d", "mul",
@@ -25,20 +25,20 @@ ON_THE_WAY = SAME_NUMBERS | {
 SLOPE = {"tanh": 0.03, "sigmoid": 0.0075}
 """A mean slope below which an activation is called saturated: 3 % of the steepest there is."""
 SLOPE_OF_FILLED = {"tanh": 0.12, "sigmoid": 0.03}
-"""The same behind a layer whose weights the program has drawn itself, by `DRAWN`."""
+"""The same after a layer whose weights the program drew with a call of `DRAWN`."""
 DRAWN = ("normal_", "uniform_")
 FAR = 64
-"""How many calls are looked at before one."""
+"""How many calls before a call are checked."""
 
 ONE_HOT, FEWEST = 0.98, 4
 
 
 @rule("GS803", "dead-relu", fully="values", reads=("op", "tensor", "op.inputs"))
 def dead_relu(trace: Trace) -> Iterator[Found]:
-    """A ReLU in front of a layer gave nothing but zeros, every time it was called.
+    """A ReLU in front of a layer returned nothing but zeros, every time it was called.
 
-    Where all that comes in is negative, nothing goes on and no gradient comes back: the layers
-    before it are never trained again.
+    Where its input is always negative, its output and its gradient are 0, so the layers before it
+    are no longer trained.
 
     Bad:
         w = torch.full((3, 4), -1.0, requires_grad=True)
@@ -59,7 +59,7 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
         return
     dead = sorted(_dead(calls, numbers))
     behind: dict[int, int] = {}
-    for at, _ in dead:  # of nothing but zeros a layer makes its bias: that is one cause
+    for at, _ in dead:  # a layer whose input is all zeros returns its bias: that is one cause
         before = [other for other, _ in dead if other < at and other not in behind]
         first = next((other for other in before if _comes_of(calls, at, other)), NONE)
         if first != NONE:
@@ -70,7 +70,7 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
 
 
 def _shut(calls: Calls, still: StillParameters) -> Iterator[Found]:
-    """Those behind which no parameter got a gradient, where these alone were looked at."""
+    """ReLUs before which no parameter got a gradient, where only gradients were recorded."""
     nodes = calls.trace.table(Node)
     told: dict[str, Found] = {}
     for each in still.nodes():
@@ -81,13 +81,13 @@ def _shut(calls: Calls, still: StillParameters) -> Iterator[Found]:
         site, filled = calls.site(place), _filled_before(calls, place)
         names = calls.trace.once(Training).named(each.tensors)
         told.setdefault(site.place, Found(
-            message=f"Dead ReLU{calls.where(place)} at {site}: behind it {names} get a gradient of "
-            f"zeros, in each of {still.looks} steps that were looked at{filled}",
+            message=f"Dead ReLU{calls.where(place)} at {site}: before it, {names} received only "
+            f"zero gradients in each of {still.looks} checked steps{filled}",
             site=site,
             evidence=(Evidence("op", row.op), *few_tensors(calls.trace, each.tensors)),
-            why="all that comes in is negative: nothing goes on, and no gradient comes back to "
-            "what is before it, though one came to what is behind it",
-            fix="look at the bias and the scale of the layer before it (a bias far below 0, a "
+            why="its input is always negative, so its output and its gradient are 0, although a "
+            "gradient that was not 0 arrived at it",
+            fix="check the bias and the scale of the layer before it (a bias far below 0, or a "
             "learning rate that was too large), or use leaky_relu",
             certainty=Certainty.INFERRED,
         ))  # fmt: skip
@@ -95,7 +95,7 @@ def _shut(calls: Calls, still: StillParameters) -> Iterator[Found]:
 
 
 def _dead(calls: Calls, numbers: TensorNumbers) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The first call of each that gave nothing but zeros, and of all its calls the values."""
+    """The first call of each ReLU that returned only zeros, and the values of all its calls."""
     for every in calls.each_line(calls.called("relu", "relu_", "threshold")):
         by_module: dict[int, list[int]] = {}
         for at in every:
@@ -115,22 +115,23 @@ def _dead_relu(
     calls: Calls, numbers: TensorNumbers, at: int, seen: list[tuple[int, int]], others: int
 ) -> Found:
     site, before, filled = calls.site(at), _stretch(calls, numbers, at), _filled_before(calls, at)
-    more = f", and {others} more behind it" if others else ""
+    many = "1 later ReLU is" if others == 1 else f"{others} later ReLUs are"
+    more = f"; {many} dead as a result" if others else ""
     return Found(
         message=f"Dead ReLU{calls.where(at)} at {site}: all "
-        f"{numbers.number('count', seen[0][1]):,.0f} results are 0, in all {len(seen)} calls{more}"
+        f"{numbers.number('count', seen[0][1]):,.0f} results are 0 in all {len(seen)} calls{more}"
         f"{filled}",
         site=site,
         evidence=tuple(Evidence("op", calls.id(each)) for each, _ in seen[:3]),
-        why=f"all that comes in is negative{before}: nothing goes on, and no gradient "
-        "comes back to what is before it",
-        fix="look at the bias and the scale of the layer before it (a bias far below 0, a "
+        why=f"its input is always negative{before}, so its output is 0 and no gradient passes "
+        "back to the layers before it",
+        fix="check the bias and the scale of the layer before it (a bias far below 0, or a "
         "learning rate that was too large), or use leaky_relu",
     )
 
 
 def _filled_before(calls: Calls, at: int) -> str:
-    """Where the program gave numbers to the layer before: "; its layer was filled by …"."""
+    """Where the program filled the layer before: "; the layer before it was filled by …"."""
     inputs = calls.inputs(at)
     maker = calls.origin(inputs[0]) if inputs else NONE
     if maker == NONE:
@@ -144,7 +145,7 @@ def _filled_before(calls: Calls, at: int) -> str:
 
 
 def _comes_of(calls: Calls, at: int, other: int) -> bool:
-    """Whether what a call is given was computed from what another made, layer by layer."""
+    """Whether the input of a call was computed from the result of another, layer by layer."""
     pending, seen = [at], {at}
     while pending and len(seen) < FAR:
         for tensor in calls.inputs(pending.pop()):
@@ -158,14 +159,14 @@ def _comes_of(calls: Calls, at: int, other: int) -> bool:
 
 
 SHUT = 1e-7
-"""A sigmoid of less slope than this does not open again."""
+"""A sigmoid with a smaller slope than this does not recover."""
 
 
 @rule("GS804", "saturated-activation", fully="values", reads=("op", "tensor", "op.inputs"))
 def saturated_activation(trace: Trace) -> Iterator[Found]:
     """A tanh, sigmoid or softmax in front of a layer is saturated from the first step on.
 
-    Where they are flat, gradients are multiplied by nearly 0: what is before them learns nothing.
+    Where it is flat, gradients are multiplied by nearly 0: the layers before it learn nothing.
 
     Bad:
         x = torch.tensor([[200.0, 90.0], [-150.0, 80.0]])
@@ -193,7 +194,7 @@ def saturated_activation(trace: Trace) -> Iterator[Found]:
 
 
 def _saturated(calls: Calls, numbers: TensorNumbers, at: int) -> str:
-    """How it is saturated, in words; "": it is not."""
+    """How it is saturated, in words; "" if it is not."""
     name, found = calls.name(at), _looked_at(calls, numbers, at)
     if found is None:
         return ""
@@ -204,20 +205,23 @@ def _saturated(calls: Calls, numbers: TensorNumbers, at: int) -> str:
         if not slope < (SLOPE_OF_FILLED if drawn else SLOPE)[name]:
             return ""
         if name == "sigmoid" and not 0.05 < mean < 0.95 and slope > SHUT:
-            return ""  # gates may be meant to be shut, or open, but not for ever
+            return ""  # a gate may be shut or open, but not for good
         return (
             f"its mean slope is {max(slope, 0.0):.1%} of 1"
             if name == "tanh"
-            else (f"its mean slope is {max(slope, 0.0):.2%}, of at most 25 %")
+            else (f"its mean slope is {max(slope, 0.0):.2%}, of at most 25%")
         )
     options = round(1 / mean) if mean > 0 else 1
     if options < 3 or rms**2 * options < ONE_HOT or _is_masked(calls, numbers, at):
         return ""
-    return f"one of {options} takes all: the mean of the squares' sums is {rms**2 * options:.1%}"
+    return (
+        f"one of {options} options gets nearly all the weight: the sum of squares of a row is "
+        f"{rms**2 * options:.1%} on average"
+    )
 
 
 def _looked_at(calls: Calls, numbers: TensorNumbers, at: int) -> tuple[float, float] | None:
-    """Mean and rms of what it gave; None: that, or what it was given, was not looked at."""
+    """Mean and rms of its result; None if that or its input was not recorded."""
     value, inputs = numbers.of_op(calls.id(at)), calls.inputs(at)
     if not inputs or int(calls.ops["node"][at]) == NONE:
         return None
@@ -233,7 +237,7 @@ def _looked_at(calls: Calls, numbers: TensorNumbers, at: int) -> tuple[float, fl
 
 
 def _is_masked(calls: Calls, numbers: TensorNumbers, at: int) -> bool:
-    """Whether one option may be all that a mask has left."""
+    """Whether a mask may have left only one option."""
     maker = calls.maker(calls.inputs(at)[0])
     given = NONE if maker == NONE else numbers.of_op(calls.id(maker))
     if given != NONE:
@@ -249,7 +253,7 @@ def _found(calls: Calls, numbers: TensorNumbers, at: int, said: str) -> Found:
         f"{_filled_before(calls, at)}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
-        why=f"what comes in is large{_stretch(calls, numbers, at)}, where {word} is flat: "
+        why=f"its input is large{_stretch(calls, numbers, at)}, where {word} is flat: "
         "gradients that pass through it become nearly 0",
         fix="divide the scores by the square root of their width"
         if word == "softmax"
@@ -259,7 +263,7 @@ def _found(calls: Calls, numbers: TensorNumbers, at: int, said: str) -> Found:
 
 
 def _stretch(calls: Calls, numbers: TensorNumbers, at: int) -> str:
-    """ " (-299 to 224)": what a call was given."""
+    """Range of the input of a call, as in " (-299 to 224)"."""
     inputs = calls.inputs(at)
     maker = calls.maker(inputs[0]) if inputs else NONE
     value = NONE if maker == NONE else numbers.of_op(calls.id(maker))
@@ -269,5 +273,5 @@ def _stretch(calls: Calls, numbers: TensorNumbers, at: int) -> str:
 
 
 def _is_hidden(calls: Calls, at: int) -> bool:
-    """Whether what it makes is given to a further layer."""
+    """Whether its result is passed on to a further layer."""
     return any(calls.name(each) in LAYERS for each in calls.following(at, ON_THE_WAY))

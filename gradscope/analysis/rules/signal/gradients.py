@@ -1,4 +1,4 @@
-"""Rules about gradients that become too small or too large on their way, or all alike."""
+"""Rules about gradients that become too small, too large, or identical."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from gradscope.trace.trace import Trace
 
 READS = ("op", "tensor", "op.inputs")
 VANISHED = 1e-7
-"""Of the root mean square; SageMaker Debugger's `vanishing_gradient` has it for the mean."""
+"""Limit of the root mean square; SageMaker Debugger's `vanishing_gradient` uses the mean."""
 AGAINST_LARGEST = 1e-5
 HUGE = 1e6
 SMALL = 0.05
-"""A weight that begins so much below one over the square root of what it is given is too small."""
+"""A weight is too small if it starts below this fraction of 1 / √(number of its inputs)."""
 GROWS, LOOP = 1e6, 8
 GROWN, WITH_LOSS = 1e3, 10.0
-"""A gradient that grows so much over steps explodes, or so much while the loss rises."""
+"""A gradient that grows by the first over steps explodes; by the second, if the loss rises."""
 
 SQUARE = 1e18
-"""Of more than that the square is no number of float32, which norms and Adam need."""
+"""The square of a larger value overflows float32, and norms and Adam need squares."""
 PRODUCTS = ("mm", "addmm", "bmm", "matmul", "linear", "mv", "baddbmm")
 BETWEEN = SAME_NUMBERS | {
     "relu", "tanh", "sigmoid", "gelu", "silu", "elu", "leaky_relu", "add", "dropout", "mul",
@@ -49,10 +49,10 @@ BETWEEN = SAME_NUMBERS | {
 
 @rule("GS801", "vanishing-gradient", fully="values", reads=READS)
 def vanishing_gradient(trace: Trace) -> Iterator[Found]:
-    """Gradients vanish on their way back: the first layers get next to nothing.
+    """Gradients vanish on their way back: the first layers receive almost none.
 
-    Said where a weight's gradient is below 1e-7, and 100,000 times smaller than that of another, in
-    each step. The frontier is the layer from which on gradients are below a thousandth.
+    Reported where a weight's gradient is below 1e-7, and 100,000 times smaller than another
+    weight's, in each step. From the frontier on, gradients are below a thousandth of the largest.
 
     Bad:
         w = [torch.tensor([[0.3, -0.2], [0.1, 0.4]], requires_grad=True) for _ in range(12)]
@@ -79,7 +79,7 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         return
     largest = max(float(each.rms.min()) for each in every)
     least = _gone(every, largest)
-    if least is None:  # weights that are too small make the gradients of all others small, too
+    if least is None:  # weights that are too small make the gradients of all others small as well
         largest = max(float(each.rms.min()) for each in found)
         least = _gone(every, largest)
         if least is None or not _begins_small(calls, numbers, least.tensor)[0]:
@@ -93,8 +93,8 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     yield Found(
         message=f"Vanishing gradient: the gradient of {_name(trace, least.tensor)} (used at {site})"
         f" is {float(least.rms.max()):.1g}, that of the strongest layer {largest:.1g}; "
-        f"{len(weak)} of {len(every)} weights get less than a thousandth, from "
-        f"{_name(trace, frontier.tensor)} on{_through(trace)}{small}",
+        f"{len(weak)} of {len(every)} weights get less than a thousandth of that, from "
+        f"{_name(trace, frontier.tensor)} backwards{_through(trace)}{small}",
         site=site,
         evidence=(
             *(Evidence("op", calls.id(at)) for _ in range(at != NONE)),
@@ -102,10 +102,10 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         ),
         why="each layer multiplies gradients by its weights and by the slope of its activation; "
         "a sigmoid's slope is at most 1/4",
-        fix=f"start from kaiming or xavier weights{at_(filled)}"
+        fix=f"initialise with kaiming or xavier weights{at_(filled)}"
         if small
-        else "use relu, gelu or residual connections, normalise between layers, and start from "
-        "kaiming or xavier weights",
+        else "use relu, gelu or residual connections, normalise between layers, and initialise "
+        "with kaiming or xavier weights",
         certainty=Certainty.CERTAIN,
     )
 
@@ -113,10 +113,10 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
 def _so_are_those_before(
     calls: Calls, least: Series, every: list[Series], weak: list[Series]
 ) -> bool:
-    """Whether weights used earlier, or on the same input, get little, too.
+    """Whether weights used earlier, or on the same input, also get small gradients.
 
-    Of a side branch it is no sign: queries and keys, where attention is even at first, have small
-    gradients and learn all the same.
+    If not, this is a side branch and no sign of vanishing: queries and keys have small gradients
+    while attention is uniform at first, and learn all the same.
     """
     used = {each.tensor: _used(calls, each.tensor)[0] for each in every}
     given = _given(calls, least.tensor)
@@ -129,7 +129,7 @@ def _so_are_those_before(
 
 
 def _given(calls: Calls, tensor: int) -> set[int]:
-    """What a weight is multiplied by, in its first call."""
+    """What a weight is multiplied by in its first call."""
     inputs = {each for at in _products(calls, tensor)[:1] for each in calls.inputs(at)}
     return {
         each for each in inputs if calls.origin_leaf(each) != tensor and len(calls.shape(each)) >= 2
@@ -137,7 +137,7 @@ def _given(calls: Calls, tensor: int) -> set[int]:
 
 
 def _is_before_zeros(calls: Calls, numbers: TensorNumbers, tensor: int) -> bool:
-    """Whether what a weight makes goes into one that began at zero, as LoRA's A into its B.
+    """Whether the result of a weight is multiplied by one that started at zero, as LoRA's A by B.
 
     The gradient of the first is then as small as the second still is.
     """
@@ -153,40 +153,40 @@ def _is_before_zeros(calls: Calls, numbers: TensorNumbers, tensor: int) -> bool:
 
 
 def _gone(every: list[Series], largest: float) -> Series | None:
-    """The weakest of the weights that get next to nothing."""
+    """The weakest of the weights that receive almost no gradient."""
     few = [each for each in every if 0 < each.rms.max() < min(VANISHED, AGAINST_LARGEST * largest)]
     return min(few, key=lambda each: float(each.rms.max()), default=None)
 
 
 def _begins_small(calls: Calls, numbers: TensorNumbers, tensor: int) -> tuple[str, Site]:
-    """Whether a weight began far smaller than it should for what it is given, and where it did."""
+    """Whether a weight started far too small for its number of inputs, and where it was set."""
     start, shape = numbers.begins.get(tensor), calls.shape(tensor)
     rms = math.nan if start is None else start.rms
     if not rms < SMALL / math.sqrt(math.prod(shape[1:]) or 1):
         return "", Site()
     site = _assigned(calls.trace, calls, tensor)
-    return f"; it began as numbers of {rms:.1g}{at_(site)}, which is far too small", site
+    return f"; its initial values of {rms:.1g}{at_(site)} are far too small", site
 
 
 def _through(trace: Trace) -> str:
-    """The activations that make gradients small, where a model was built with many."""
+    """The activations that shrink gradients, where a model was built with many of them."""
     acts = trace.once(Acts)
     kinds = Counter(act.facts.type for act in acts.of(BuiltAct))
     if not kinds or kinds.most_common(1)[0][1] < 3:
         return ""
     kind, many = kinds.most_common(1)[0]
     lines = [acts.site(act) for act in acts.of(BuiltAct) if act.facts.type == kind]
-    return f"; on the way are {many} {kind}, the first built at {lines[0]}"
+    return f"; in between there are {many} {kind}, the first built at {lines[0]}"
 
 
 @rule("GS802", "exploding-gradient", fully="values", reads=READS)
 def exploding_gradient(trace: Trace) -> Iterator[Found]:
-    """Gradients, or a state that a loop hands on, grow beyond all measure.
+    """Gradients, or a state that a loop passes on, grow without bound.
 
-    Said of the result of one line that grows a millionfold within a step, and of a gradient above
-    1,000,000 (root mean square) that no loss scale explains and that grows: over steps, with the
-    loss, until it is not finite, or in a loop that applies one weight again and again. A gradient
-    that is as large in each step, of a loss that is a sum or has large units, is none.
+    Reported for the result of one line that grows a millionfold within a step, and for a gradient
+    above 1,000,000 (root mean square) that no loss scale explains and that grows: over steps, with
+    the loss, until it is not finite, or in a loop that applies one weight repeatedly. A gradient
+    that is equally large in each step is not reported: its loss is a sum or has large units.
 
     Bad:
         w = torch.full((3, 3), 1.5, requires_grad=True)
@@ -220,22 +220,22 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
         loop = f"; {_name(trace, weight)}{loop}" if rounds else ""
         yield Found(
             message=f"Exploding gradient: that of {_name(trace, most.tensor)} (used at {site}) is "
-            f"{float(np.nanmax(most.rms)):.1g}, and {len(huge)} are above 1,000,000{grows}{loop}",
+            f"{float(np.nanmax(most.rms)):.1g}, {len(huge)} in total above 1,000,000{grows}{loop}",
             site=site,
             evidence=(most.evidence(trace),),
-            why="a step along such a gradient throws the parameters far away",
-            fix="clip gradients (torch.nn.utils.clip_grad_norm_), lower the scale of weights or of "
+            why="a step along such a gradient moves the parameters far away",
+            fix="clip gradients (torch.nn.utils.clip_grad_norm_), or lower the scale of weights or "
             "the data",
         )
 
 
 def _are_seen(numbers: TensorNumbers) -> bool:
-    """Whether results of calls were looked at, so that a loop that grows would have been found."""
+    """Whether results of calls were recorded, so that a growing loop would have been found."""
     return bool((numbers.values["place"] == Place.OP_OUTPUT).any())
 
 
 def _over_steps(trace: Trace, huge: list[Series]) -> tuple[str, bool]:
-    """What says that these explode, and are not just those of a large loss; whether that falls."""
+    """What shows that gradients explode, rather than a large loss; whether the loss falls."""
     losses = losses_of(trace)
     falls = len(losses) > 1 and losses[-1] < losses[0]
     broken = bool(trace.once(Acts).of(NotFiniteAct)) or not np.isfinite(losses).all()
@@ -243,11 +243,11 @@ def _over_steps(trace: Trace, huge: list[Series]) -> tuple[str, bool]:
         finite = each.rms[np.isfinite(each.rms) & (each.rms > 0)]
         grown = float(finite.max() / finite[0])
         if grown > WITH_LOSS and (broken or len(finite) < np.count_nonzero(each.rms)):
-            return f"; it has grown {grown:.2g} times, and what follows is not finite", falls
+            return f"; it grew {grown:.2g}-fold, and later values are not finite", falls
         if (grown > GROWN and not falls) or (grown > WITH_LOSS and rises(losses)):
-            return f"; it has grown {grown:.2g} times since the first step", falls
+            return f"; it grew {grown:.2g}-fold since the first step", falls
         if finite.max() > SQUARE:
-            return "; their squares are too large for float32", falls
+            return "; the squares of gradients are too large for float32", falls
     return "", falls
 
 
@@ -276,21 +276,21 @@ def _grows(calls: Calls, numbers: TensorNumbers) -> Found | None:
         seen = [(at, rms) for at, rms in seen if np.isfinite(rms) and rms > 0]
         if len(seen) < LOOP:
             continue
-        # shared weights alone: each call takes what the one before it made
+        # only the weights are shared: each call uses the result of the one before it
         taken = calls.inputs(seen[0][0])
         shared = [t for t in taken if t in calls.inputs(seen[-1][0]) and calls.needs_grad(t)]
         rms = np.array([each for _, each in seen])
         if shared and rms[-1] > GROWS * rms[0] and (np.diff(rms) > 0).mean() > 0.9:
             site = calls.site(seen[0][0])
             return Found(
-                message=f"Exploding: the result of {calls.name(seen[0][0])} at {site} grows from "
-                f"{rms[0]:.1g} to {rms[-1]:.1g} in {len(seen)} rounds of a loop, and so do "
-                "gradients",
+                message=f"Exploding state: the result of {calls.name(seen[0][0])} at {site} grows "
+                f"from {rms[0]:.1g} to {rms[-1]:.1g} in {len(seen)} iterations of a loop, and so "
+                "do gradients",
                 site=site,
                 evidence=tuple(Evidence("op", calls.id(at)) for at, _ in (seen[0], seen[-1])),
-                why="the same weights are applied in each round and stretch what they are given by "
-                f"{(rms[-1] / rms[0]) ** (1 / (len(seen) - 1)):.2g} each time",
-                fix="start from an orthogonal matrix (nn.init.orthogonal_), squash the state "
+                why="each iteration applies the same weights, which multiply the size of their "
+                f"input by {(rms[-1] / rms[0]) ** (1 / (len(seen) - 1)):.2g} each time",
+                fix="initialise with an orthogonal matrix (nn.init.orthogonal_), bound the state "
                 "(tanh), or clip gradients",
             )
     return None
@@ -298,10 +298,10 @@ def _grows(calls: Calls, numbers: TensorNumbers) -> Found | None:
 
 @rule("GS806", "symmetric-weights", fully="values", reads=READS)
 def symmetric_weights(trace: Trace) -> Iterator[Found]:
-    """The weights of two layers in a row begin as one and the same number.
+    """All weights of two consecutive layers start at one and the same value.
 
-    All units of a layer then compute the same, get the same gradient, and stay alike for ever; of
-    zeros nothing comes back at all.
+    All units of a layer then compute the same result, get the same gradient, and stay identical;
+    if the value is 0, no gradient passes back at all.
 
     Bad:
         w, v = (torch.full(size, 0.1, requires_grad=True) for size in ((3, 4), (4, 1)))
@@ -347,21 +347,21 @@ def _alike(trace: Trace, calls: Calls, first: Seen, second: Seen, at: int) -> Fo
     value = first[1].alike
     names = f"{_name(trace, first[0])} and {_name(trace, second[0])}"
     return Found(
-        message=f"Symmetric weights: {names} begin as {value:g} everywhere ({site}), so all units "
-        "of the layer stay alike",
+        message=f"Symmetric weights: {names} start at {value:g} everywhere ({site}), so all units "
+        "of the layer stay identical",
         site=site,
         evidence=(
             first[1].evidence,
             second[1].evidence,
         ),
-        why="units with equal weights compute the same and get the same gradient"
-        + ("; with zeros in the next layer no gradient comes back at all" if value == 0 else ""),
-        fix="begin with random numbers: nn.init.xavier_uniform_ or kaiming_uniform_",
+        why="units with equal weights compute the same result and get the same gradient"
+        + ("; zeros in the next layer let no gradient pass back at all" if value == 0 else ""),
+        fix="initialise with random values: nn.init.xavier_uniform_ or kaiming_uniform_",
     )
 
 
 def _assigned(trace: Trace, calls: Calls, tensor: int) -> Site:
-    """Where a parameter was filled last before it was used, or given its name."""
+    """Where a parameter was last filled before its first use, or got its name."""
     acts = trace.once(Acts)
     told = [act for act in acts.of(FilledAct) if tensor in act.tensors]
     if told:
@@ -376,7 +376,7 @@ def _assigned(trace: Trace, calls: Calls, tensor: int) -> Site:
 
 
 def _products(calls: Calls, tensor: int) -> list[int]:
-    """The calls that multiply by a parameter, transposed or as it is."""
+    """The calls that multiply by a parameter, transposed or not."""
     found = [at for at in calls.users(tensor) if calls.name(at) in (*PRODUCTS, "convolution")]
     for at in calls.users(tensor)[:3]:
         if calls.name(at) in {"t", "transpose", "permute"}:

@@ -1,4 +1,4 @@
-"""Rules about numbers that are not finite, where they were not looked at one by one."""
+"""Rules about NaN and Inf in recordings that hold only few values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 FEW = 3
-"""So many lines are named that could have made it."""
+"""Number of lines that are named as possible origins."""
 
 READ = ("item", "tolist", "numpy")
 
@@ -41,23 +41,23 @@ OF_NUMBERS = (
     "from_numpy", "frombuffer", "from_dlpack", "as_tensor", "asarray", "Tensor", "FloatTensor",
     "DoubleTensor", "tensor",
 )  # fmt: skip
-"""What makes tensors of numbers: of arrays and files first, of a list last."""
+"""Calls that create tensors from data: from arrays and files first, from a list last."""
 
 FINITE = frozenset((
     "zeros", "ones", "eye", "arange", "linspace", "rand", "randn", "randint", "randperm",
     "zeros_like", "ones_like", "rand_like", "randn_like", "one_hot",
 ))  # fmt: skip
-"""What fills a tensor with numbers that are finite."""
+"""Calls that fill a tensor with finite values."""
 
 
 @rule("GS202", "non-finite-seen", Severity.ERROR, reads=("act",))
 def non_finite_seen(trace: Trace) -> Iterator[Found]:
-    """Parameters, or gradients at the end, hold NaN or Inf, and so may the loss have.
+    """Parameters, or gradients at the end, hold NaN or Inf; the loss may hold it as well.
 
-    At level `engine` numbers are not looked at, but a loss that the program reads, a norm that it
-    clips by, one element after each step, and all parameters in a few steps and at the end. So it
-    is known in which step it came, and which calls of that step can make a NaN of usual numbers;
-    which of them did, level `values` says (GS201), and then this rule is silent.
+    Level `engine` does not record values, except a loss that the program reads, a norm that it
+    clips by, one element after each step, and all parameters in a few steps and at the end. These
+    show the step in which the NaN or Inf appeared, and which calls of that step can produce one.
+    Level `values` finds which of them did (GS201); this rule then reports nothing.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -106,7 +106,7 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
 
 
 def _stepped_with(trace: Trace, acts: Acts, loss: Done[NotFiniteAct]) -> Optimizer | None:
-    """The optimizer that stepped after a backward of what was read; None: it was left out."""
+    """The optimizer that stepped after a backward of this loss; None if the step was skipped."""
     made, tasks = np.sort(trace.table(Node)["t"]), trace.table(GraphTask)["begin"]
     if not _is_a_loss(trace, loss):
         return None
@@ -124,7 +124,7 @@ def _stepped_with(trace: Trace, acts: Acts, loss: Done[NotFiniteAct]) -> Optimiz
 
 
 def _is_a_loss(trace: Trace, read: Done[NotFiniteAct]) -> bool:
-    """Whether a backward began at what was read; where that is not known, True."""
+    """Whether a backward began at the tensor that was read; True where that is unknown."""
     made, nodes = read.facts.made, trace.table(Node)
     if made == NONE:
         return True
@@ -133,7 +133,7 @@ def _is_a_loss(trace: Trace, read: Done[NotFiniteAct]) -> bool:
 
 
 class _Harm:
-    """Parameters, or gradients, that are not finite, and what is known of how they became so."""
+    """Parameters or gradients that are not finite, and what is known about how they became so."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _Harm:
         self.value = self.first.facts.value
         self.when = self.first.facts.when or "read"
         nodes, self.step = trace.table(Node), self.first.step
-        if self.when in ("read", "end"):  # when the last node before it was made
+        if self.when in ("read", "end"):  # when the last node before it was created
             made = np.flatnonzero(nodes["t"] < self.first.t)
             self.step = int(nodes["step"][made].max(initial=NONE))
         own, later = (nodes["t"][mask] for mask in (
@@ -165,7 +165,7 @@ class _Harm:
 
     @property
     def backward(self) -> bool | None:
-        """Whether it came up in a backward, of a loss that was finite; None: nobody read it."""
+        """Whether it arose in a backward of a finite loss; None if the loss was not read."""
         if self.read is not None and self.read.facts.history:
             return False
         if self.when != "step":
@@ -194,12 +194,10 @@ def _found(harm: _Harm, others: int) -> Found:
     if harm.when == "read":
         by = first.facts.by
         message = f"{value}: {by} read a loss of {value}{at(site)} ({_step(trace, harm.step)})"
-        message += ", and it was stepped with"
+        message += ", and the optimizer stepped with its gradients"
     else:
         message = f"{value}: {what}{named} {hold} {value} {_when(harm, site)}{_of_the_loss(harm)}"
-    message += f"; so do, later, those of {others} more optimizer{'s' * (others > 1)}" * bool(
-        others
-    )
+    message += f"; later also those of {others} more optimizer{'s' * (others > 1)}" * bool(others)
     message += _can_make_one(suspects)
     read = harm.read
     seen = site if site.place else harm.acts.site(read) if read else Site()
@@ -220,14 +218,14 @@ def _found(harm: _Harm, others: int) -> Found:
 
 
 def _can_make_one(suspects: Sequence[Suspect]) -> str:
-    """Calls that were seen, then those that are in the source only."""
+    """Calls that were seen to run, then those that are only known from the source."""
     more = f", and {len(suspects) - FEW} more" * (len(suspects) > FEW)
     seen, unseen = (
         [e.words for e in suspects[:FEW] if e.of_source is own] for own in (False, True)
     )
-    said = f"; calls of that step that can make one: {'; '.join(seen)}" * bool(seen)
-    also = ", and of calls that leave no node" if seen else "; calls that can make one"
-    return said + f"{also}, as the source says: {'; '.join(unseen)}" * bool(unseen) + more
+    said = f"; calls of that step that can produce one: {'; '.join(seen)}" * bool(seen)
+    also = "; from the source, calls without a node" if seen else "; from the source, calls"
+    return said + f"{also} that can produce one: {'; '.join(unseen)}" * bool(unseen) + more
 
 
 def _when(harm: _Harm, site: Site) -> str:
@@ -246,39 +244,39 @@ def _step(trace: Trace, step: int) -> str:
 def _of_the_loss(harm: _Harm) -> str:
     read = harm.read
     if read is not None and read.facts.history:
-        return f"; its loss read {read.facts.value}{at(harm.acts.site(read))}"
+        return f"; its loss was {read.facts.value}{at(harm.acts.site(read))}"
     if harm.backward:
-        return ", though its loss was finite: it came up in the backward"
+        return ", though its loss was finite: it was produced in the backward"
     if read is not None:
-        said = f"{read.facts.by} found {read.facts.value}"
+        said = f"{read.facts.by} returned {read.facts.value}"
         return f"; {said}{at(harm.acts.site(read))}"
     return ""
 
 
 def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
-    why = "which call made it was not looked at: that takes level values"
+    why = "which call produced it was not recorded: that needs level values"
     if harm.when == "step":
-        why = f"after the steps before, what was looked at was finite; {why}"
+        why = f"all values checked after earlier steps were finite; {why}"
     hooks = _hooks(harm.trace) if harm.backward is not False and harm.when == "step" else []
     if hooks:
-        why += f"; gradients were replaced by hooks: {', '.join(hooks[:FEW])}"
+        why += f"; hooks replaced gradients: {', '.join(hooks[:FEW])}"
     sure = any(not each.of_source and each.rank == 0 for each in likely)
     if not sure and not hooks and harm.when != "before" and not (harm.backward and likely):
         lines = _came_in(harm)
-        where = f": tensors are made of numbers at {', '.join(lines[:FEW])}" * bool(lines)
+        where = f": tensors are created from data at {', '.join(lines[:FEW])}" * bool(lines)
         why += (
-            f"; or it may be in the data{where}"
+            f"; it may also be in the data{where}"
             if likely
-            else "; no call of that step is known for it, so it may be in the data, or the steps "
-            f"are too large{where}"
+            else "; no call of that step is known to produce one, so it may be in the data, or the "
+            f"steps are too large{where}"
         )
     return why
 
 
 def _came_in(harm: _Harm) -> list[str]:
-    """Lines that make tensors of numbers, likeliest first: of that step, and of numbers from afar.
+    """Lines that create tensors from data, likeliest first: those of that step, then others.
 
-    Not those that fill a tensor by themselves, nor that make parameters.
+    Calls that fill a tensor with values of their own, or create parameters, are left out.
     """
     held = harm.trace.once(Training).held
     written = harm.trace.once(SourceFiles).each(crossings)
@@ -301,7 +299,7 @@ def _came_in(harm: _Harm) -> list[str]:
 
 
 def _hooks(trace: Trace) -> list[str]:
-    """Hooks that returned another gradient, and where they are written."""
+    """Hooks that returned another gradient, and where they are defined."""
     hooks = replacing_hooks(trace)
     return [f"{name}{at(site_of(trace, stack))}" for name, stack in hooks.items()]
 
@@ -318,7 +316,7 @@ def _fix(harm: _Harm, likely: Sequence[Suspect]) -> str:
 
 
 def _command(harm: _Harm) -> str:
-    """What to type to see the numbers of that step."""
+    """The command that records the values of that step."""
     trace, steps = harm.trace, harm.trace.table(Step)
     options = ["--level", "values"]
     if harm.when != "end" and steps.has(harm.step):
@@ -329,7 +327,7 @@ def _command(harm: _Harm) -> str:
 
 
 def _read_only(trace: Trace, read: Done[NotFiniteAct]) -> Found:
-    """A loss that was read so, and no harm was seen: it may have been left out, or masked."""
+    """A loss that was NaN or Inf without visible harm: it may have been skipped or masked."""
     acts = trace.once(Acts)
     site, value = acts.site(read), read.facts.value
     unseen = not any(
@@ -337,14 +335,14 @@ def _read_only(trace: Trace, read: Done[NotFiniteAct]) -> Found:
     )
     after = any(step.t > read.t for step in acts.of(StepAct))
     return Found(
-        message=f"{value}: {read.facts.by} read {value}{at(site)} of what has a history "
+        message=f"{value}: {read.facts.by} read {value}{at(site)} from a tensor with a graph "
         f"({_step(trace, read.step)})",
         site=site,
         evidence=(Evidence("act", read.id),),
-        why="the parameters could not be looked at; numbers were not, below level values"
+        why="the parameters were not checked, and values are not recorded below level values"
         if unseen
-        else "the parameters stayed finite, as far as they were looked at",
-        fix=f"`{recorded_again(trace, '--level', 'values')}` says where it was born",
+        else "the parameters stayed finite in all checks",
+        fix=f"`{recorded_again(trace, '--level', 'values')}` shows where it was first produced",
         certainty=Certainty.INFERRED,
         severity=Severity.WARNING if unseen and after and value == "NaN" else Severity.NOTE,
     )

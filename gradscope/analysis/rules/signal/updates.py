@@ -18,35 +18,35 @@ from gradscope.trace.schema import ActFacts, ScheduleAct, StatementAct, StepAct,
 from gradscope.trace.trace import Table, Trace
 
 TOO_SMALL, TOO_LARGE = 1e-8, 1.0
-"""Of an update, against the parameter. SageMaker Debugger's `weight_update_ratio` has 1e-8 and 10,
-of single elements; here it is of the whole parameter, and the loss has to rise besides."""
+"""Limits of update / parameter. SageMaker Debugger's `weight_update_ratio` has 1e-8 and 10, for
+single elements; here it is the whole parameter, and the loss must also rise."""
 SMALL_RATE = 1e-5
-"""Above it, what is small is the gradient."""
+"""With a larger rate, it is the gradient that is small."""
 NORMED = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Lion", "Adagrad"}
-"""Their first step moves each element by the learning rate, whatever its gradient is."""
+"""Optimizers whose first step moves each element by the learning rate, whatever its gradient."""
 
 
-SEEN = "the weights before and after the first step say so"
-WORKED_OUT = "the learning rate, gradients and weights of the first step say so"
+SEEN = "seen in the weights before and after the first step"
+WORKED_OUT = "computed from the learning rate, gradients and weights of the first step"
 
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """An optimizer's first steps: how far they go, against what they move."""
+    """How far an optimizer's first steps go, relative to what they move."""
 
     optimizer: Optimizer
     step: Done[ActFacts]
     rates: list[float]  # the highest learning rate of each step
     ratios: list[float]  # of each matrix that has a gradient
-    seen: bool  # looked at before and after the step; else worked out
-    worked_out: list[float]  # these are: the first step of RMSprop goes ten times as far as others
+    seen: bool  # recorded before and after the step; else computed
+    worked_out: list[float]  # as computed: RMSprop's first step goes ten times as far as others
 
 
 @rule("GS805", "update-ratio", fully="values", reads=("act", "tensor"))
 def update_ratio(trace: Trace) -> Iterator[Found]:
     """The learning rate is far too small, or far too large, for the parameters.
 
-    A step that changes weights by less than a hundred-millionth is lost in rounding; one that is as
+    A step that changes weights by less than a hundred-millionth is lost in rounding. One that is as
     large as the weights overwrites them, and the loss rises. About a thousandth is usual.
 
     Bad:
@@ -71,32 +71,32 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
         ratio, lr, highest = float(np.median(moves.ratios)), moves.rates[0], max(moves.rates)
         if highest == 0.0 and len(moves.rates) > 1:
             factor = _factor(acts, moves.optimizer)
-            by = f", by what is returned{at(acts.site(factor))}" if factor else ""
+            by = f", from the value returned{at(acts.site(factor))}" if factor else ""
             found = _found(
                 acts, moves, f"the learning rate is 0 in all {len(moves.optimizer.steps)} steps"
-                f"{by}: nothing is moved", "",
-                f"look at what the schedule{_scheduled(acts, moves.optimizer)} computes: `//` and "
-                "int() make 0 of a fraction",
+                f"{by}: nothing changes", "",
+                f"check what the schedule{_scheduled(acts, moves.optimizer)} computes: `//` and "
+                "int() turn a fraction into 0",
             )  # fmt: skip
             yield found if factor is None else replace(found, site=acts.site(factor))
         elif max(moves.ratios) < TOO_SMALL and 0 < highest <= min(lr, SMALL_RATE):
             yield _found(
                 acts, moves, f"learning rate {lr:g} is far too small: a step changes weights "
-                f"by {ratio:.1g} of their size", "float32 rounds away what is less than 6e-8 of a "
-                "number; ", "raise the learning rate, by powers of ten",
+                f"by {ratio:.1g} of their size", "float32 rounds away changes below 6e-8 of a "
+                "value; ", "raise the learning rate by powers of ten",
             )  # fmt: skip
         elif _is_too_large(ratio, moves) and rises(losses):
             yield _found(
                 acts, moves, f"learning rate {lr:g} is far too large: a step changes weights "
                 f"by {ratio:.2g} times their size, and the loss rises",
                 f"the loss went from {losses[0]:.3g} to {losses[-1]:.3g}; ",
-                "lower the learning rate, by powers of ten; of data whose columns differ much in "
-                "size, normalise the columns",
+                "lower the learning rate by powers of ten; if columns of the data differ much in "
+                "size, normalise them",
             )  # fmt: skip
 
 
 def _scheduled(acts: Acts, optimizer: Optimizer) -> str:
-    """ ", LambdaLR at train.py:12,", where one was made for it."""
+    """As in ", LambdaLR at train.py:12,"; "" without a scheduler."""
     for act in acts.of(ScheduleAct):
         if act.of == optimizer.built.id:
             return f", {act.facts.type}{at(acts.site(act))},"
@@ -104,18 +104,18 @@ def _scheduled(acts: Acts, optimizer: Optimizer) -> str:
 
 
 def _factor(acts: Acts, optimizer: Optimizer) -> Done[StatementAct] | None:
-    """Where the function returns by which its schedule multiplies the rate."""
+    """Where the function returns that gives the factor of the learning rate."""
     built = (act for act in acts.of(ScheduleAct) if act.of == optimizer.built.id)
     return next((each for act in built for each in factors_of(acts, act)), None)
 
 
 def _is_too_large(ratio: float, moves: _Moves) -> bool:
-    """Whether a usual step is, too, and not only the first one."""
+    """Whether an ordinary step is too large as well, not only the first one."""
     return bool(moves.worked_out) and min(ratio, np.median(moves.worked_out)) > TOO_LARGE
 
 
 def _rates(optimizer: Optimizer) -> list[float]:
-    """The highest learning rate of each step; none, if one is not a number, as Adafactor's None."""
+    """The highest learning rate of each step; empty if one is not a number, as in Adafactor."""
     every = [step.facts.lr for step in optimizer.steps]
     known = all(rates and not any(map(math.isnan, rates)) for rates in every)
     return [max(rates) for rates in every] if known else []
@@ -152,7 +152,7 @@ def _worked_out(
     optimizer: Optimizer,
     sizes: tuple[Mapping[int, float], Mapping[int, float]],
 ) -> list[float]:
-    """How far its first step should go, of each matrix, by the size of weights and gradients."""
+    """How far the first step should move each matrix, from the size of weights and gradients."""
     normed, (weights, grads) = optimizer.type in NORMED, sizes
     rates, sizes_of = optimizer.steps[0].facts.lr, optimizer.built.facts.many
     plain = len(sizes_of) == len(rates) and not any(map(math.isnan, rates))
@@ -170,7 +170,7 @@ def _worked_out(
 
 
 def _seen(tensors: Table[Tensor], optimizer: Optimizer, step: Done[StepAct]) -> list[float]:
-    """How far the first step moved each matrix, against its size, where that was looked at."""
+    """How far the first step moved each matrix, relative to its size, where that was recorded."""
     found = []
     moved, size = step.facts.moved, step.facts.size
     for tensor, by, of in zip(optimizer.tensors, moved, size, strict=False):

@@ -1,4 +1,4 @@
-"""Rules about what hooks make of gradients."""
+"""Rules about what hooks do to gradients."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gradscope.trace.trace import Trace
 
 @rule("GS811", "hook-returns-zeros", needs="values", reads=("value", "hook_begin"))
 def hook_returns_zeros(trace: Trace) -> Iterator[Found]:
-    """A hook made nothing but zeros of a gradient, each time it was called.
+    """A hook replaced a gradient by zeros each time it was called.
 
-    What it is on never learns. Often a mask is at fault: a threshold off by a scale, a comparison
-    the wrong way round.
+    Its parameter never learns. Often a mask is wrong: a threshold at the wrong scale, or an
+    inverted comparison.
 
     Bad:
         w = torch.tensor([0.5, -0.2], requires_grad=True)
@@ -45,7 +45,7 @@ def hook_returns_zeros(trace: Trace) -> Iterator[Found]:
 
 
 def _given_something(trace: Trace) -> frozenset[int]:
-    """Nodes with hooks that left zeros, where a node that leads there took something else."""
+    """Nodes whose hooks returned zeros although the node before them received something else."""
     values, edges = trace.table(Value), trace.table(Edge)
     left = (values["place"] == Place.HOOK) & (values["count"] == values["zero"])
     taken = (values["place"] == Place.NODE_INPUT) & (values["norm"] > 0)
@@ -56,15 +56,15 @@ def _given_something(trace: Trace) -> frozenset[int]:
 
 def _found(hook: Hook, nodes: list[int]) -> Found:
     site = hook.registered[0] if hook.registered else hook.written
-    written = f", written at {hook.written}," if hook.written.place not in ("", site.place) else ""
+    written = f", defined at {hook.written}," if hook.written.place not in ("", site.place) else ""
     return Found(
         message=f"The hook {hook.name} on {hook.on or 'a tensor'}, registered at {site},{written} "
-        f"returned only zeros, each of the {hook.calls:,} times it was called",
+        f"returned only zeros in all of its {hook.calls:,} calls",
         site=site,
         evidence=tuple(Evidence("node", node) for node in nodes[:1]),
-        why=f"gradients came to it that were not zero, and what it returned took their place: "
-        f"{hook.on or 'what it is on'} is not trained",
-        fix="look at what it multiplies by: print how many elements of the mask are not zero; to "
+        why=f"the gradients it received were not zero, and its result replaced them: "
+        f"{hook.on or 'its tensor'} is not trained",
+        fix="check what it multiplies by: print how many elements of the mask are not zero; to "
         "freeze a parameter on purpose, set requires_grad to False",
         certainty=Certainty.CERTAIN,
     )

@@ -1,1 +1,1 @@
-"""Rules about how the program is put together: losses, dims, shapes and dtypes."""
+"""Rules about how the program is composed: losses, dims, shapes and dtypes."""

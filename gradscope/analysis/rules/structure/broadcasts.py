@@ -1,4 +1,4 @@
-"""Rules about shapes that fit by accident."""
+"""Rules about shapes that match by accident."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNARY = frozenset({
     "leaky_relu", "elu", "heaviside", "sign", "detach", "clone", "alias", "_to_copy",
 })  # fmt: skip
 OF_TWO = frozenset({"max", "min"})
-"""Which reduce, unless they are given two tensors: then they are `maximum` and `minimum`."""
+"""Calls that reduce, unless they get two tensors: then they are `maximum` and `minimum`."""
 REDUCED = frozenset({"mean", "sum"})
 LOSSES = frozenset({"mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"})
 ELEMENTWISE = UNARY | SAME_NUMBERS - {"unsqueeze", "slice", "select", "expand", "t", "transpose"}
@@ -28,12 +28,12 @@ ELEMENTWISE = UNARY | SAME_NUMBERS - {"unsqueeze", "slice", "select", "expand", 
 
 @rule("GS704", "accidental-broadcast", reads=READS)
 def accidental_broadcast(trace: Trace) -> Iterator[Found]:
-    """A column of N numbers met a row of N in a loss, and made N × N of them.
+    """A column of N values met a row of N values in a loss, which broadcasts to N × N values.
 
-    A model whose last layer has one output returns (N, 1); targets are often (N,). Their
-    difference is (N, N): every prediction is compared with every target, and the model learns the
-    mean. Told, too, is one number for each row that lines up with the columns, where there are as
-    many of both: (N,) times (N, N).
+    A model whose last layer has one output returns (N, 1); targets are often (N,). Their difference
+    is (N, N): every prediction is compared with every target, and the model learns the mean. Also
+    reported is one value for each row that is aligned with the columns where there are as many of
+    both: (N,) times (N, N).
 
     Bad:
         pred = torch.nn.Linear(3, 1)(torch.arange(12.0).reshape(4, 3))
@@ -55,7 +55,7 @@ def accidental_broadcast(trace: Trace) -> Iterator[Found]:
 
 
 def _column(calls: Calls, at: int) -> int:
-    """The tensor of shape (N, 1) that became (N, N) in a call; NONE: there is none."""
+    """The tensor of shape (N, 1) that became (N, N) in a call; NONE if there is none."""
     outputs = calls.outputs(at)
     shape = calls.shape(outputs[0]) if outputs else ()
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
@@ -72,7 +72,7 @@ def _column(calls: Calls, at: int) -> int:
 
 
 def _is_data(calls: Calls, tensor: int) -> bool:
-    """Whether a column of numbers came so, or of one, and was not made of a row."""
+    """Whether a column of values was loaded as one, and not made from a row."""
     for _ in range(8):
         if calls.needs_grad(tensor) or calls.shape(tensor)[1:] != (1,):
             return False
@@ -84,7 +84,7 @@ def _is_data(calls: Calls, tensor: int) -> bool:
 
 
 def _is_of_a_layer(calls: Calls, tensor: int) -> bool:
-    """Whether a column is one because a layer has one output, and not since somebody wanted one."""
+    """Whether a column is one because a layer has one output, and not on purpose."""
     pending, seen = [tensor], {tensor}
     while pending and len(seen) < 32:
         at = calls.maker(pending.pop())
@@ -100,7 +100,7 @@ def _is_of_a_layer(calls: Calls, tensor: int) -> bool:
 
 
 def _is_of_a_loss(calls: Calls, at: int) -> bool:
-    """Whether each of the N × N numbers is taken by itself until all are summed or averaged."""
+    """Whether each of the N × N values is used separately until all are summed or averaged."""
     if calls.name(at) == "expand":
         followers = [calls.name(each) for each in calls.following(at)]
         loss = bool(LOSSES & set(followers)) or "l1_loss" in calls.site(at).text
@@ -130,9 +130,9 @@ def _is_of_a_loss(calls: Calls, at: int) -> bool:
 
 
 def _meets_another_square(calls: Calls, at: int, before: int, broadcast: int) -> bool:
-    """Whether a call takes something else of N × N numbers, so that these are meant to be.
+    """Whether a call uses another tensor of N × N values, so that these are intended.
 
-    Not what comes of the same broadcast.
+    Results of the same broadcast do not count.
     """
     made = calls.outputs(before)
     others = [
@@ -150,7 +150,7 @@ def _meets_another_square(calls: Calls, at: int, before: int, broadcast: int) ->
 
 
 def _comes_of(calls: Calls, at: int, broadcast: int) -> bool:
-    """Whether a call computes, number by number, with what a broadcast has made."""
+    """Whether a call computes elementwise with the result of a broadcast."""
     pending, seen = [at], {at}
     while pending and len(seen) < 16:
         now = pending.pop()
@@ -166,9 +166,9 @@ def _comes_of(calls: Calls, at: int, broadcast: int) -> bool:
 def _found(calls: Calls, at: int, column: int) -> Found:
     many, site = calls.shape(column)[0], calls.site(at)
     maker = calls.maker(column)
-    made = f", made at {calls.site(maker)}," if maker != NONE else ""
+    made = f", computed at {calls.site(maker)}," if maker != NONE else ""
     return Found(
-        message=f"A broadcast at {site} made ({many}, {many}) of ({many}, 1) and ({many},): each "
+        message=f"A broadcast at {site} made ({many}, {many}) from ({many}, 1) and ({many},): each "
         f"prediction is compared with all {many} targets",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("tensor", column)),

@@ -1,4 +1,4 @@
-"""Rules about dtypes that creep in."""
+"""Rules about unintended dtypes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gradscope.trace.schema import NONE, TruncatedAct
 from gradscope.trace.trace import Trace
 
 HALVES = {"float16": 2048, "bfloat16": 256}
-"""From how many ones on a running sum of ones no longer grows."""
+"""The value at which a running sum of ones stops growing."""
 LONG_SUM = 32
 DOUBLE = re.compile(r"float64|[dD]ouble|from_numpy|\bnp\.")
 SINGLE = re.compile(r"float32|\.float\(")
@@ -31,10 +31,10 @@ FAR, FEW = 16, 2
 
 @rule("GS705", "dtype-creep", reads=READS)
 def dtype_creep(trace: Trace) -> Iterator[Found]:
-    """Numbers became float64 without a cast, or a long sum runs in half precision.
+    """Values became float64 without a cast, or a long sum is computed in half precision.
 
-    One float64 tensor, as NumPy makes them, turns all that it meets into float64: twice the memory,
-    and slow. A sum that is kept in half precision stops growing: 2048 + 1 is 2048.
+    One float64 tensor, as NumPy creates them, turns all results into float64: twice the memory, and
+    slow. A sum in half precision stops growing: 2048 + 1 is 2048.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -85,25 +85,26 @@ def _creep(calls: Calls, at: int, times: int) -> Found:
         name = calls.trace.text(int(calls.tensors["name"][calls.tensors.index(given[0])]))
         made = _made(calls, given[0])
         what = f"`{name}`" if name else what
-        what += f", made at {made[0]}," if made else ""
+        what += f", created at {made[0]}," if made else ""
     brought = _brought(calls.trace, {site.place, *(each.place for each in made[:1])})
     brought = brought or [each for each in made[-1:] if each.place != made[0].place]
-    from_ = f"; float64 is made at {' and '.join(each.place for each in brought)}"
+    from_ = f"; float64 is created at {' and '.join(each.place for each in brought)}"
     return Found(
-        message=f"float32 became float64 at {site}: {what} is float64, and all that follows is, "
-        f"too{from_ if brought else ''}",
+        message=f"float32 became float64 at {site}: {what} is float64, and so are all later "
+        f"results{from_ if brought else ''}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
-        why=f"{calls.name(at)} was given float32 and returned float64 without a cast, "
-        f"{times:,} times; NumPy's arrays, `dtype=torch.float64` and Python's floats in arrays are "
-        "where float64 comes from",
-        fix="make the other operand float32 where it is made: `.float()`, or `dtype=torch.float32`",
+        why=f"{calls.name(at)} received float32 and returned float64 without a cast, "
+        f"{times:,} times; float64 comes from NumPy's arrays, `dtype=torch.float64` and Python's "
+        "floats in arrays",
+        fix="make the other operand float32 where it is created: `.float()`, or "
+        "`dtype=torch.float32`",
         severity=Severity.NOTE if is_installed(site.file) else None,
     )
 
 
 def _made(calls: Calls, tensor: int) -> list[Site]:
-    """The lines that made it, and what it was made of, as long as that was float64, too."""
+    """The lines that created a tensor, and its operands as far back as they were float64."""
     found, origins = [], calls.trace.once(Origins)
     for _ in range(FAR):
         maker, origin = calls.maker(tensor), origins.of(tensor)
@@ -118,7 +119,7 @@ def _made(calls: Calls, tensor: int) -> list[Site]:
 
 
 def _brought(trace: Trace, told: set[str]) -> list[Site]:
-    """Lines that make tensors of numbers, and say that these are float64; none, if many do."""
+    """Lines that create float64 tensors from data; none, if many do."""
     found = [each.site for each in trace.once(SourceFiles).each(crossings)]
     found = [each for each in found if DOUBLE.search(each.text) and not SINGLE.search(each.text)]
     places = {each.place: each for each in found}
@@ -134,7 +135,7 @@ def _summed_in_half(calls: Calls) -> Iterator[Found]:
             continue
         while length < LONG_SUM:
             users = calls.users(calls.outputs(at)[0])
-            # a residual is also taken by what is added to it; a running sum by nobody else
+            # a residual is also used by what is added to it; a running sum by nothing else
             if len(users) != 1 or calls.stack(users[0]) != calls.stack(at):
                 break
             at, length = users[0], length + 1
@@ -145,26 +146,26 @@ def _summed_in_half(calls: Calls) -> Iterator[Found]:
                 "were added one after the other",
                 site=site,
                 evidence=(Evidence("op", calls.id(few[0])), Evidence("op", calls.id(at))),
-                why=f"in {dtype} a sum of ones stops growing at {HALVES[dtype]:,}: what is small "
-                "against the sum is rounded away, and nothing becomes infinite",
+                why=f"in {dtype} a sum of ones stops growing at {HALVES[dtype]:,}: terms that are "
+                "small against the sum are rounded away, without becoming infinite",
                 fix="keep the sum in float32 and cast the result: `total = torch.zeros(…)`, "
                 "`total = total + x.float()`",
             )
 
 
 MEANT = re.compile(r"round|floor|ceil|trunc|rand|0?\.5|//|[*/]")
-"""In a line that makes whole numbers of fractions, and means it."""
+"""In a line that turns fractions into whole numbers on purpose."""
 
 NARROW = 3.0
-"""Numbers that lie closer together than this lose most of what they say."""
+"""Values in a smaller range than this lose most of their information."""
 
 
 @rule("GS718", "truncated", reads=("act",))
 def truncated(trace: Trace) -> Iterator[Found]:
-    """Different fractions were made one and the same whole number: `long()` cuts off, toward zero.
+    """Different fractions became the same whole number: `long()` truncates toward zero.
 
     Scores between 0 and 1 all become 0. It is a note where they become a few different numbers, as
-    classes are made so, too.
+    classes may be made like this.
 
     Bad:
         scores = torch.tensor([0.2, 0.9, 0.4])
@@ -193,12 +194,12 @@ def _cut_off(
     plain = code_of(site.text)
     better = plain.replace(f".{by}()", "")
     return Found(
-        message=f"Fractions are truncated: {by}() at {site} is given numbers from {low:g} to "
+        message=f"Fractions are truncated: {by}() at {site} receives values from {low:g} to "
         f"{high:g}, and {all_}",
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in found[:3]),
-        why=f"{by}() leaves off what stands behind the point"
-        + (": nothing is left of what told these numbers apart" if len(to) == 1 else ""),
+        why=f"{by}() drops the fractional part"
+        + (": nothing is left that distinguishes these values" if len(to) == 1 else ""),
         fix=instead(better, plain) if better != plain else "keep them as floats",
         severity=None if len(to) == 1 and not MEANT.search(plain) else Severity.NOTE,
     )

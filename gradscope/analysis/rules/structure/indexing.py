@@ -1,4 +1,4 @@
-"""Rules about what is indexed by tensors: each row by all labels, one place several times."""
+"""Rules about indexing by tensors: every row by all labels, or duplicate indices."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FAR = 32
 
 @rule("GS715", "cross-indexed", reads=READS)
 def cross_indexed(trace: Trace) -> Iterator[Found]:
-    """All rows were indexed by the labels of all: N × N numbers, where one for each row was meant.
+    """Every row was indexed by the labels of all rows: N × N values instead of one for each row.
 
-    `log_probs[:, labels]` takes from each row the columns of everybody's labels; their mean trains
-    for how often a class occurs, whatever the row is.
+    `log_probs[:, labels]` takes from each row the columns of all labels. Their mean depends only on
+    how often a class occurs, whatever the row is.
 
     Bad:
         scores = torch.nn.Linear(2, 3)(torch.arange(10.0).reshape(5, 2)).log_softmax(1)
@@ -44,7 +44,7 @@ def cross_indexed(trace: Trace) -> Iterator[Found]:
 
 
 def _takes_all_columns(calls: Calls, at: int) -> bool:
-    """Whether (N, C) was indexed by N labels along its columns, and gave (N, N)."""
+    """Whether (N, C) was indexed by N labels along its columns, which gives (N, N)."""
     inputs = calls.inputs(at)
     before, after = calls.shape(inputs[0]), calls.shape(calls.outputs(at)[0])
     if len(before) != 2 or len(after) != 2 or before[0] < 2:
@@ -55,7 +55,7 @@ def _takes_all_columns(calls: Calls, at: int) -> bool:
 
 
 def _is_averaged(calls: Calls, at: int) -> bool:
-    """Whether all N × N are summed or averaged to one number, each taken by itself."""
+    """Whether all N × N values are summed or averaged to one number, each used separately."""
     pending, seen = [at], {at}
     while pending and len(seen) < FAR:
         for each in calls.following(pending.pop()):
@@ -80,24 +80,24 @@ def _cross(calls: Calls, at: int, times: int) -> Found:
         better = code_of(site.text).replace(found[0], each)
     return Found(
         message=f"Indexing at {site} takes the columns of all {rows} labels from every row: "
-        f"({rows}, {rows}) numbers of ({rows}, {columns}), where one for each row was meant{again}",
+        f"({rows}, {rows}) values from ({rows}, {columns}), instead of one for each row{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
         why=f"`[:, labels]` pairs each of {rows} rows with each of {rows} labels, and all "
         f"{rows * rows:,} results are averaged into the loss",
         fix=f"write `{better}`"
         if better
-        else "index rows, too: `x[torch.arange(N), labels]`, or `x.gather(1, labels[:, None])`",
+        else "also index the rows: `x[torch.arange(N), labels]`, or `x.gather(1, labels[:, None])`",
         certainty=Certainty.INFERRED,
     )
 
 
 @rule("GS716", "duplicates-lost", reads=(*READS, "node.arguments"))
 def duplicates_lost(trace: Trace) -> Iterator[Found]:
-    """`total[index] += values` keeps one of the values where an index comes more than once.
+    """`total[index] += values` keeps only one of the values if an index occurs more than once.
 
-    It reads, adds and writes back: of several that go to one place the last that is written stays.
-    Told where there are more values than places, so that some come twice for sure.
+    It reads, adds and writes back: of several values for one index, only the last one written
+    stays. Reported where there are more values than indices, so that some must be duplicates.
 
     Bad:
         values, index = torch.ones(5, requires_grad=True), torch.tensor([0, 1, 1, 2, 2])
@@ -122,7 +122,7 @@ def duplicates_lost(trace: Trace) -> Iterator[Found]:
 
 
 def _more_than_places(calls: Calls, at: int) -> tuple[int, int] | None:
-    """How many values go to how many places; None: there need not be two for one."""
+    """How many values go to how many elements; None if duplicates are not certain."""
     target = calls.shape(calls.outputs(at)[0])
     for each in calls.inputs(at):
         own = calls.shape(each)
@@ -137,8 +137,8 @@ def _lost(calls: Calls, at: int, adds: re.Match[str], many: tuple[int, int], tim
     what = f"-({what})" if adds["sign"] == "-" else what
     again = f"; the line ran {times:,} times" if times > 1 else ""
     return Found(
-        message=f"Values are lost at {site}: `{to}[{by}] {adds['sign']}= …` puts {values} values "
-        f"into {places} places, and of those for the same index only one is added{again}",
+        message=f"Values are lost at {site}: `{to}[{by}] {adds['sign']}= …` writes {values} values "
+        f"into {places} elements, and adds only one of those with the same index{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
         why=f"at least {values - places} of the {values} indices are duplicates; indexing with a "

@@ -1,4 +1,4 @@
-"""Rules about what losses are given: probabilities where scores are wanted, and the reverse."""
+"""Rules about inputs of losses: probabilities instead of logits, and the reverse."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a loss was given, in one line of the program's."""
+    """An input of a loss, in one line of the program."""
 
     loss: int  # the call
-    maker: int  # the call that made it
+    maker: int  # the call that returned the input
     times: int
 
 
 @rule("GS701", "double-softmax", reads=READS)
 def double_softmax(trace: Trace) -> Iterator[Found]:
-    """A softmax is taken of what a softmax, or a sigmoid, has made: of probabilities.
+    """A softmax is applied to probabilities: the result of a softmax or a sigmoid.
 
-    Cross entropy takes logits, and makes log-probabilities of them itself. Of probabilities it
-    makes nearly equal ones: the loss cannot become small, and gradients are.
+    Cross entropy takes logits, and computes log-probabilities itself. From probabilities it
+    computes nearly equal ones: the loss cannot become small, and gradients stay small.
 
     Bad:
         w = torch.tensor([[0.5, -0.2, 0.1]], requires_grad=True)
@@ -59,14 +59,14 @@ def double_softmax(trace: Trace) -> Iterator[Found]:
         made = _word(first)
         harmless = first in {"_log_softmax", "log_softmax"}
         cause = (
-            "log_softmax of log-probabilities gives them back, so one of the two is for nothing"
+            "log_softmax does not change log-probabilities, so one of the two is redundant"
             if harmless
-            else f"what {made} makes lies between 0 and 1, so no class can get far ahead of the "
+            else f"results of {made} lie between 0 and 1, so no class can get far ahead of the "
             "others: the loss stays high and gradients are small"
         )
         yield Found(
-            message=f"Double softmax: cross entropy at {loss} takes logits and is given what "
-            f"{made}{calls.where(given.maker)} made at {site}",
+            message=f"Double softmax: cross entropy at {loss} takes logits, but gets the result of "
+            f"{made}{calls.where(given.maker)} at {site}",
             site=site,
             evidence=_evidence(calls, given.maker, given.loss),
             why=f"{_word(second)}{calls.where(given.loss)} is applied to the result of {made}; "
@@ -77,28 +77,28 @@ def double_softmax(trace: Trace) -> Iterator[Found]:
 
 
 def _of_a_distribution(calls: Calls) -> Iterator[Found]:
-    """`Categorical(logits=…)` of probabilities: it makes them add up to 1 by logsumexp."""
+    """`Categorical(logits=…)` of probabilities: it normalises them by logsumexp."""
     for given in _given(calls, "logsumexp"):
         if calls.name(given.maker) in {"_softmax", "softmax"}:
             site = calls.site(given.maker)
             yield Found(
                 message=f"Double softmax: logits are normalised at {calls.site(given.loss)}, as by "
-                f"Categorical(logits=…), and are what softmax{calls.where(given.maker)} made at "
-                f"{site}",
+                f"Categorical(logits=…), but they are the result of softmax"
+                f"{calls.where(given.maker)} at {site}",
                 site=site,
                 evidence=_evidence(calls, given.maker, given.loss),
-                why="the exponential is taken of numbers between 0 and 1, so that what is chosen "
-                "from stays nearly even",
-                fix="write `Categorical(probs=…)`, or give it what softmax is given",
+                why="the exponential is applied to values between 0 and 1, so the distribution "
+                "stays nearly uniform",
+                fix="write `Categorical(probs=…)`, or pass it the input of softmax",
             )
 
 
 @rule("GS702", "double-sigmoid", reads=READS)
 def double_sigmoid(trace: Trace) -> Iterator[Found]:
-    """Binary cross entropy with logits is given what a sigmoid has made.
+    """Binary cross entropy with logits receives the result of a sigmoid.
 
-    It takes the sigmoid itself. Of numbers between 0 and 1 a sigmoid makes 0.5 to 0.73: nothing
-    is ever predicted to be false.
+    It applies the sigmoid itself. A sigmoid of values between 0 and 1 is 0.5 to 0.73: nothing is
+    ever predicted to be false.
 
     Bad:
         w = torch.tensor([0.5, -0.2], requires_grad=True)
@@ -118,11 +118,11 @@ def double_sigmoid(trace: Trace) -> Iterator[Found]:
             continue
         site, loss = calls.site(given.maker), calls.site(given.loss)
         yield Found(
-            message=f"Double sigmoid: binary cross entropy with logits at {loss} is given what "
-            f"{_word(made)}{calls.where(given.maker)} made at {site}",
+            message=f"Double sigmoid: binary cross entropy with logits at {loss} gets the result "
+            f"of {_word(made)}{calls.where(given.maker)} at {site}",
             site=site,
             evidence=_evidence(calls, given.maker, given.loss),
-            why="the loss takes the sigmoid of what it is given; of probabilities that is 0.5 to "
+            why="the loss applies the sigmoid to its input; for probabilities the result is 0.5 to "
             "0.73, so nothing can be predicted to be false",
             fix=_leave_out(calls, given.maker, "sigmoid", "softmax", "logsigmoid"),
         )
@@ -130,10 +130,10 @@ def double_sigmoid(trace: Trace) -> Iterator[Found]:
 
 @rule("GS703", "wrong-loss-input", reads=READS)
 def wrong_loss_input(trace: Trace) -> Iterator[Found]:
-    """A loss is given something else than it takes.
+    """A loss receives a different kind of input than it expects.
 
-    nll_loss and kl_div take log-probabilities, not probabilities and not logits; cross entropy
-    takes logits, not what a ReLU has cut off at zero.
+    nll_loss and kl_div take log-probabilities, not probabilities or logits; cross entropy takes
+    logits, not the result of a ReLU, which cuts them off at zero.
 
     Bad:
         w = torch.tensor([[0.5, -0.2, 0.1]], requires_grad=True)
@@ -169,11 +169,11 @@ def _not_logarithms(calls: Calls, given: _Given, loss: str) -> Found:
     line = renamed_call(site.text, "softmax", "log_softmax")
     logs = "log_softmax" if made == "softmax" else "logsigmoid"
     return Found(
-        message=f"{loss} at {at} takes log-probabilities and is given probabilities: what {made}"
-        f"{calls.where(given.maker)} made at {site}",
+        message=f"{loss} at {at} takes log-probabilities, but gets probabilities: the result of "
+        f"{made}{calls.where(given.maker)} at {site}",
         site=at,
         evidence=_evidence(calls, given.maker, given.loss),
-        why=f"there is no logarithm between {made} and {loss}, so the loss is no negative "
+        why=f"there is no logarithm between {made} and {loss}, so the loss is not the negative "
         "logarithm of a probability",
         fix=f"write `{line}`" if line and line != site.text else f"use {logs} instead of {made}",
     )
@@ -183,11 +183,11 @@ def _logits_for_nll(calls: Calls, given: _Given) -> Found:
     at, site = calls.site(given.loss), calls.site(given.maker)
     line = renamed_call(at.text, "nll_loss", "cross_entropy")
     return Found(
-        message=f"nll_loss at {at} takes log-probabilities and is given logits: what "
-        f"{calls.name(given.maker)}{calls.where(given.maker)} made at {site}",
+        message=f"nll_loss at {at} takes log-probabilities, but gets logits: the result of "
+        f"{calls.name(given.maker)}{calls.where(given.maker)} at {site}",
         site=at,
         evidence=_evidence(calls, given.maker, given.loss),
-        why="no log_softmax stands between the last layer and nll_loss: the loss falls without "
+        why="there is no log_softmax between the last layer and nll_loss: the loss falls without "
         "bound while logits grow",
         fix=f"write `{line}`" if line else "use cross_entropy, or log_softmax before nll_loss",
     )
@@ -196,7 +196,7 @@ def _logits_for_nll(calls: Calls, given: _Given) -> Found:
 def _cut_off(calls: Calls, given: _Given) -> Found:
     site, loss = calls.site(given.maker), calls.site(given.loss)
     return Found(
-        message=f"Cross entropy at {loss} is given logits that a ReLU{calls.where(given.maker)} "
+        message=f"Cross entropy at {loss} gets logits that a ReLU{calls.where(given.maker)} "
         f"cut off at zero at {site}",
         site=site,
         evidence=_evidence(calls, given.maker, given.loss),
@@ -207,7 +207,7 @@ def _cut_off(calls: Calls, given: _Given) -> Found:
 
 
 def _given(calls: Calls, *losses: str) -> Iterator[_Given]:
-    """For each line with such a loss, what made the first thing it was given."""
+    """For each line with such a loss, the call that returned its first input."""
     for few, times in calls.few_of_each_line(calls.called(*losses)):
         told = set()
         for loss in few:
@@ -229,7 +229,7 @@ def _is_cross_entropy(calls: Calls, softmax: int) -> bool:
 
 
 def _is_of(calls: Calls, at: int, function: str, module: str) -> bool:
-    """Whether a call is a part of this function of torch's, or of this module of its."""
+    """Whether a call is part of this function or module of torch."""
     within = calls.module(at)
     return (within is not None and within.type == module) or function in calls.site(at).text
 
@@ -239,7 +239,7 @@ def _leave_out(calls: Calls, at: int, *names: str) -> str:
     line = without_call(site.text, *names)
     if line and line != site.text:
         return f"{instead(line, site.text)} ({site})"
-    return f"leave {_word(calls.name(at))}{calls.where(at)} out ({site})"
+    return f"remove {_word(calls.name(at))}{calls.where(at)} ({site})"
 
 
 def _word(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Rules about numbers that were put into other dims than was meant."""
+"""Rules about values that end up in other dims than intended."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from gradscope.trace.trace import Trace
 VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
 MOST_COLOURS = 4
 ATTENDS = "bmm", "matmul", "_scaled_dot_product", "scaled_dot_product"
-"""How names of calls begin by which words attend to words."""
+"""Prefixes of names of calls by which tokens attend to tokens."""
 Shape = tuple[int, ...]
 
 
 @rule("GS706", "mixed-up-elements", reads=(*READS, "act"))
 def mixed_up_elements(trace: Trace) -> Iterator[Found]:
-    """View or reshape was used where transpose or permute was meant.
+    """View or reshape was used instead of transpose or permute.
 
-    Both give the shape that is wanted, but view leaves numbers in the order they lie in memory:
-    of (batch, words, heads · width) it makes heads that are made of parts of several words.
+    Both give the desired shape, but view keeps values in their order in memory: from (batch, words,
+    heads · width) it makes heads that consist of parts of several words.
 
     Bad:
         x = torch.arange(80.0, requires_grad=True).reshape(2, 5, 8) * 1
@@ -69,11 +69,11 @@ def _as_written(trace: Trace) -> Iterator[Found]:
         site, name, dims = each.site, each.found.name, ", ".join(each.found.dims)
         yield Found(
             message=f"view or reshape at {site} takes the dims of `{name}`, which are ({dims}), in "
-            "another order, which mixes up elements: a transpose or permute was meant",
+            "another order, which mixes up elements: use transpose or permute instead",
             site=site,
             evidence=(each.evidence,),
-            why=f"`{code_of(site.text)}` names them so, and view and reshape leave numbers in the "
-            "order in which they lie in memory: a dim that changes its place is filled with parts "
+            why=f"`{code_of(site.text)}` names them in that order, and view and reshape keep "
+            "values in their order in memory: a dim that changes its position is filled with parts "
             "of others",
             fix=f"write `{name}.permute(…)` first, or `{name}.flatten(2).transpose(1, 2)` for "
             "channels that come last",
@@ -82,7 +82,7 @@ def _as_written(trace: Trace) -> Iterator[Found]:
 
 
 def _images_in_memory(calls: Calls) -> Iterator[Found]:
-    """Convolutions of what is a view of (N, H, W, C), where the call that viewed was not seen."""
+    """Convolutions of a view of (N, H, W, C), where the call that made the view was not seen."""
     for few, times in calls.few_of_each_line(calls.called("convolution")):
         for at in few:
             listed, weight = calls.given(at).get("input_is_a_view_of"), _weight(calls, at)
@@ -106,23 +106,23 @@ def _seen_by_a_convolution(calls: Calls, at: int, base: Shape, times: int) -> Fo
     site = calls.site(at)
     again = f"; the line ran {times:,} times" if times > 1 else ""
     return Found(
-        message=f"The convolution{calls.where(at)} at {site} is given a view of images {base}, "
-        f"which mixes up elements: a permute was meant{again}",
+        message=f"The convolution{calls.where(at)} at {site} gets a view of images {base}, "
+        f"which mixes up elements: use permute instead{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
-        why=f"its input has {base[3]} channels, lies in memory without gaps and is a view of "
-        f"{base}, whose colours stand side by side: view and reshape leave numbers in their order, "
-        "so each channel is made of all colours of a part of the image",
+        why=f"its input has {base[3]} channels, is contiguous in memory and is a view of "
+        f"{base}, whose colours are adjacent: view and reshape keep values in their order in "
+        "memory, so each channel consists of all colours of a part of the image",
         fix="write `.permute(0, 3, 1, 2)` instead of view or reshape, before the convolution",
         certainty=Certainty.INFERRED,
     )
 
 
 def _moved(before: Shape, after: Shape) -> int:
-    """The size of a dim that stays and is found behind another that it stood before; 0: none.
+    """The size of a dim that comes after another one which it preceded before; 0: none.
 
-    Only where numbers of several dims are mixed: where no splitting and merging of dims that stand
-    beside each other explains the shape.
+    Only where values of several dims are mixed: where splitting and merging adjacent dims does not
+    explain the shape.
     """
     if -1 in before or 0 in before or prod(before) != prod(after):
         return 0
@@ -139,7 +139,7 @@ def _moved(before: Shape, after: Shape) -> int:
 
 
 def _channels_as_columns(before: Shape, after: Shape) -> int:
-    """The channels of (N, C, H, W) that were made columns: (N · H · W, C) without a permute."""
+    """The channels of (N, C, H, W) that became columns, (N · H · W, C), without a permute."""
     if len(before) not in (3, 4) or len(after) != 2 or min(before[1:], default=0) < 2:
         return 0
     channels, inside = before[1], prod(before[2:])
@@ -148,7 +148,7 @@ def _channels_as_columns(before: Shape, after: Shape) -> int:
 
 
 def _is_image(calls: Calls, at: int, before: Shape, after: Shape) -> bool:
-    """Whether (N, H, W, C) was made (N, C, H, W), and given to a convolution."""
+    """Whether (N, H, W, C) became (N, C, H, W), and goes into a convolution."""
     if len(before) != 4 or after != (before[0], before[3], before[1], before[2]):
         return False
     if before[3] in before[1:3] or before[3] > MOST_COLOURS:
@@ -157,9 +157,10 @@ def _is_image(calls: Calls, at: int, before: Shape, after: Shape) -> bool:
 
 
 def _heads(calls: Calls, at: int, before: Shape, after: Shape) -> bool:
-    """Whether (B, T, h · d) was made heads (B, h, T, d), or these words again, and they attend.
+    """Whether (B, T, h · d) became heads (B, h, T, d), or the reverse, in an attention.
 
-    Such shapes may also follow from splitting and merging neighbours, so that alone says nothing.
+    Such shapes may also result from splitting and merging adjacent dims, so they prove nothing
+    alone.
     """
     if len(before) == 3 and len(after) == 4:
         (batch, words, width), heads = before, after
@@ -187,12 +188,12 @@ def _found(calls: Calls, at: int, before: Shape, after: Shape, times: int) -> Fo
         fix = "split the last dim first and move dims afterwards: "
         fix += "`x.view(batch, words, heads, width).transpose(1, 2)`"
     return Found(
-        message=f"{calls.name(at).strip('_')} at {site} makes {after} of {before}, which mixes up "
-        f"elements{again}: a transpose or permute was meant",
+        message=f"{calls.name(at).strip('_')} at {site} makes {after} from {before}, which mixes "
+        f"up elements{again}: use transpose or permute instead",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
-        why="view and reshape leave numbers in the order in which they lie in memory, so a dim "
-        "that changes its place is filled with parts of others",
+        why="view and reshape keep values in their order in memory, so a dim that changes its "
+        "position is filled with parts of others",
         fix=fix,
         certainty=Certainty.SUSPECTED,
     )

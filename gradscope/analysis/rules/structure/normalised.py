@@ -1,4 +1,4 @@
-"""Rules about vectors that are given length 1, and then compared."""
+"""Rules about vectors that are normalised to length 1 and then compared."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from gradscope.trace.trace import Trace
 
 NORMS = frozenset(("linalg_vector_norm", "norm"))
 BETWEEN = SAME_NUMBERS | {"clamp_min", "clamp", "add"}
-"""What may stand between a norm and the division by it."""
+"""Calls between a norm and the division by it."""
 
 FAR = 16
 
 
 @rule("GS714", "normalised-over-another-dim", reads=(*READS, "node.arguments"))
 def normalised_over_another_dim(trace: Trace) -> Iterator[Found]:
-    """Two normalised matrices are multiplied over another dim than the one of length 1.
+    """Two normalised matrices are multiplied over another dim than the normalised one.
 
-    Their product is meant to hold cosines. Divided by norms over dim 0, each column of the batch
-    has length 1; `z @ z.t()` sums over dim 1.
+    Their product should hold cosines. After division by norms over dim 0, each column of the batch
+    has length 1, but `z @ z.t()` sums over dim 1.
 
     Bad:
         z = torch.nn.Linear(3, 2)(torch.arange(12.0).reshape(4, 3))
@@ -38,7 +38,7 @@ def normalised_over_another_dim(trace: Trace) -> Iterator[Found]:
         (z @ z.t()).exp().sum().backward()
     """
     calls = trace.once(Calls)
-    unit: dict[int, tuple[int, int]] = {}  # what a division made: the division, and over which dim
+    unit: dict[int, tuple[int, int]] = {}  # by result of a division: the division and its dim
     for at in calls.with_tensors("div").tolist():
         over = _over(calls, at)
         if over != NONE:
@@ -55,7 +55,7 @@ def normalised_over_another_dim(trace: Trace) -> Iterator[Found]:
 
 
 def _over(calls: Calls, at: int) -> int:
-    """Over which dim a matrix, or one for each sample, was divided by its own norms, or NONE."""
+    """The dim over which a matrix (of each sample) was divided by its own norms, or NONE."""
     inputs = calls.inputs(at)
     shape = calls.shape(calls.outputs(at)[0])
     if len(inputs) != 2 or len(shape) not in (2, 3) or 1 in shape:
@@ -76,7 +76,7 @@ def _is_matrix(calls: Calls, division: int) -> bool:
 
 
 def _summed(calls: Calls, division: int, _: int, unit: dict[int, tuple[int, int]]) -> int:
-    """A product of this (N, L, D) and another one, normalised alike, that sums over D; or NONE."""
+    """A product of this (N, L, D) and another normalised one that sums over D; or NONE."""
     pending, seen = [(calls.outputs(division)[0], 2)], set[int]()
     while pending and len(seen) < FAR:
         tensor, features = pending.pop()
@@ -120,12 +120,12 @@ def _found(calls: Calls, division: int, over: int, product: int) -> Found:
     line = with_dim(site.text, meant)
     each, sums = ("column", "row") if over == 0 or len(shape) == 3 else ("row", "column")
     return Found(
-        message=f"Wrong dim: normalised over dim {over} at {site}, and compared over dim "
-        f"{meant} at {calls.site(product)}: the product holds no cosines",
+        message=f"Wrong dim: normalised over dim {over} at {site}, but compared over dim "
+        f"{meant} at {calls.site(product)}: the product does not hold cosines",
         site=site,
         evidence=(Evidence("op", calls.id(division)), Evidence("op", calls.id(product))),
-        why=f"of {shape}, each {each} has length 1, and the product sums over the {shape[meant]} "
-        f"numbers of a {sums}" + ("; normalize() goes over dim 1 if told none" * (len(shape) == 3)),
+        why=f"in {shape}, each {each} has length 1, but the product sums over the {shape[meant]} "
+        f"values of a {sums}" + ("; normalize() uses dim 1 by default" * (len(shape) == 3)),
         fix=instead(line, site.text) if line else f"normalise over dim={meant}",
         certainty=Certainty.INFERRED,
     )

@@ -1,4 +1,4 @@
-"""One number for each row of a square, which lines up with its columns."""
+"""One value for each row of a square matrix that is aligned with its columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradscope.trace.trace import Trace
 
 BINARY = ("sub", "mul", "add", "div")
 CHOSEN = frozenset(("index", "index_select", "gather", "take", "stack"))
-"""Calls that take one number for each of a batch's samples: what a loader, or an index, gives."""
+"""Calls that return one value for each sample of a batch, as a loader or an index does."""
 
 DROPS = frozenset(("squeeze", "select", "view", "reshape", "_unsafe_view"))
 FAR = 24
@@ -25,10 +25,10 @@ FAR = 24
 def one_number_per_row(
     trace: Trace, calls: Calls, seen: set[int], is_of_a_loss: Callable[[Calls, int], bool]
 ) -> Iterator[Found]:
-    """What of shape (N,) holds a number for each row, and met (N, N) elementwise.
+    """Tensors of shape (N,) with a value for each row that met (N, N) elementwise.
 
-    Of the square it is known that its rows are samples and its columns features, as a layer made
-    it; or that it came of a broadcast without gradients, and the loss is the mean of all of it.
+    For the square it is known that its rows are samples and its columns features, from a layer; or
+    it is the result of a broadcast without gradients, and the loss is the mean of all of it.
     """
     origins = trace.once(Origins)
     for several in calls.each_line(calls.with_tensors(*BINARY)):
@@ -55,7 +55,7 @@ def one_number_per_row(
 
 
 def _square_and_row(calls: Calls, at: int) -> tuple[int, int]:
-    """The operands of shapes (N, N) and (N,) of a call; NONE, NONE: there are none."""
+    """The operands of shapes (N, N) and (N,) of a call; NONE, NONE if there are none."""
     inputs = calls.inputs(at)
     if len(inputs) != 2:
         return NONE, NONE
@@ -67,7 +67,7 @@ def _square_and_row(calls: Calls, at: int) -> tuple[int, int]:
 
 
 def _is_of_features(calls: Calls, square: int) -> bool:
-    """Whether a layer with a bias made a square, number by number: its columns are outputs."""
+    """Whether a square is, elementwise, the result of a layer with a bias: columns are outputs."""
     pending, seen = [square], {square}
     while pending and len(seen) < FAR:
         at = calls.maker(pending.pop())
@@ -84,7 +84,7 @@ def _is_of_features(calls: Calls, square: int) -> bool:
 
 
 def _chosen(calls: Calls, origins: Origins, row: int) -> str:
-    """How numbers of samples came, as far as that is known; each time others."""
+    """Where values of samples come from, as far as that is known; they differ each time."""
     if calls.needs_grad(row):
         return ""
     at, came = calls.maker(row), origins.of(row)
@@ -92,16 +92,16 @@ def _chosen(calls: Calls, origins: Origins, row: int) -> str:
     if name not in CHOSEN:
         return ""
     site = calls.site(at) if at != NONE else came.site if came is not None else Site()
-    return f"{name} at {site} gives a number for each sample, others each time"
+    return f"{name} at {site} returns a value for each sample, different ones each time"
 
 
 def _reduced(calls: Calls, square: int, row: int) -> str:
-    """How a row was made of the same square's rows, or by a layer with one output."""
+    """How a row was reduced from the same square's rows, or returned by a layer of one output."""
     at = calls.maker(row)
     while at != NONE and calls.name(at) in ELEMENTWISE | DROPS and calls.inputs(at):
         before = calls.inputs(at)[0]
         if calls.shape(before) == (*calls.shape(row), 1) and _is_one_output(calls, before):
-            return f"it is made of one output for each row, at {calls.site(at)}"
+            return f"it is one output of a layer for each row, at {calls.site(at)}"
         if len(calls.shape(before)) != 1:
             return ""
         at = calls.maker(before)
@@ -110,11 +110,11 @@ def _reduced(calls: Calls, square: int, row: int) -> str:
         return ""
     of = calls.inputs(at)[0]
     same = of == square or calls.origin(of, ELEMENTWISE) == calls.origin(square, ELEMENTWISE)
-    return f"{calls.name(at)} at {calls.site(at)} made a number of each row of it" if same else ""
+    return f"{calls.name(at)} at {calls.site(at)} reduced each of its rows to a value" * same
 
 
 def _came_of_a_broadcast(calls: Calls, origins: Origins, square: int) -> Site | None:
-    """The line of the arithmetic that made a square without gradients."""
+    """The line of the arithmetic that created a square without gradients."""
     came = origins.of(square)
     if calls.needs_grad(square):
         return None
@@ -128,7 +128,7 @@ def _came_of_a_broadcast(calls: Calls, origins: Origins, square: int) -> Site | 
 
 
 def _is_per_row(calls: Calls, row: int) -> bool:
-    """Whether a learned row is one number for each sample: reduced over dim 1, or one output."""
+    """Whether a learned row is one value for each sample: reduced over dim 1, or one output."""
     for _ in range(FAR):
         at = calls.maker(row)
         if at == NONE or not calls.needs_grad(row):
@@ -147,8 +147,8 @@ def _is_per_row(calls: Calls, row: int) -> bool:
 def _of_data(calls: Calls, at: int, square: int, came: Site) -> Found:
     many, site = calls.shape(square)[0], calls.site(at)
     return Found(
-        message=f"A broadcast at {came} made ({many}, {many}), which meets ({many},), a number for "
-        f"each row, at {site}: each of {many} is taken with all {many}",
+        message=f"A broadcast at {came} made ({many}, {many}), which meets ({many},), a value for "
+        f"each row, at {site}: each of the {many} is combined with all {many}",
         site=came,
         evidence=(Evidence("op", calls.id(at)), Evidence("tensor", square)),
         why=f"it was computed without gradients, and all {many * many:,} results are averaged or "
@@ -166,13 +166,13 @@ def _is_one_output(calls: Calls, column: int) -> bool:
 def _found(calls: Calls, at: int, row: int, how: str) -> Found:
     many, site = calls.shape(row)[0], calls.site(at)
     return Found(
-        message=f"A broadcast at {site} lines up ({many},), a number for each row, with the "
-        f"columns of ({many}, {many}): there are as many of both, and nothing says so",
+        message=f"A broadcast at {site} aligns ({many},), a value for each row, with the "
+        f"columns of ({many}, {many}): there are as many of both, so no error is raised",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("tensor", row)),
-        why=f"{how}; shapes are lined up from the right, so that column k is taken with number k, "
-        "in place of row k",
-        fix="give it a dim to the right: `[:, None]`, `.unsqueeze(1)`, or `keepdim=True` where it "
+        why=f"{how}; shapes are aligned from the right, so column k is combined with value k, "
+        "instead of row k",
+        fix="add a dim on the right: `[:, None]`, `.unsqueeze(1)`, or `keepdim=True` where it "
         "was reduced",
         certainty=Certainty.INFERRED,
     )

@@ -31,7 +31,7 @@ def pooled_over_another(calls: Calls, softmaxes: tuple[str, ...]) -> Iterator[Fo
 
 
 def _is_a_score(calls: Calls, tensor: int) -> bool:
-    """Whether a layer with one output made these numbers, one for each position."""
+    """Whether a layer with one output returned these values, one for each position."""
     one = False
     for _ in range(FAR):
         one |= calls.shape(tensor)[-1:] == (1,)
@@ -48,7 +48,7 @@ def _is_a_score(calls: Calls, tensor: int) -> bool:
 
 
 def _summed(calls: Calls, at: int) -> int:
-    """The call that sums dim 1 of what the weights are multiplied with; NONE: none, or dim 0."""
+    """The call that sums dim 1 of what the weights multiply; NONE if none does, or over dim 0."""
     pending, seen = [(calls.outputs(at)[0], 0, 1, False)], {at}
     while pending and len(seen) < FAR:
         tensor, samples, places, weighs = pending.pop()
@@ -74,13 +74,13 @@ def _found(calls: Calls, at: int, summed: int) -> Found:
     site, shape = calls.site(at), calls.shape(calls.outputs(at)[0])
     line = with_dim(site.text, 1)
     return Found(
-        message=f"softmax(dim=0){calls.where(at)} at {site} goes over the {shape[0]} samples of "
-        f"the batch, and its weights are summed over {shape[1]} positions at {calls.site(summed)}: "
-        "wrong dim",
+        message=f"softmax(dim=0){calls.where(at)} at {site} normalises over the {shape[0]} samples "
+        f"of the batch, but its weights are summed over {shape[1]} positions at "
+        f"{calls.site(summed)}: wrong dim",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("op", calls.id(summed))),
-        why=f"of {shape}, the numbers add up to 1 along dim 0; the weights of a sample's "
+        why=f"in {shape}, the values add up to 1 along dim 0; the weights of a sample's "
         "positions, which are summed along dim 1, do not",
-        fix=instead(line, site.text) if line else "give it dim=1",
+        fix=instead(line, site.text) if line else "set dim=1",
         certainty=Certainty.INFERRED,
     )

@@ -1,4 +1,4 @@
-"""Rules about what is taken of a recurrent layer's output."""
+"""Rules about outputs and states of recurrent layers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ LAST = -1
 CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
 ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 BATCH_FIRST = 4
-"""So many arguments without a name leave `batch_first` as it is."""
+"""With fewer positional arguments, `batch_first` has its default."""
 
 
 @rule("GS717", "last-of-the-batch", reads=(*READS, "node.arguments"))
 def last_of_the_batch(trace: Trace) -> Iterator[Found]:
-    """Of a recurrent layer's output the last sample of the batch was taken, not the last step.
+    """The last sample of a recurrent layer's output was taken instead of the last step.
 
-    Without `batch_first=True` its output is (steps, batch, features), and `out[:, -1]` is the last
-    sample; with it, `out[-1]` is. Where data were given the other way round, steps are samples.
+    Without `batch_first=True` the output is (steps, batch, features), and `out[:, -1]` is the last
+    sample; with it, `out[-1]` is. If the data have the other order, steps are treated as samples.
 
     Bad:
         rnn, head = torch.nn.LSTM(3, 4), torch.nn.Linear(4, 1)
@@ -54,7 +54,7 @@ def last_of_the_batch(trace: Trace) -> Iterator[Found]:
 
 
 def _of_the_batch(calls: Calls, at: int) -> tuple[str, bool, int, int] | None:
-    """The layer's type, whether its batch is first, its steps and samples; None: it is sound."""
+    """The layer's type, whether its batch is first, its steps and samples; None if it is right."""
     (dim,) = calls.dims(at) or (NONE,)
     maker = calls.maker(calls.inputs(at)[0])
     layer = calls.module(maker) if maker != NONE else None
@@ -67,7 +67,7 @@ def _of_the_batch(calls: Calls, at: int) -> tuple[str, bool, int, int] | None:
     shape = calls.shape(calls.inputs(at)[0])
     if len(shape) != 3 or first is None:
         return None
-    turned = calls.name(maker) == "transpose"  # else the batch is second, as it was computed
+    turned = calls.name(maker) == "transpose"  # else the batch is second, as computed
     steps, samples = (shape[1], shape[0]) if turned else (shape[0], shape[1])
     if turned and not first:
         return None
@@ -75,7 +75,7 @@ def _of_the_batch(calls: Calls, at: int) -> tuple[str, bool, int, int] | None:
 
 
 def _has_batch_first(calls: Calls, parameters: tuple[int, ...]) -> bool | None:
-    """As the line says that made the layer; None: it does not stand there."""
+    """As in the line that created the layer; None if the line does not show it."""
     origins = calls.trace.once(Origins)
     made = [origin for each in parameters if (origin := origins.of(each)) is not None]
     called = [*_layers_made(made[0].site.text)] if made else []
@@ -88,7 +88,7 @@ def _has_batch_first(calls: Calls, parameters: tuple[int, ...]) -> bool | None:
 
 
 def _layers_made(line: str) -> Iterator[ast.Call]:
-    """The calls in a line that make recurrent layers; none where it does not stand by itself."""
+    """The calls in a line that create recurrent layers; none if it is not a whole statement."""
     tree = parsed(line.strip())
     for each in ast.walk(tree) if tree is not None else ():
         if isinstance(each, ast.Call) and last_name(each.func) in LAYERS:
@@ -101,26 +101,26 @@ def _found(calls: Calls, at: int, found: tuple[str, bool, int, int], times: int)
     shape = f"({samples}, {steps}, …)" if first else f"({steps}, {samples}, …)"
     there = "batch first" if first else "steps first"
     return Found(
-        message=f"The last sample of the batch is taken of the {type}'s output at {site}, and not "
-        f"the last step: wrong dim{again}",
+        message=f"The last sample of the batch is taken from the {type}'s output at {site}, "
+        f"instead of the last step: wrong dim{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
-        why=f"the layer was made with batch_first={first}, so that its output is {shape}, {there}; "
-        f"index -1 of dim {0 if first else 1} is one of {samples} samples, of which all {steps} "
-        "steps go on",
-        fix="take `out[:, -1]`"
+        why=f"the layer was created with batch_first={first}, so its output is {shape}, {there}; "
+        f"index -1 of dim {0 if first else 1} is one of {samples} samples, with all {steps} "
+        "steps",
+        fix="use `out[:, -1]`"
         if first
-        else "take `out[-1]`; or, if data are (batch, steps, "
-        "features), make the layer with batch_first=True",
+        else "use `out[-1]`; or, if data are (batch, steps, "
+        "features), create the layer with batch_first=True",
         certainty=Certainty.INFERRED,
     )
 
 
 @rule("GS725", "state-reset", reads=(*READS, "act"))
 def state_reset(trace: Trace) -> Iterator[Found]:
-    """A recurrent cell is given zeros for its state in every call: it remembers nothing.
+    """A recurrent cell gets zeros as its state in every call: it remembers nothing.
 
-    The state was made inside of the loop over the steps, or not given at all.
+    The state is created inside the loop over the steps, or not passed at all.
 
     Bad:
         cell, head = torch.nn.GRUCell(3, 4), torch.nn.Linear(4, 1)
@@ -157,7 +157,7 @@ def state_reset(trace: Trace) -> Iterator[Found]:
             made = (origins.of(each) for each in calls.inputs(at))
             zeros += [
                 (at, each)
-                for each in made  # a cell that is given none makes zeros itself
+                for each in made  # a cell without a state creates zeros itself
                 if each is not None and (each.by in ZEROS or (each.by and each.by in own))
             ][:1]
         if 2 * len(zeros) == len(several) and len(zeros) >= FEW * backwards:
@@ -165,22 +165,22 @@ def state_reset(trace: Trace) -> Iterator[Found]:
 
 
 FEW = 3
-"""So many calls for each backward, at least, are steps of a series."""
+"""Least number of calls for each backward that count as steps of a sequence."""
 
 
 def _reset(calls: Calls, zeros: list[tuple[int, TensorOrigin]]) -> Found:
     (at, origin), many = zeros[0], len(zeros)
     site, called = origin.site, calls.site(at)
-    again, made = (f", called at {called},", f"made at {site}") if called != site else ("", "")
-    made = made or f"it is given none at {site}"
+    again, made = (f", called at {called},", f"created at {site}") if called != site else ("", "")
+    made = made or f"as no state is passed at {site}"
     return Found(
         message=f"The state{calls.where(at)}{again} is zeros in each of its {many:,} calls, "
         f"{made}: it remembers nothing",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("act", origin.act.id)),
-        why="a recurrent cell sees what came before in its state only; its recurrent weights get "
-        "no gradient, since they are multiplied with zeros",
-        fix="make the state once, before the loop over the steps, and give each call what the one "
-        "before returned: `state = cell(x, state)`",
+        why="a recurrent cell knows earlier steps only from its state; its recurrent weights get "
+        "no gradient, since they are multiplied by zeros",
+        fix="create the state once, before the loop over the steps, and pass each call the result "
+        "of the one before: `state = cell(x, state)`",
         certainty=Certainty.INFERRED,
     )

@@ -25,10 +25,10 @@ FAR = 48
 
 @rule("GS719", "attention-between-samples", reads=(*READS, "node.arguments"))
 def attention_between_samples(trace: Trace) -> Iterator[Found]:
-    """nn.MultiheadAttention takes (length, batch, width); it was given (batch, length, width).
+    """nn.MultiheadAttention takes (length, batch, width), but got (batch, length, width).
 
-    Without batch_first=True it attends over the first dim. That this is the batch is seen where
-    the other one is averaged away, and the first goes into the loss.
+    Without batch_first=True it attends over the first dim. This is known to be the batch where the
+    other dim is averaged away and the first goes into the loss.
 
     Bad:
         attention = torch.nn.MultiheadAttention(4, 1)
@@ -59,11 +59,11 @@ def attention_between_samples(trace: Trace) -> Iterator[Found]:
 
 @rule("GS720", "positions-of-samples", reads=(*READS, "node.arguments", "act"))
 def positions_of_samples(trace: Trace) -> Iterator[Found]:
-    """A table of positions is added along the batch: each sample gets a position, and no token.
+    """Position encodings are added along the batch: each sample gets a position, and no token does.
 
-    `x + pe[: x.size(0)]` counts along the first dim. With x as (batch, length, width) that is the
-    batch; told is it where the other dim is averaged away and this one goes into the loss, or where
-    what comes of it goes into attention with batch_first=True.
+    `x + pe[: x.size(0)]` counts along the first dim. If x is (batch, length, width), that is the
+    batch. Reported where the other dim is averaged away and this one goes into the loss, or where
+    the result goes into attention with batch_first=True.
 
     Bad:
         embedding = torch.nn.Embedding(5, 4)
@@ -93,7 +93,7 @@ def positions_of_samples(trace: Trace) -> Iterator[Found]:
 
 
 def _along_which(calls: Calls, origins: Origins, at: int) -> int:
-    """The dim that a learned table's rows lie along, cut to its size or asked for in order."""
+    """The dim along which a learned table's rows lie, cut to its size or looked up in order."""
     for tensor in calls.inputs(at) if len(calls.inputs(at)) > 1 else ():
         shape = calls.shape(tensor)
         rows = [dim for dim in (0, 1) if len(shape) == 3 and shape[dim] > 1]
@@ -103,7 +103,7 @@ def _along_which(calls: Calls, origins: Origins, at: int) -> int:
 
 
 def _is_of_a_table(calls: Calls, origins: Origins, tensor: int) -> bool:
-    """Whether it is a part of a leaf that is learned, or rows of one in order."""
+    """Whether it is a part of a learned leaf, or its rows in order."""
     cut = False
     for _ in range(6):
         at = calls.maker(tensor)
@@ -120,7 +120,7 @@ def _is_of_a_table(calls: Calls, origins: Origins, tensor: int) -> bool:
 
 
 def _is_the_batch(trace: Trace, calls: Calls, at: int, dim: int) -> str:
-    """What shows that a dim of what a call makes is that of the samples; "": nothing does."""
+    """What shows that a dim of a call's result is that of the samples; "" if nothing does."""
     modules = trace.table(Module)
     pending, seen = [(calls.outputs(at)[0], dim, 1 - dim)], {at}
     while pending and len(seen) < FAR:
@@ -140,7 +140,7 @@ def _is_the_batch(trace: Trace, calls: Calls, at: int, dim: int) -> str:
             pooled &= calls.name(user) in SUMS
             if pooled and _reaches_a_loss(calls, user, calls.shape(tensor)[first]):
                 away = f"dim {second} is averaged away at {calls.site(user)}"
-                return f"{away}, and dim {first} comes into the loss"
+                return f"{away}, and dim {first} goes into the loss"
             if one.fate is other.fate is Fate.STAYS and not attends:
                 pending.append((calls.outputs(user)[0], one.dim, other.dim))
     return ""
@@ -151,7 +151,7 @@ def _counts_samples(calls: Calls, at: int, dim: int, how: str) -> Found:
     text = site.text.partition("  #")[0].strip()
     return Found(
         message=f"Positions are added along dim {dim} of {shape} at {site}, the {shape[dim]} "
-        f"samples of the batch: all {shape[1 - dim]} positions of a sample get the same",
+        f"samples of the batch: all {shape[1 - dim]} positions of a sample get the same one",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
         why=f"{how}; the table is cut to, or counted up to, the size of dim {dim}",
@@ -162,7 +162,7 @@ def _counts_samples(calls: Calls, at: int, dim: int, how: str) -> Found:
 
 
 def _gives_back(calls: Calls, at: int, module: int) -> bool:
-    """Whether what the module returns is made here, in the order (length, batch, width)."""
+    """Whether this call returns the module's result, in the order (length, batch, width)."""
     made = calls.outputs(at)[0]
     shape = calls.shape(made)
     outside = [each for each in calls.users(made) if int(calls.ops["module"][each]) != module]
@@ -170,7 +170,7 @@ def _gives_back(calls: Calls, at: int, module: int) -> bool:
 
 
 def _pooled_over_the_second(calls: Calls, at: int) -> int:
-    """The call that reduces dim 1 of what comes of a call, number by number; NONE: none does."""
+    """The call that reduces dim 1 of a call's result, elementwise up to there; NONE if none."""
     pending, seen = [(calls.outputs(at)[0], 0, 1)], {at}
     while pending and len(seen) < FAR:
         tensor, first, second = pending.pop()
@@ -191,7 +191,7 @@ def _went(calls: Calls, at: int, tensor: int, dim: int) -> Went:
 
 
 def _reaches_a_loss(calls: Calls, at: int, many: int) -> bool:
-    """Whether a loss is computed of what comes of it, for as many as the first dim has."""
+    """Whether a loss is computed from its result, with as many rows as the first dim has."""
     pending, seen = [at], {at}
     while pending and len(seen) < FAR:
         for tensor in calls.outputs(pending.pop(0)):
@@ -208,14 +208,15 @@ def _reaches_a_loss(calls: Calls, at: int, many: int) -> bool:
 def _found(calls: Calls, at: int, pooled: int) -> Found:
     site, shape = calls.site(at), calls.shape(calls.outputs(at)[0])
     return Found(
-        message=f"Attention{calls.where(at)} at {site} goes over dim 0 of {shape}, the samples of "
-        f"the batch: dim 1 is averaged away at {calls.site(pooled)}, and dim 0 comes into the loss",
+        message=f"Attention{calls.where(at)} at {site} attends over dim 0 of {shape}, the samples "
+        f"of the batch: dim 1 is averaged away at {calls.site(pooled)}, and dim 0 goes into the "
+        "loss",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("op", calls.id(pooled))),
         why="nn.MultiheadAttention and the Transformer layers take (length, batch, width) unless "
-        f"they are made with batch_first=True: each sample attends to the {shape[0]} samples, and "
-        "to nothing of its own",
-        fix="make it with `batch_first=True`, or transpose(0, 1) what it is given and what it "
-        "returns",
+        f"they are created with batch_first=True: each sample attends to the {shape[0]} samples, "
+        "and to nothing of its own",
+        fix="create it with `batch_first=True`, or apply transpose(0, 1) to its inputs and its "
+        "result",
         certainty=Certainty.INFERRED,
     )

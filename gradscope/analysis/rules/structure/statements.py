@@ -1,4 +1,4 @@
-"""Rules about statements that do nothing."""
+"""Rules about statements without effect."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from gradscope.trace.schema import AssignedAct, StepAct
 from gradscope.trace.trace import Trace
 
 MODAL = re.compile("Dropout|BatchNorm|InstanceNorm|RReLU")
-"""Types of modules that do something else in evaluation."""
+"""Types of modules that behave differently in evaluation."""
 
 
 @rule("GS707", "no-effect", reads=("act", "source"))
 def no_effect(trace: Trace) -> Iterator[Found]:
-    """A statement does nothing: a method not called, a result thrown away, a name misspelt.
+    """A statement has no effect: a method not called, a result discarded, a name misspelt.
 
-    `optimizer.zero_grad` without parentheses names the method; `h.detach()` returns a tensor and
-    leaves `h` as it is; `torch.no_grad()` has to be entered with `with`; to give a loop's variable
-    another value changes no parameter; `p.require_grad = False` gives `p` an attribute that nothing
-    reads; neither does an optimizer read `optimizer.lr`. Read are the files of the program of which
-    something ran.
+    `optimizer.zero_grad` without parentheses only names the method. `h.detach()` returns a tensor
+    and leaves `h` unchanged. `torch.no_grad()` must be entered with `with`. Assigning to a loop's
+    variable changes no parameter. `p.require_grad = False` creates an attribute that nothing reads,
+    and so does `optimizer.lr = …`. The rule reads those files of the program of which something
+    ran.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -63,7 +63,7 @@ def no_effect(trace: Trace) -> Iterator[Found]:
 
 
 def _settings(acts: Acts) -> Iterator[Found]:
-    """`optimizer.lr = x`, where the groups go on with what they had."""
+    """`optimizer.lr = x`, which leaves the parameter groups unchanged."""
     every = (act for act in acts.of(AssignedAct) if act.facts.what == "setting")
     other = (act for act in every if repr(act.facts.to) != repr(act.facts.there))
     steps = acts.of(StepAct)
@@ -71,24 +71,24 @@ def _settings(acts: Acts) -> Iterator[Found]:
         act = found[0]
         after = next((step for step in steps if step.of == act.of and step.t > act.t), None)
         if name == "lr" and after is not None and act.facts.to in after.facts.lr:
-            continue  # the groups were given it, too
+            continue  # the groups got it as well
         site, within = acts.site(act), act.facts.within
         owner, _, value = _code(site).partition(f".{name} =")
         groups = f"for group in {owner or 'optimizer'}.param_groups:"
         better = f"{groups} group['{name}'] = {value.strip()}"
         yield Found(
             message=f"`{_code(site)}`{at(site)} has no effect: {within} reads no attribute "
-            f"`{name}`, and its groups go on with {act.facts.there}",
+            f"`{name}`, and its groups still use {act.facts.there}",
             site=site,
             evidence=(Evidence("act", act.id),),
-            why="what an optimizer is set to is in its param_groups; Python makes an attribute of "
-            f"any name that is set{_times(found)}",
+            why="the settings of an optimizer are in its param_groups; Python creates an attribute "
+            f"for any name that is assigned{_times(found)}",
             fix=f"write `{better}`" if value.strip() else f"set `group['{name}']` of each group",
         )
 
 
 def _modes(acts: Acts) -> Iterator[Found]:
-    """`net.training = False`, where what is in the module stays in the other mode."""
+    """`net.training = False`, which leaves the modules inside in the other mode."""
     flags = (act for act in acts.of(AssignedAct) if act.facts.what == "flag")
     modes = (act for act in flags if act.facts.name == "training")
     for found in grouped(modes, lambda act: act.stack).values():
@@ -100,18 +100,18 @@ def _modes(acts: Acts) -> Iterator[Found]:
         mode, other = ("train", "evaluation") if act.facts.to else ("eval", "training")
         owner = _code(site).partition(".training")[0]
         yield Found(
-            message=f"`{_code(site)}`{at(site)} sets the mode of {within} alone: "
-            f"{' and '.join(left)} in it {'goes' if len(left) == 1 else 'go'} on in {other} mode",
+            message=f"`{_code(site)}`{at(site)} sets the mode of {within} only: "
+            f"{' and '.join(left)} in it {'stays' if len(left) == 1 else 'stay'} in {other} mode",
             site=site,
             evidence=(Evidence("act", act.id),),
-            why="each module has a mode of its own; train() and eval() set those of all that is "
-            f"in one{_times(found)}",
+            why="each module has its own mode; train() and eval() also set those of all modules "
+            f"inside{_times(found)}",
             fix=f"write `{owner}.{mode}()` instead of `{_code(site)}`",
         )
 
 
 def _times(found: list[Done[AssignedAct]]) -> str:
-    return f"; so it was {len(found)} times" if len(found) > 1 else ""
+    return f"; this happened {len(found)} times" if len(found) > 1 else ""
 
 
 def _code(site: Site) -> str:
@@ -120,7 +120,7 @@ def _code(site: Site) -> str:
 
 def _not_called(evidence: Evidence, site: Site, name: str) -> Found:
     return Found(
-        message=f"`{_code(site)}`{at(site)} has no effect: {name} is named, and not called",
+        message=f"`{_code(site)}`{at(site)} has no effect: {name} is named, but not called",
         site=site,
         evidence=(evidence,),
         why="without parentheses it is only a reference to the method",
@@ -133,12 +133,12 @@ def _dropped(evidence: Evidence, site: Site, name: str) -> Found:
     plain = dot and owner.replace("_", "").isalnum() and owner not in ("torch", "F")
     return Found(
         message=f"`{_code(site)}`{at(site)} has no effect: {name}() returns a new tensor, which is "
-        "thrown away",
+        "discarded",
         site=site,
         evidence=(evidence,),
-        why="what it was called on stays as it is"
+        why="the tensor it was called on stays unchanged"
         + (", with its graph" if name == "detach" else ""),
-        fix=f"write `{owner} = {_code(site)}`" if plain else "give what it returns to a name",
+        fix=f"write `{owner} = {_code(site)}`" if plain else "assign the result to a name",
     )
 
 
@@ -146,35 +146,35 @@ def _computed(evidence: Evidence, site: Site, name: str) -> Found:
     code = _code(site)
     ends = name == "return"
     return Found(
-        message=f"`{code}`{at(site)} has no effect: what it computes is thrown away"
+        message=f"`{code}`{at(site)} has no effect: the result is discarded"
         + (", and its function returns None" if ends else ""),
         site=site,
         evidence=(evidence,),
-        why="an operator returns a new tensor, and leaves its operands as they are"
+        why="an operator returns a new tensor, and leaves its operands unchanged"
         + ("; a hook that returns None changes no gradient" if ends else ""),
-        fix=f"write `return {code}`" if ends else "give what it returns to a name",
+        fix=f"write `return {code}`" if ends else "assign the result to a name",
     )
 
 
 def _not_entered(evidence: Evidence, site: Site, name: str) -> Found:
     return Found(
-        message=f"`{_code(site)}`{at(site)} has no effect: the context is made, and not entered",
+        message=f"`{_code(site)}`{at(site)} has no effect: the context is created, but not entered",
         site=site,
         evidence=(evidence,),
-        why=f"{name} holds between the beginning and the end of a `with` block only",
-        fix=f"write `with {_code(site)}:` and indent what follows",
+        why=f"{name} only holds inside a `with` block",
+        fix=f"write `with {_code(site)}:` and indent the lines it should cover",
     )
 
 
 def _loop_variable(evidence: Evidence, site: Site, name: str) -> Found:
     return Found(
-        message=f"`{_code(site)}`{at(site)} has no effect: it gives `{name}`, the loop's variable, "
-        "another tensor, and the parameter stays as it is",
+        message=f"`{_code(site)}`{at(site)} has no effect: it rebinds `{name}`, the loop's "
+        "variable, to another tensor, and the parameter stays unchanged",
         site=site,
         evidence=(evidence,),
-        why=f"`{name}` stands for the parameter only until it is given something else, and nothing "
-        "reads it afterwards",
-        fix=f"write into it, under `torch.no_grad()`: `{name}.copy_(…)`",
+        why=f"`{name}` refers to the parameter only until it is rebound, and nothing reads it "
+        "afterwards",
+        fix=f"write to it in place, under `torch.no_grad()`: `{name}.copy_(…)`",
     )
 
 
@@ -183,12 +183,12 @@ def _misspelt(slip: InSource[Misspelt]) -> Found:
     code = _code(site)
     better = code.replace(name, meant, 1)
     return Found(
-        message=f"`{code}`{at(site)} has no effect: `{name}` is no attribute that autograd reads; "
-        f"`{meant}` is meant",
+        message=f"`{code}`{at(site)} has no effect: autograd reads no attribute `{name}`; "
+        f"`{meant}` is probably meant",
         site=site,
         evidence=(slip.evidence,),
-        why=f"Python makes an attribute of any name that is set; nothing in the program reads "
-        f"`{name}`, and `{meant}` stays as it was",
+        why="Python creates an attribute for any name that is assigned; nothing in the program "
+        f"reads `{name}`, and `{meant}` stays unchanged",
         fix=f"write `{better}`"
         + (" (of a module: call `requires_grad_(…)`)" if meant == "requires_grad" else ""),
         certainty=Certainty.INFERRED,
@@ -199,11 +199,11 @@ def _defaults(evidence: Evidence, site: Site, name: str) -> Found:
     owner, _, value = _code(site).partition(".defaults")
     value = value.partition("=")[2].strip()
     return Found(
-        message=f"`{_code(site)}`{at(site)} has no effect on the groups that are there: each has "
+        message=f"`{_code(site)}`{at(site)} has no effect on existing parameter groups: each has "
         f"its own `{name}`",
         site=site,
         evidence=(evidence,),
-        why="an optimizer's defaults are read when a group is added, and at no step",
+        why="an optimizer reads its defaults when a group is added, and not in steps",
         fix=f"write `for group in {owner}.param_groups: group['{name}'] = {value}`",
         certainty=Certainty.INFERRED,
     )

@@ -1,4 +1,4 @@
-"""Rules about dims: what is normalised or averaged over another one than was meant."""
+"""Rules about dims: normalising or averaging over another dim than intended."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ FEATURES_LAST = frozenset({
     "embedding", "native_layer_norm", "mkldnn_rnn_layer", "lstm", "gru", "rnn_tanh", "rnn_relu",
 })  # fmt: skip
 FAR = 64
-"""How many calls are looked at behind one."""
+"""How many calls after or before a call are checked."""
 
 
 @rule("GS711", "softmax-over-the-batch", reads=READS_ARGUMENTS)
 def softmax_over_the_batch(trace: Trace) -> Iterator[Found]:
-    """A softmax of logits goes over the rows of the batch, or positions, and not the classes.
+    """A softmax of logits goes over the rows of the batch, or positions, instead of the classes.
 
-    Each class is then shared out among the samples: what is predicted for one depends on which
-    others are in its batch, and no row adds up to 1.
+    Each class is then distributed over the samples: the prediction for one depends on the others in
+    its batch, and no row adds up to 1.
 
     Bad:
         logits = torch.nn.Linear(3, 4)(torch.arange(24.0).reshape(8, 3))
@@ -56,7 +56,7 @@ def softmax_over_the_batch(trace: Trace) -> Iterator[Found]:
 
 
 def _features(calls: Calls, tensor: int) -> int:
-    """Which dim of a tensor counts what a layer has made for each sample; NONE: not known."""
+    """The dim that holds what a layer returned for each sample; NONE if unknown."""
     shape = calls.shape(tensor)
     for _ in range(FAR):
         at = calls.maker(tensor)
@@ -82,7 +82,7 @@ def _features(calls: Calls, tensor: int) -> int:
 
 
 def _has_a_weight(calls: Calls, at: int) -> bool:
-    """Whether one of two matrices that are multiplied is a parameter, and not the other."""
+    """Whether exactly one of two multiplied matrices is a parameter."""
     matrices = [each for each in calls.inputs(at) if len(calls.shape(each)) > 1]
     return sum(_is_a_parameter(calls, each) for each in matrices) == 1
 
@@ -93,11 +93,11 @@ def _is_a_parameter(calls: Calls, tensor: int) -> bool:
 
 
 MERGED = -1
-"""In place of a dim: it is a part of another by now, of the rows."""
+"""In place of a dim that has become part of another one, the rows."""
 
 
 def _is_of_classes(calls: Calls, softmax: int, over: int, classes: int) -> bool:
-    """Whether what follows a softmax takes one dim for classes, and nothing weighs by the other."""
+    """Whether later calls treat one dim as classes, and none weighs by the other."""
     batch = over == 0
     pending, sure = [(calls.outputs(softmax)[0], over, classes)], False
     for _ in range(FAR):
@@ -125,7 +125,7 @@ def _is_of_classes(calls: Calls, softmax: int, over: int, classes: int) -> bool:
 
 
 def _takes_classes(calls: Calls, at: int, tensor: int, classes: int) -> bool:
-    """Whether a call picks one of the numbers along this dim for each row."""
+    """Whether a call picks one of the values along this dim for each row."""
     name, shape = calls.name(at), calls.shape(tensor)
     if name in NLL:
         return classes == min(1, len(shape) - 1)
@@ -135,7 +135,7 @@ def _takes_classes(calls: Calls, at: int, tensor: int, classes: int) -> bool:
 
 
 def _is_the_mean(calls: Calls, softmax: int, at: int) -> bool:
-    """Whether it is the mean of all, or their sum where they are logarithms."""
+    """Whether it is the mean of all values, or the sum of logarithms."""
     everything = not calls.shape(calls.outputs(at)[0])
     names = {"mean", "sum"} if "log" in calls.name(softmax) else {"mean"}
     return everything and calls.name(at) in names
@@ -147,13 +147,13 @@ def _over_the_batch(calls: Calls, at: int, over: int, classes: int, times: int) 
     rows = f"the {shape[over]} rows of the batch" if over == 0 else f"{shape[over]} positions"
     again = f"; the line ran {times:,} times" if times > 1 else ""
     return Found(
-        message=f"{word}(dim={over}){calls.where(at)} at {site} goes over {rows}, not over the "
-        f"{shape[classes]} classes: wrong dim{again}",
+        message=f"{word}(dim={over}){calls.where(at)} at {site} normalises over {rows}, not over "
+        f"the {shape[classes]} classes: wrong dim{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
-        why=f"it is given logits of shape {shape}, of which a layer made the {shape[classes]} in "
-        f"dim {classes} for each sample; what follows takes dim {classes} for classes, but "
-        f"numbers add up to 1 along dim {over}",
+        why=f"its input are logits of shape {shape}, of which a layer returned the "
+        f"{shape[classes]} in dim {classes} for each sample; later calls treat dim {classes} as "
+        f"classes, but values add up to 1 along dim {over}",
         fix=_with_dim(calls, at, classes if classes == 1 else -1),
         certainty=Certainty.INFERRED,
     )
@@ -162,15 +162,15 @@ def _over_the_batch(calls: Calls, at: int, over: int, classes: int, times: int) 
 def _with_dim(calls: Calls, at: int, dim: int) -> str:
     site = calls.site(at)
     line = with_dim(site.text, dim)
-    return instead(line, site.text) if line else f"give it dim={dim}"
+    return instead(line, site.text) if line else f"set dim={dim}"
 
 
 @rule("GS712", "attention-over-the-wrong-dim", reads=READS_ARGUMENTS)
 def attention_over_the_wrong_dim(trace: Trace) -> Iterator[Found]:
-    """Weights of an attention are normalised over another dim than values are summed over.
+    """Attention weights are normalised over another dim than the one values are summed over.
 
-    Of scores (batch, queries, keys), weights @ values sums over the keys. Only if the softmax goes
-    over the keys, too, is each result a mean of values. So it is where each position of a sample
+    With scores (batch, queries, keys), weights @ values sums over the keys. Each result is a mean
+    of values only if the softmax also goes over the keys. Also reported: each position of a sample
     has one score, and the softmax goes over the samples.
 
     Bad:
@@ -238,7 +238,7 @@ PASSED_ON = SAME_NUMBERS | {"native_dropout", "mul"}
 
 
 def _weighs_by_the_last(calls: Calls, at: int) -> int:
-    """The product that sums over the last dim of a softmax, if nothing else is done with it."""
+    """The product that sums over the last dim of a softmax, if that is its only use."""
     shape = calls.shape(calls.outputs(at)[0])
     pending, product = [(calls.outputs(at)[0], len(shape) - 1)], NONE
     for _ in range(FAR):
@@ -264,7 +264,7 @@ def _weighs_by_the_last(calls: Calls, at: int) -> int:
 
 
 def _is_a_mask(calls: Calls, at: int, tensor: int) -> bool:
-    """Whether a tensor is multiplied by a number, or by what needs no gradient: by dropout's."""
+    """Whether a tensor is multiplied by a number or a mask, as dropout does."""
     return not any(calls.needs_grad(each) for each in calls.inputs(at) if each != tensor)
 
 
@@ -276,12 +276,12 @@ def _other_attention(calls: Calls, at: int, product: int, over: int, times: int)
         what = f"{shape[over]} samples of the batch" if over == 0 else f"dim {over}"
     again = f"; the line ran {times:,} times" if times > 1 else ""
     return Found(
-        message=f"softmax(dim={over}){calls.where(at)} at {site} normalises the weights of an "
-        f"attention over {what}, not over the {shape[-1]} keys: wrong dim{again}",
+        message=f"softmax(dim={over}){calls.where(at)} at {site} normalises attention weights "
+        f"over {what}, not over the {shape[-1]} keys: wrong dim{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("op", calls.id(product))),
-        why=f"weights of shape {shape} are multiplied with values at {calls.site(product)}, which "
-        f"sums over the last dim, but they add up to 1 along dim {over}: results are no means",
+        why=f"weights of shape {shape} are multiplied by values at {calls.site(product)}, which "
+        f"sums over the last dim, but they add up to 1 along dim {over}: results are not means",
         fix=_with_dim(calls, at, -1),
         certainty=Certainty.INFERRED,
     )
@@ -289,9 +289,9 @@ def _other_attention(calls: Calls, at: int, product: int, over: int, times: int)
 
 @rule("GS713", "mean-over-the-features", reads=READS_ARGUMENTS)
 def mean_over_the_features(trace: Trace) -> Iterator[Found]:
-    """Features of each word are averaged, where words were meant to be, and a layer takes the rest.
+    """The features of each position are averaged instead of the positions, and a layer follows.
 
-    It goes through where there are as many words as features, and only then.
+    This only runs if there are as many positions as features.
 
     Bad:
         words = torch.nn.Embedding(9, 5)(torch.arange(5).repeat(2, 1))
@@ -318,7 +318,7 @@ def mean_over_the_features(trace: Trace) -> Iterator[Found]:
 
 
 def _counted_features(calls: Calls, tensor: int) -> int:
-    """Which dim counts features: the last behind an embedding or a layer, 1 behind convolutions."""
+    """The dim of features: the last after an embedding or a layer, 1 after convolutions."""
     at = calls.maker(tensor)
     if at != NONE and calls.name(at) == "transpose" and len(calls.inputs(at)) == 1:
         inner = _counted_features(calls, calls.inputs(at)[0])
@@ -338,7 +338,7 @@ SCALED = frozenset({"div", "mul", "native_dropout", "relu", "tanh", "gelu"})
 
 
 def _goes_into_a_layer(calls: Calls, tensor: int) -> bool:
-    """Whether a layer takes it, row by row, and nothing else does."""
+    """Whether only layers use it, row by row."""
     users = calls.trained_users(tensor)
     while len(users) == 1 and calls.name(users[0]) in SCALED:
         users = calls.trained_users(calls.outputs(users[0])[0])
@@ -356,13 +356,13 @@ def _pooled(calls: Calls, at: int, over: int, left: int, times: int) -> Found:
     name = calls.name(at)
     again = f"; the line ran {times:,} times" if times > 1 else ""
     return Found(
-        message=f"{name}(dim={over}){calls.where(at)} at {site} goes over the {shape[over]} "
-        f"features of each position, not over the {shape[left]} positions: wrong dim{again}",
+        message=f"{name}(dim={over}){calls.where(at)} at {site} reduces the {shape[over]} "
+        f"features of each position, not the {shape[left]} positions: wrong dim{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
-        why=f"dim {over} of {shape} is what a layer made for each position; what is left, one "
-        f"number for each of {shape[left]} positions, is given to a layer as if these were "
-        "features. Both sizes are the same, so nothing fails",
+        why=f"dim {over} of {shape} holds what a layer returned for each position; the result, one "
+        f"value for each of {shape[left]} positions, goes into a layer as if these were "
+        "features. Both sizes are equal, so nothing fails",
         fix=_with_dim(calls, at, left),
         certainty=Certainty.SUSPECTED,
     )

@@ -1,1 +1,1 @@
-"""Rules about parameters that no gradient comes to, or whose gradient nobody uses."""
+"""Rules about parameters that no gradient reaches, or whose gradient is not used."""

@@ -1,4 +1,4 @@
-"""Rules about targets that are made of the model's own output."""
+"""Rules about targets that are computed from the model's own output."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from gradscope.trace.trace import Trace
 DIFFERENCES = ("sub", "rsub", "mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
 ON_THE_WAY = SAME_NUMBERS | {"max", "amax", "gather", "min", "minimum", "neg", "mean", "sum"}
 LEAST = 0.5
-"""What later rewards are multiplied by is at least this, and less than 1."""
+"""A discount factor is at least this, and less than 1."""
 FAR = 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One operand of a difference, and what it was made of."""
+    """One operand of a difference, and what it was computed from."""
 
-    weights: frozenset[int]  # of the last layer behind it
-    layer: int  # the call of that
-    first: int  # the call that took what the layer returned
+    weights: frozenset[int]  # of the last layer before it
+    layer: int  # the call of that layer
+    first: int  # the call that used the layer's result
     discount: int = NONE  # the call that multiplied it
     adds: int = NONE  # the call that added data to that
 
 
 @rule("GS418", "target-with-gradient", reads=(*READS, "node.arguments"))
 def target_with_gradient(trace: Trace) -> Iterator[Found]:
-    """A target, reward plus discounted value of what comes next, carries a gradient itself.
+    """A target (reward plus discounted value of the next state) requires a gradient itself.
 
-    Both sides of the difference are outputs of the same model, so that a step moves the target
-    towards the prediction, too: learning from differences in time goes wrong, and diverges.
+    Both sides of the difference are outputs of the same model, so a step also moves the target
+    towards the prediction. Temporal-difference learning then fails or diverges.
 
     Bad:
         value = torch.nn.Linear(3, 1)
@@ -66,7 +66,7 @@ def target_with_gradient(trace: Trace) -> Iterator[Found]:
 
 
 def _side(calls: Calls, tensor: int) -> _Side | None:
-    """What is behind an operand, up to the last layer: nothing but a target's own arithmetic."""
+    """An operand back to the last layer, if there is nothing but a target's arithmetic on it."""
     discount = adds = first = NONE
     for _ in range(FAR):
         at = calls.maker(tensor)
@@ -100,15 +100,15 @@ def _is_leaf(calls: Calls, tensor: int) -> bool:
 
 def _found(calls: Calls, at: int, target: _Side, times: int) -> Found:
     made, came = calls.site(target.adds), calls.site(target.first)
-    of = f" of what `{came.text}` gives at {came}" if came != made else ""
+    of = f" from `{came.text}` at {came}" if came != made else ""
     again = f", {times} times" if times > 1 else ""
     return Found(
-        message=f"The target made at {made}{of} carries a gradient: it is the same model's output "
-        f"as the prediction at {calls.site(at)}",
+        message=f"The target computed at {made}{of} requires a gradient: it is an output of the "
+        f"same model as the prediction at {calls.site(at)}",
         site=came if came.place else made,
         evidence=(Evidence("op", calls.id(target.adds)), Evidence("op", calls.id(at))),
-        why="both sides of the difference end in the same layer, and one is discounted and has "
-        f"something added to it{again}: a step moves the target towards the prediction, too",
+        why="both sides of the difference come from the same layer, and one is discounted and "
+        f"added to{again}: a step also moves the target towards the prediction",
         fix="compute the target under `torch.no_grad()` (and with the target network, if there is "
         "one), or detach() it",
         certainty=Certainty.SUSPECTED,

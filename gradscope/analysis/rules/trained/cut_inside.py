@@ -1,4 +1,4 @@
-"""The rule about forwards that lose, by `.data`, all that they had computed up to there."""
+"""The rule about forwards that use `.data` and so lose all that they computed before."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from gradscope.trace.trace import Trace
 
 @rule("GS416", "cut-inside", reads=("act",))
 def cut_inside(trace: Trace) -> Iterator[Found]:
-    """A forward goes on with `.data`: nothing that it had computed up to there gets a gradient.
+    """A forward continues with `.data`: nothing that it computed before gets a gradient.
 
-    Parameters that are used again behind it, as tied weights are, get one all the same, and so
-    none is missing. Who means to stop gradients there writes `.detach()`.
+    Parameters that are used again after it, such as tied weights, still get a gradient, so none
+    seems to be missing. To stop gradients on purpose, write `.detach()`.
 
     Bad:
         class Tied(torch.nn.Module):
@@ -71,7 +71,7 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
 
 
 def _loses_all(graphs: IdleGraphs, begins: np.ndarray, act: Done[ActFacts]) -> bool:
-    """Whether all of the forward before it was made for nothing, and it goes on behind it."""
+    """Whether the forward before it leads to no loss, and continues after it."""
     own = np.flatnonzero(graphs.thread == act.thread)
     place = int(np.searchsorted(graphs.t[own], act.t))
     if not 0 < place < len(own) or not graphs.reached[own[place]]:
@@ -88,14 +88,14 @@ def _loses_all(graphs: IdleGraphs, begins: np.ndarray, act: Done[ActFacts]) -> b
 def _found(training: Training, acts: list[Done[CutAct]], lost: set[int]) -> Found:
     act, site = acts[0], training.acts.site(acts[0])
     code = code_of(site.text)
-    write = f"write `{code.replace('.data', '')}`" if ".data" in code else "leave `.data` out"
+    write = f"write `{code.replace('.data', '')}`" if ".data" in code else "remove `.data`"
     return Found(
-        message=f"All that the forward computed before{at(site)} gets no gradient: it goes on with "
-        f"`.data`, {len(acts)} times",
+        message=f"Nothing that the forward computed before{at(site)} gets a gradient: it continues "
+        f"with `.data`, {len(acts)} times",
         site=site,
         evidence=(Evidence("act", act.id),),
-        why=f"no backward came to any node that was made before that line; {training.named(lost)} "
-        "got a gradient by what is computed behind it alone",
-        fix=f"{write}; if gradients are to stop there, `.detach()` says so",
+        why=f"no backward reached any node created before that line; {training.named(lost)} "
+        "got a gradient only through what is computed after it",
+        fix=f"{write}; to stop gradients there on purpose, use `.detach()`",
         certainty=Certainty.INFERRED,
     )

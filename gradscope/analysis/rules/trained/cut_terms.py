@@ -28,28 +28,28 @@ SIGNS = "+-"
 A_LOSS = re.compile(
     r"loss|penalt|reg|aux|cost|consist|entropy|recon|resid|pde|term|kl|nll|bce|mse", re.IGNORECASE
 )
-"""In the names of what is meant to be trained by."""
+"""In names of values that are meant to train something."""
 
 NOBODY: Ids = np.zeros(0, np.int64)
 LINEAR = re.compile(r"(Add|Sub|Rsub|Neg|Mean|Sum|Mul|Div|Squeeze|View|Stack)Backward\d$")
-"""What a sum is given further to a backward by, so that a term counts for itself."""
+"""Nodes through which a sum is passed on to a backward, so that each term keeps its weight."""
 
 REMOVED = {"detach": ".detach()", "data": ".data"}
-"""Of these alone it is a warning: what reads a number out is often meant."""
+"""Only these are a warning: reading a number out is often intended."""
 
 LAST = re.compile(r"\.(detach\(\)|data|item\(\)|numpy\(\)|tolist\(\))\W*$")
-"""At the end of what a term is given: it was meant to have no history."""
+"""At the end of a term's expression: the graph was cut on purpose."""
 
 
 CHOSEN = frozenset(("argmax", "argmin", "argsort"))
-"""What is no loss: which is the greatest, or in which order they are."""
+"""Functions whose results are no loss: the position of the largest, or an order."""
 
 
 @rule("GS414", "cut-term", reads=("act", "edge", "source"))
 def cut_term(trace: Trace) -> Iterator[Found]:
-    """A term of a loss was computed from a detached tensor alone: it changes the loss, no gradient.
+    """A term of a loss was computed only from a detached tensor: it adds no gradient.
 
-    A term that is as a whole detached, as for a log, may be meant: that is a note.
+    A term that is detached as a whole, as for a log, may be intended: that is a note.
 
     Bad:
         body, value = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
@@ -105,19 +105,19 @@ def cut_term(trace: Trace) -> Iterator[Found]:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term of a sum of the program's."""
+    """A term of a sum in the program."""
 
     whole: InSource[Sum]
     its: Term
 
     @property
     def site(self) -> Site:
-        """The line that gives it something."""
+        """The line that computes the term."""
         return self.whole.file.site(self.its.line)
 
 
 class _Additions:
-    """Nodes of additions, by the lines of the program's that made them."""
+    """Nodes of additions, by the lines of the program that created them."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -125,7 +125,7 @@ class _Additions:
         self._known: dict[str, tuple[Ids, Ids]] | None = None
 
     def without(self, term: _Term) -> int:
-        """The node that adds a term, if that never has a history and the sum is walked; or NONE."""
+        """The node that adds a term, if that never has a graph and the sum is reached; or NONE."""
         side, its = term.its.side, self._of(term)
         if not len(its):
             return NONE
@@ -146,7 +146,7 @@ class _Additions:
         return int(its[0]) if other and not own else NONE
 
     def _trained_behind(self, node: int, index: int, training: Training) -> bool:
-        """Whether the gradient that a node sends to one side comes to what an optimizer holds."""
+        """Whether the gradient that a node sends to one side reaches an optimizer's parameter."""
         edges = self._edges
         its = (edges["node"] == node) & (edges["index"] == index) & (edges["next"] != NONE)
         following = self._trace.once(_following)
@@ -163,7 +163,7 @@ class _Additions:
         return False
 
     def _of(self, term: _Term) -> Ids:
-        """The nodes of a term's addition; none where others stand on that line, too."""
+        """The nodes of a term's addition; none where there are others on that line."""
         if self._known is None:
             self._known = self._by_line()
         wanted = np.array([SIGNS.find(each) for each in term.whole.found.signs])
@@ -181,7 +181,7 @@ class _Additions:
         return nodes[place :: len(wanted)]
 
     def _by_line(self) -> dict[str, tuple[Ids, Ids]]:
-        """Of each line, the additions that it made, in order, and their signs."""
+        """The additions that each line made, in order, and their signs."""
         names = distinct(self._nodes["name"]).tolist()
         signs = {each: SIGNS.index(sign) for each in names if (sign := self._sign(each))}
         places = np.flatnonzero(np.isin(self._nodes["name"], list(signs)))
@@ -204,7 +204,7 @@ class _Additions:
         return np.isin(nodes, edges["node"][sends])
 
     def _is_walked(self, node: int) -> bool:
-        """Whether a backward came to it by nothing but sums, means and factors."""
+        """Whether a backward reached it through sums, means and factors only."""
         tasks, step = self._trace.table(GraphTask), self._nodes.row(node).step
         roots = tasks.ragged("roots")
         following = self._trace.once(_following)
@@ -233,7 +233,7 @@ def _following(trace: Trace) -> Links:
 
 
 def _derivatives(trace: Trace) -> list[int]:
-    """Lines that take a gradient without making its graph, by their stacks."""
+    """Lines that compute a gradient without create_graph, by their stacks."""
     tasks = trace.table(GraphTask)
     its = ~tasks["accumulate_grad"] & ~tasks["create_graph"] & (tasks["parent"] == NONE)
     found: list[int] = distinct(tasks["stack"][its]).tolist()
@@ -245,13 +245,13 @@ def _off(training: Training, term: _Term, node: int) -> Found:
     site, added = term.site, term.whole.site
     line = f"{site.place.rpartition(':')[0]}:{term.its.off}"
     return Found(
-        message=f"`{term.its.name}`, computed{at(site)}, has no history and trains "
-        f"nothing: it stands under the no_grad() at {line}, and the sum{at(added)} adds a constant",
+        message=f"`{term.its.name}`, computed{at(site)}, has no graph and trains nothing: it is "
+        f"computed under the no_grad() at {line}, so the sum{at(added)} adds a constant",
         site=site,
         evidence=(Evidence("node", node), term.whole.evidence),
         why=f"{node_names(training.trace).title(node)}{at(added)} has no edge on that side; the "
         f"other side is trained; gradients are off from {line} on",
-        fix=f"compute it outside of the block that begins at {line}",
+        fix=f"compute it outside the block that begins at {line}",
         certainty=Certainty.INFERRED,
     )
 
@@ -268,9 +268,10 @@ def _of_a_derivative(training: Training, term: _Term, derived: list[int], node: 
         f"{called} has no graph (create_graph=True is missing)",
         site=inner,
         evidence=(Evidence("node", node), term.whole.evidence),
-        why=f"what `{name}` is made of{at(site)} leads to the tensor that was differentiated by, "
-        "and to nothing that an optimizer holds; the other terms do",
-        fix="give `autograd.grad` create_graph=True there, so that a loss of the derivative trains",
+        why=f"the inputs of `{name}`{at(site)} lead to the tensor with respect to which the "
+        "gradient was taken, and to no parameter of an optimizer; the other terms do",
+        fix="pass create_graph=True to `autograd.grad` there, so that a loss of the gradient "
+        "trains",
         certainty=Certainty.INFERRED,
     )
 
@@ -286,12 +287,12 @@ def _found(training: Training, term: _Term, acts: list[Done[CutAct]], node: int)
     by_mistake = by in REMOVED or (by in CHOSEN and A_LOSS.search(name))
     meant = bool(LAST.search(code_of(site.text))) or not by_mistake
     return Found(
-        message=f"{what} has no history and trains nothing: {REMOVED.get(by, by)}{elsewhere} cut "
-        f"it off, and the sum{at(added)} adds a constant to the loss",
+        message=f"{what} has no graph and trains nothing: {REMOVED.get(by, by)}{elsewhere} cut "
+        f"it, so the sum{at(added)} adds a constant to the loss",
         site=site,
         evidence=(Evidence("act", act.id), Evidence("node", node), term.whole.evidence),
-        why=f"{node_names(training.trace).title(node)}{at(added)} has no edge on that side; what "
-        f"was cut came from {training.named(lost)}",
+        why=f"{node_names(training.trace).title(node)}{at(added)} has no edge on that side; the "
+        f"tensor that was cut was computed from {training.named(lost)}",
         fix=_uncut(site if elsewhere == "" else cut, by),
         certainty=Certainty.INFERRED,
         severity=Severity.NOTE if meant else None,
@@ -301,5 +302,6 @@ def _found(training: Training, term: _Term, acts: list[Done[CutAct]], node: int)
 def _uncut(site: Site, by: str) -> str:
     code, part = code_of(site.text), REMOVED.get(by, "")
     if part and part in code:
-        return f"if it is to train, write `{code.replace(part, '')}`; else leave it out of the loss"
-    return "if it is to train, compute it from tensors with their history"
+        better = code.replace(part, "")
+        return f"if it should train, write `{better}`; else leave it out of the loss"
+    return "if it should train, compute it from tensors that have a graph"

@@ -1,4 +1,4 @@
-"""When a program computes with a history, and what it cuts for a look at numbers only."""
+"""When a program computes with a graph, and what it cuts only to look at values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradscope.trace.trace import Trace
 
 
 class Forwards:
-    """When something was computed with a history, and when backwards began."""
+    """When something was computed with a graph, and when backwards began."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -44,14 +44,14 @@ class Forwards:
 
     @cached_property
     def _lines(self) -> dict[str, Ids]:
-        """When each line computed something with a history that a backward came to."""
+        """When each line computed something with a graph that a backward reached."""
         nodes, found = self._trace.table(Node), defaultdict[str, list[Ids]](list)
         for stack in distinct(nodes["stack"]).tolist():
             found[site_of(self._trace, stack).place].append(nodes["t"][nodes["stack"] == stack])
         return {place: np.sort(np.concatenate(times)) for place, times in found.items()}
 
     def takes(self, act: Done[ActFacts]) -> bool:
-        """Whether the line that cut computes with it right away, before the next backward."""
+        """Whether the line of a cut also computes with the result before the next backward."""
         place = site_of(self._trace, act.stack).place
         made = self._lines.get(place, np.zeros(0, np.int64)) if place else np.zeros(0, np.int64)
         first = int(np.searchsorted(made, act.t))
@@ -62,7 +62,7 @@ class Forwards:
 
 
 def only_looked_at(trace: Trace) -> set[tuple[str, object]]:
-    """Lines, and by what they cut, where nothing that is cut can come into a loss."""
+    """Lines, and what cuts there, where the result of the cut cannot get into a loss."""
     looks = trace.once(SourceFiles).across(looked_at)
     return {(each.site.place, each.found.by) for each in looks}
 
@@ -74,19 +74,19 @@ NEAREST = "argmin"
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """Rows of a learned table that are nearest to what has a history, given to a layer so."""
+    """Rows of a learned table that are nearest to a tensor with a graph, and go into a layer."""
 
     choice: Done[ActFacts]  # the cut
     at: int  # the call that looks them up
     layer: int
 
     def behind(self, calls: Calls) -> set[int]:
-        """The leaves that the choice was made of, but the table."""
+        """The leaves that the choice was computed from, except the table."""
         return {*self.choice.tensors} - {*map(calls.origin_leaf, calls.inputs(self.at))}
 
 
 def looked_up(trace: Trace) -> list[LookedUp]:
-    """Those of a program, one of each line."""
+    """The lookups of a program, one for each line."""
     calls, acts = trace.once(Calls), trace.once(Acts)
     cuts = {acts.place(each): each for each in acts.of(CutAct)[::-1] if each.facts.by == NEAREST}
     if not cuts:

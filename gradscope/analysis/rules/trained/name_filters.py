@@ -1,4 +1,4 @@
-"""Rules about the names by which a program chooses its parameters."""
+"""Rules about the names by which a program selects its parameters."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gradscope.analysis.source.filters import Filter, filters
 from gradscope.trace.trace import Trace
 
 ALIKE = 0.75
-"""How much of a word is that of a part of a name, as difflib counts."""
+"""Least similarity of a word to a part of a name, as difflib measures it."""
 
 PUNCTUATION = re.compile(r"[^a-z0-9]+")
 
 
 @rule("GS417", "matches-no-name", reads=("source",))
 def matches_no_name(trace: Trace) -> Iterator[Found]:
-    """Parameters are chosen by a word that is in none of their names, and nearly in some.
+    """Parameters are selected by a word that is in none of their names, but nearly in some.
 
-    What was to be trained stays frozen, or the other way round, and nothing says so. Read is the
-    source of loops over named_parameters() and named_modules().
+    Parameters that should be trained stay frozen, or the reverse, without any error. The rule reads
+    the source of loops over named_parameters() and named_modules().
 
     Bad:
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
@@ -56,13 +56,13 @@ def matches_no_name(trace: Trace) -> Iterator[Found]:
 
 
 def _names(training: Training) -> list[str]:
-    """Of all parameters and modules that the trace knows, as their outermost modules have them."""
+    """Names of all recorded parameters and modules, as their outermost modules have them."""
     modules = (name for name in module_names(training.trace).values() if name)
     return list(dict.fromkeys([*map(training.name, training.parameters), *modules]))
 
 
 def _missing(every: Sequence[Filter], names: list[str]) -> tuple[str, str, bool] | None:
-    """A word that is in no name, what it is nearly, and whether the line finds something else."""
+    """A word in no name, the name it nearly matches, and whether the line matches others."""
     sought = [(each.how, word) for each in every for word in each.words]
     missing = [word for how, word in sought if not any(_finds(how, word, each) for each in names)]
     there = {word for _, word in sought} - {*missing}
@@ -78,7 +78,7 @@ def _missing(every: Sequence[Filter], names: list[str]) -> tuple[str, str, bool]
 
 
 def _finds(how: str, word: str, name: str) -> bool:
-    """Whether it would find this name, or what is left of it inside some module."""
+    """Whether a filter finds this name, or the rest of it inside some module."""
     if how == "in":
         return word in name
     parts = name.split(".")
@@ -91,7 +91,7 @@ def _finds(how: str, word: str, name: str) -> bool:
 
 
 def _nearest(word: str, names: Iterable[str]) -> str:
-    """The name that has a part which this word nearly is; "" where none has."""
+    """The name that has a part similar to this word; "" if none has."""
     plain, best, found = PUNCTUATION.sub("", word.lower()), ALIKE, ""
     if len(plain) < 3:
         return ""
@@ -110,24 +110,24 @@ def _nearest(word: str, names: Iterable[str]) -> str:
 
 def _found(sought: InSource[Filter], word: str, near: str, *, others: bool) -> Found:
     site = sought.site
-    also = "; the other words of that line are found" if others else ""
+    also = "; the other words of that line match" if others else ""
     line = code_of(site.text)
     part = _meant(word, near)
     better = line.replace(word, part) if part and line.count(word) == 1 else ""
     return Found(
-        message=f'no parameter\'s name has "{word}" in it, by which{at(site)} chooses: it passes '
-        f"over `{near}`",
+        message=f'no parameter name contains "{word}", by which the line{at(site)} selects: it '
+        f"skips `{near}`",
         site=site,
         evidence=(sought.evidence,),
-        why=f'of the names that named_parameters() gives, none has "{word}", and `{near}` nearly '
-        f"has it{also}: what was to be frozen or trained is not",
-        fix=instead(better, line) if better else f"look for what is in `{near}`",
+        why=f'no name from named_parameters() contains "{word}", but `{near}` nearly '
+        f"does{also}: what should be frozen or trained is not",
+        fix=instead(better, line) if better else f"use a word that is in `{near}`",
         certainty=Certainty.INFERRED,
     )
 
 
 def _meant(word: str, near: str) -> str:
-    """The part of a name that a word is nearly."""
+    """The part of a name that is most similar to a word."""
     plain = PUNCTUATION.sub("", word.lower())
     parts = near.split(".")
     smaller = [*parts, *(each for part in parts for each in part.split("_"))]

@@ -1,4 +1,4 @@
-"""Rules about a loss without history: what cut it."""
+"""Rules about a loss without a graph, and what cut it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gradscope.trace.trace import Trace
 
 NO_HISTORY = "does not require grad and does not have a grad_fn"
 READ = frozenset(("item", "tolist", "numpy"))
-"""What programs do for their logs as well."""
+"""Calls that programs also use for their logs."""
 
 FEW = 3
 
 
 @rule("GS410", "no-history", Severity.ERROR, reads=("act",))
 def no_history(trace: Trace) -> Iterator[Found]:
-    """A backward raised that its loss requires no grad: what cut the graph before it.
+    """A backward raised because its loss requires no grad: this names what cut the graph.
 
-    argmax, comparisons, `long()`, `item()`, `detach()` and `no_grad()` make tensors without
-    history. `w = w - lr * w.grad` gives the name of a parameter to such a tensor.
+    argmax, comparisons, `long()`, `item()`, `detach()` and `no_grad()` return tensors without a
+    graph. `w = w - lr * w.grad` rebinds the name of a parameter to such a tensor.
 
     Bad:
         model = torch.nn.Linear(2, 3)
@@ -45,7 +45,7 @@ def no_history(trace: Trace) -> Iterator[Found]:
         return
     error = raised[0]
     if rebound(trace) and len(trace.table(GraphTask)):
-        return  # GS405 says it
+        return  # GS405 reports it
     found = _suspects(training, error)
     if found:
         yield _found(training, error, found)
@@ -55,13 +55,13 @@ _Lost: TypeAlias = Done[CutAct] | Done[GradOffAct]
 
 
 def _is_told_elsewhere(training: Training, error: Finding) -> bool:
-    """Gradients that were switched off for good are GS514's."""
+    """Gradients that stay switched off are reported by GS514."""
     told = {each.id for found in gradients_left_off(training.trace) for each in found.evidence}
     return error.id in told
 
 
 def _suspects(training: Training, error: Finding) -> list[_Lost]:
-    """What lost history since the backward before, the likeliest first, one of each line."""
+    """What cut the graph since the backward before, the likeliest first, one for each line."""
     ends = training.trace.table(GraphTask)["begin"]
     since = max((t for t in ends.tolist() if t < error.t), default=-1)
     now = [
@@ -81,17 +81,17 @@ def _suspects(training: Training, error: Finding) -> list[_Lost]:
 def _found(training: Training, error: Finding, acts: list[_Lost]) -> Found:
     site = training.acts.site(acts[0])
     lost = {each for act in acts for each in act.tensors}
-    of = f" {training.named(lost)}" if lost else " what was computed"
-    others = "".join(f"; {_by(act)}{at(training.acts.site(act))} cuts, too" for act in acts[1:])
+    of = f" of {training.named(lost)}" if lost else ""
+    others = "".join(f"; {_by(act)}{at(training.acts.site(act))} also cuts it" for act in acts[1:])
     return Found(
-        message=f"The loss has no history: {_by(acts[0])}{at(site)} cuts the graph behind{of}, "
+        message=f"The loss has no graph: {_by(acts[0])}{at(site)} cuts the graph{of}, "
         f"and the backward{at(site_of(training.trace, error.stack))} raised{others}",
         site=site,
         evidence=(
             Evidence("finding", error.id),
             *(Evidence("act", act.id) for act in acts),
         ),
-        why='what comes back of it requires no grad ("element 0 of tensors does not require '
+        why='its result requires no grad ("element 0 of tensors does not require '
         'grad"), and nothing else that leads to the loss does',
         fix=_instead(acts[0], site),
         certainty=Certainty.INFERRED,
@@ -108,13 +108,13 @@ def _by(act: _Lost) -> str:
 def _instead(act: _Lost, site: Site) -> str:
     by = act.facts.by
     if isinstance(act.facts, GradOffAct):
-        return "compute what the loss is made of outside of it"
+        return "compute the tensors of the loss outside of it"
     if by in READ:
-        return "stay with tensors until the loss is made"
+        return "keep using tensors until the loss is computed"
     if by in ("detach", "data"):
         part = f".{by}()" if by == "detach" else f".{by}"
-        return f"write `{site.text.replace(part, '')}`" if part in site.text else "leave it out"
+        return f"write `{site.text.replace(part, '')}`" if part in site.text else "remove it"
     return (
-        "it has no derivative: take the probabilities themselves (softmax, sigmoid) into the loss, "
-        "or let the gradient pass by (straight-through)"
+        "it has no derivative: use the probabilities themselves (softmax, sigmoid) in the loss, "
+        "or a straight-through estimator"
     )

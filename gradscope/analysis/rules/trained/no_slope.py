@@ -1,4 +1,4 @@
-"""Rules about backwards that bring nothing: through steps, or to a leaf and no further."""
+"""Rules about backwards without effect: through step functions, or no further than a leaf."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gradscope.trace.trace import Table, Trace
 STEPS = ("Round", "Floor", "Ceil", "Trunc", "Sign", "Sgn", "Heaviside", "FloorDivide")
 DRAWS = ("Normal", "Bernoulli", "Poisson")
 FLAT = (*STEPS, *DRAWS)
-"""How names of nodes begin whose derivative is zero wherever it is defined."""
+"""Prefixes of names of nodes whose derivative is zero wherever it is defined."""
 
 
 @rule("GS408", "zero-slope")
 def zero_slope(trace: Trace) -> Iterator[Found]:
-    """Parameters get nothing but zeros: all ways to them lead through a rounding, or a draw.
+    """Parameters get only zero gradients: every path to them leads through rounding or a draw.
 
-    `round`, `floor`, `ceil`, `trunc` and `sign` are steps: their derivative is zero. So it is for
-    numbers that `torch.normal` or `bernoulli` draws, as far as PyTorch knows.
+    `round`, `floor`, `ceil`, `trunc` and `sign` are step functions: their derivative is zero. For
+    values drawn by `torch.normal` or `bernoulli`, PyTorch also uses a derivative of zero.
 
     Bad:
         layer = torch.nn.Linear(2, 2)
@@ -63,22 +63,22 @@ def zero_slope(trace: Trace) -> Iterator[Found]:
         row, lost = nodes.row(node), set().union(*(each for _, each in several))
         site = site_of(trace, row.stack)
         yield Found(
-            message=f"{training.named(lost)} get{'' if len(lost) > 1 else 's'} a gradient of "
-            f"zeros: every way there leads through {row.name}{at(site)}",
+            message=f"{training.named(lost)} get{'' if len(lost) > 1 else 's'} only zero gradients:"
+            f" every path there leads through {row.name}{at(site)}",
             site=site,
             evidence=(Evidence("node", node), *few_tensors(trace, lost)),
-            why="PyTorch takes the numbers that are drawn for constants: their derivative is zero"
+            why="PyTorch treats drawn values as constants: their derivative is zero"
             if row.name.startswith(DRAWS)
-            else "it is a step function: its derivative is zero wherever it has one",
-            fix="draw noise, and compute with it: `mu + std * torch.randn_like(std)`"
+            else "it is a step function: its derivative is zero wherever it is defined",
+            fix="draw noise and compute with it: `mu + std * torch.randn_like(std)`"
             if row.name.startswith(DRAWS)
-            else "let the gradient pass by (straight-through): `x + (torch.round(x) - x).detach()`",
+            else "use a straight-through estimator: `x + (torch.round(x) - x).detach()`",
             certainty=Certainty.INFERRED,
         )
 
 
 def _leaves(nodes: Table[Node], some: Collection[int]) -> set[int]:
-    """The leaves whose gradients these nodes gather."""
+    """The leaves whose gradients these nodes accumulate."""
     rows = [nodes.row(each) for each in some if nodes.has(each)]
     return {row.inputs[0] for row in rows if row.name == ACCUMULATE_GRAD and row.inputs}
 
@@ -96,7 +96,7 @@ def _flat(trace: Trace) -> frozenset[int]:
 
 
 def following_nodes(trace: Trace) -> Mapping[int, list[int]]:
-    """Where each node sends its gradients."""
+    """The nodes to which each node sends its gradients."""
     edges = trace.table(Edge)
     found: dict[int, list[int]] = defaultdict(list)
     for node, after in zip(edges["node"].tolist(), edges["next"].tolist(), strict=True):
@@ -108,7 +108,7 @@ def following_nodes(trace: Trace) -> Mapping[int, list[int]]:
 def reach(
     roots: Collection[int], following: Mapping[int, list[int]], not_past: Collection[int]
 ) -> set[int]:
-    """What backwards from there come to, if they stop at some nodes."""
+    """The nodes that backwards from these roots reach, if they stop at some nodes."""
     seen = set(roots)
     waiting = list(roots)
     while waiting:
@@ -122,7 +122,7 @@ def reach(
 
 @rule("GS409", "leaf-as-loss")
 def leaf_as_loss(trace: Trace) -> Iterator[Found]:
-    """A backward began at a leaf, and so ended there: `requires_grad_()` gives no history.
+    """A backward began and ended at a leaf: `requires_grad_()` does not restore a graph.
 
     Bad:
         model = torch.nn.Linear(2, 3)
@@ -154,10 +154,10 @@ def leaf_as_loss(trace: Trace) -> Iterator[Found]:
         site = training.acts.site(asked[0]) if asked else called
         off = off_before(training, [task.begin for task in tasks])
         there = f"or in {named(training, off)}" if off else "no_grad"
-        first = f": look first at {named(training, off)}" if off else ""
-        said = f": requires_grad was set on it{at(site)}, where it had no history" if asked else ""
+        first = f": check {named(training, off)} first" if off else ""
+        said = f": requires_grad was set on it{at(site)}, where it had no graph" if asked else ""
         yield Found(
-            message=f"The backward{at(called)} began at a leaf and came to no parameter{said}",
+            message=f"The backward{at(called)} began at a leaf and reached no parameter{said}",
             site=site,
             evidence=(
                 Evidence("graph_task", tasks[0].id),
@@ -165,5 +165,5 @@ def leaf_as_loss(trace: Trace) -> Iterator[Found]:
             ),
             why=f"{len(tasks)} backward{'s' if len(tasks) > 1 else ''} like this; what was "
             f"computed before (argmax, comparisons, item(), {there}) has no derivative",
-            fix=f"take `requires_grad_()` away, and mend what loses the history before it{first}",
+            fix=f"remove `requires_grad_()`, and fix what cuts the graph before it{first}",
         )

@@ -1,4 +1,4 @@
-"""Rules about optimizers whose steps do nothing."""
+"""Rules about optimizers whose steps have no effect."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 GIVEN = (Beat.FILLED, Beat.WRITTEN)
-"""How a gradient comes to be there."""
+"""Events by which a gradient gets into `.grad`."""
 
 
 @rule("GS406", "nothing-to-step")
 def nothing_to_step(trace: Trace) -> Iterator[Found]:
-    """An optimizer steps, and no gradient ever comes to what it holds: it is of another model.
+    """An optimizer steps, but no gradient reaches its parameters: they belong to another model.
 
-    Or no backward was called at all, though the model was.
+    Or backward was never called at all, though the model was.
 
     Bad:
         teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
@@ -67,7 +67,7 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
 
 
 def _without_backward(training: Training) -> Iterator[Found]:
-    """Steps of a program that computes, and never calls a backward."""
+    """Steps of a program that computes, and never calls backward."""
     ran = {act.module for act in training.acts.of(RanAct) if act.facts.grad}
     named = named_only(training.trace, "backward")
     for optimizer in training.stepped:
@@ -79,19 +79,19 @@ def _without_backward(training: Training) -> Iterator[Found]:
                 "backward() is never called, and every .grad is None",
                 site=training.acts.site(step),
                 evidence=(Evidence("act", step.id), Evidence("act", optimizer.built.id)),
-                why=f"the model was run with gradients on, {len(optimizer.steps)} steps were made, "
-                "and no backward at all",
-                fix="call `loss.backward()` before it",
+                why=f"the model ran with gradients on, and {len(optimizer.steps)} steps were made, "
+                "but no backward",
+                fix="call `loss.backward()` before the step",
                 certainty=Certainty.CERTAIN,
             )
 
 
 MANY = 3
-"""So many steps without a gradient are no slip at the beginning."""
+"""Least number of steps without a gradient: fewer may be a slip at the beginning."""
 
 
 def _others(loop: Loop, optimizer: Optimizer) -> list[int]:
-    """The backwards between its building and its last step."""
+    """The backwards between the creation of an optimizer and its last step."""
     last = optimizer.steps[-1].t
     return [id for id, (t, _) in loop.tasks.items() if optimizer.built.t < t < last]
 
@@ -106,9 +106,9 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
     stepped = training.acts.site(step)
     many = len(optimizer.steps)
     elsewhere = training.reached - training.held - training.roots
-    came = "came to nothing that it holds"
+    came = "reached none of its parameters"
     if elsewhere:
-        came = f"came to {training.named(elsewhere)}, which no optimizer holds"
+        came = f"reached {training.named(elsewhere)}, which no optimizer holds"
         came += training.told_apart(elsewhere, optimizer.tensors)
     copied = training.acts.of(CopiedAct)
     said = f"; a copy was made{at(training.acts.site(copied[0]))}" if copied else ""
@@ -116,28 +116,28 @@ def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> 
     fix += "and replacement of it"
     missing = never_reached(training).intersection(optimizer.tensors)
     if not elsewhere and not copied and missing and missing == explained(training, missing):
-        fix = "mend what GS401 names: until then no gradient comes to what this optimizer holds"
+        fix = "fix what GS401 reports: until then no gradient reaches this optimizer's parameters"
     begun_anew = _begun_anew(training, optimizer)
     cut = ""
     if begun_anew is not None:
         anew = training.acts.site(begun_anew)
         cut = f": {begun_anew.facts.by}{at(anew)} cuts off what is computed from them, and "
-        cut += "new leaves are made of it"
-        fix = f"keep the history{at(anew)}: the loss is to lead back to what the optimizer holds"
+        cut += "turns it into new leaves"
+        fix = f"keep the graph{at(anew)}: the loss must lead back to the optimizer's parameters"
     return Found(
         message=f"{optimizer.type}.step(){at(stepped)} does nothing: none of the "
         f"{len(optimizer.tensors)} parameters it was built with{at(built)} gets a gradient{cut}",
         site=built if begun_anew is None else training.acts.site(begun_anew),
         evidence=(Evidence("act", optimizer.built.id), Evidence("act", step.id)),
         why=f"in all {many} step{'s' if many > 1 else ''} every .grad was None; the "
-        f"{len(others)} backward{'s' if len(others) > 1 else ''} meanwhile {came}{said}",
+        f"{len(others)} backward{'s' if len(others) > 1 else ''} in that time {came}{said}",
         fix=fix,
         certainty=Certainty.CERTAIN,
     )
 
 
 def _begun_anew(training: Training, optimizer: Optimizer) -> Done[CutAct] | None:
-    """A cut of what comes of its tensors, on a line that makes a leaf of what it cut."""
+    """A cut of a result of its tensors, on a line that makes a leaf of the cut tensor."""
     asked = {training.acts.place(act) for act in training.acts.of(RequiresGradAct) if act.facts.to}
     for act in training.acts.of(CutAct):
         of_its = act.task == NONE and set(optimizer.tensors) & set(act.tensors)
@@ -150,7 +150,7 @@ def _begun_anew(training: Training, optimizer: Optimizer) -> Done[CutAct] | None
 def _no_longer(
     training: Training, loop: Loop, optimizer: Optimizer, last: LoopMoment
 ) -> Iterator[Found]:
-    """Steps that found gradients once, and since some time find none: the model is another one."""
+    """Steps that found gradients at first and no longer do: the model was replaced."""
     idle = [step for step in optimizer.steps if step.t > last.t][1:]
     if len(idle) < 2 or any(map(found_gradients, idle)):
         return
@@ -179,17 +179,17 @@ def _copied(
     stepped = training.acts.site(idle[0])
     of = f": a copy, made{at(training.acts.site(copied[0]))}, is trained instead" if copied else ""
     return Found(
-        message=f"{optimizer.type}.step(){at(stepped)} does nothing any more{of}, and the "
-        f"{optimizer.type} built{at(built)} holds the tensors of before",
+        message=f"{optimizer.type}.step(){at(stepped)} no longer does anything{of}, and the "
+        f"{optimizer.type} built{at(built)} holds the earlier tensors",
         site=built,
         evidence=(
             Evidence("act", optimizer.built.id),
             Evidence("act", idle[0].id),
             *(Evidence("act", act.id) for act in copied),
         ),
-        why=f"in its last {len(idle)} steps every .grad was None; the backwards came to "
+        why=f"in its last {len(idle)} steps every .grad was None; the backwards reached "
         f"{training.named(reached)}, of the same shapes, which no optimizer holds",
-        fix="load what was kept into the model that the optimizer holds: "
+        fix="load the saved weights into the model that the optimizer holds: "
         "`model.load_state_dict(best.state_dict())`; or build a new optimizer after the copy",
         certainty=Certainty.INFERRED,
     )

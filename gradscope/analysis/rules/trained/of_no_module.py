@@ -1,4 +1,4 @@
-"""Leaves outside of modules that are meant to be learned, and that no optimizer was given."""
+"""Leaves outside modules that should be trained, but that no optimizer received."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from gradscope.trace.schema import (
 )
 
 MANY = 3
-"""So many backwards add to what nobody clears."""
+"""Least number of backwards that add to gradients that are not cleared."""
 
 
 def of_no_module(training: Training) -> Iterator[Found]:
-    """Tensors made with requires_grad whose gradients add up, while an optimizer steps others.
+    """Tensors created with requires_grad whose gradients add up, while an optimizer steps others.
 
-    What a program asks for derivatives by, with `autograd.grad`, is data: it is left out.
+    Tensors with respect to which the program calls `autograd.grad` are data: they are left out.
     """
     stepping = [each for each in training.stepped if set(each.tensors) & training.reached]
     steps = max((len(each.steps) for each in stepping), default=0)
@@ -59,13 +59,13 @@ def of_no_module(training: Training) -> Iterator[Found]:
 
 
 def _is_data(training: Training, leaf: int, origin: TensorOrigin) -> bool:
-    """Whether many numbers came from elsewhere: who asked for their gradients may not need them."""
+    """Whether many values came from outside: a gradient may be wanted without training them."""
     tensors = training.trace.table(Tensor)
     return origin.by in BRING_IN and tensors.has(leaf) and prod(tensors.row(leaf).shape) > 1
 
 
 def _is_given_to_a_module(training: Training, leaf: int) -> bool:
-    """Whether a module computes with it, of which it is no parameter: then it is an input."""
+    """Whether a module computes with it without having it as a parameter: it is an input."""
     nodes, edges = training.trace.table(Node), training.trace.table(Edge)
     inputs = nodes.ragged("inputs")
     own = nodes["id"][distinct(inputs.owners[inputs.values == leaf])]
@@ -74,7 +74,7 @@ def _is_given_to_a_module(training: Training, leaf: int) -> bool:
 
 
 def _asked_for(training: Training) -> set[int]:
-    """Leaves by which the program took derivatives itself."""
+    """Leaves with respect to which the program itself computed gradients."""
     nodes = training.trace.table(Node)
     asked = distinct(training.trace.table(GraphTask).ragged("inputs").values).tolist()
     return {each for node in asked if nodes.has(node) for each in nodes.row(node).inputs}
@@ -89,16 +89,16 @@ def _found(
     if "a leaf" in what or len({training.title(each) for each in lost}) < len(lost):
         what = "A tensor" if one else f"{len(lost)} tensors"
     return Found(
-        message=f"No optimizer holds what was made with requires_grad{at(origin.site)}: {what} "
-        f"{'gets' if one else 'get'} gradients that nobody uses, and {optimizer}, built{at(site)}, "
-        "has others",
+        message=f"No optimizer holds what was created with requires_grad{at(origin.site)}: {what} "
+        f"{'gets' if one else 'get'} gradients that are not used, and {optimizer}, built{at(site)},"
+        " holds other tensors",
         site=site,
         evidence=(Evidence("act", built.id), *few_tensors(training.trace, lost)),
-        why=f"backwards add to {'its' if one else 'their'} `.grad` again and again; nothing steps, "
-        f"writes or clears {'it' if one else 'them'}, and no module has {'it' if one else 'them'} "
+        why=f"every backward adds to {'its' if one else 'their'} `.grad`; nothing steps, "
+        f"changes or clears {'it' if one else 'them'}, and no module has {'it' if one else 'them'} "
         "as a parameter",
-        fix="give it to the optimizer, too: `[*model.parameters(), tensor]`; in a module, make it "
-        "an nn.Parameter",
+        fix="pass it to the optimizer as well: `[*model.parameters(), tensor]`; in a module, make "
+        "it an nn.Parameter",
         certainty=Certainty.INFERRED,
         severity=Severity.WARNING,
     )

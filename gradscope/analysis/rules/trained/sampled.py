@@ -1,4 +1,4 @@
-"""Rules about what is drawn, or chosen, of what is learned: neither has a slope."""
+"""Rules about samples and choices, through which no gradient passes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ SAMPLES = ("sample", "sample_n")
 
 @rule("GS415", "sample-cuts", reads=("act",))
 def sample_cuts(trace: Trace) -> Iterator[Found]:
-    """A network computes with what `sample()` of a learned distribution drew, not `rsample()`.
+    """A network uses `sample()` of a learned distribution, not `rsample()`.
 
-    The loss cannot tell the distribution's parameters how samples should change: whatever else
-    trains them (a divergence, say), this does not. Who weighs `log_prob` of the sample means it so.
+    The loss then gives the distribution's parameters no gradient through the sample. Other terms
+    (a divergence, say) may still train them. A program that uses `log_prob` of the sample does so
+    on purpose, and is not reported.
 
     Bad:
         encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
@@ -59,7 +60,7 @@ def sample_cuts(trace: Trace) -> Iterator[Found]:
     drawn = grouped((act for act in off if act.facts.by in SAMPLES), training.acts.place)
     missing = never_reached(training) if drawn else set()
     if not drawn or not training.stepped or missing & explained(training, missing):
-        return  # GS401 says of these why no gradient comes there at all
+        return  # GS401 reports these
     used = {training.acts.place(act) for act in training.acts.of(CameInAct)}
     for place, acts in drawn.items():
         is_used = place in used or _is_taken(trace, place)
@@ -68,7 +69,7 @@ def sample_cuts(trace: Trace) -> Iterator[Found]:
 
 
 def _is_taken(trace: Trace, place: str) -> bool:
-    """Whether a call that is trained takes what one on this line has made."""
+    """Whether a trained call uses the result of a call on this line."""
     calls = trace.once(Calls)
     stacks = distinct(calls.ops["stack"]).tolist()
     its = [each for each in stacks if site_of(trace, each).place == place]
@@ -77,7 +78,7 @@ def _is_taken(trace: Trace, place: str) -> bool:
 
 
 def _is_weighed(trace: Trace, text: str) -> bool:
-    """Whether the program takes `log_prob` of what this line draws, or may."""
+    """Whether the program uses `log_prob` of the sample drawn on this line, or may."""
     name = NAME.match(code_of(text))
     weighs = re.compile(rf"log_prob\(.*\b{name[1]}\b" if name else r"log_prob\(")
     return any(weighs.search(each.text) for each in trace.rows(Frame))
@@ -89,12 +90,12 @@ def _found(training: Training, acts: list[Done[GradOffAct]]) -> Found:
     again = f", {len(acts)} times" if len(acts) > 1 else ""
     better = code_of(site.text).replace(f".{by}(", ".rsample(")
     return Found(
-        message=f"{by}(){at(site)} cuts the graph{again}: the loss of what is computed with the "
-        "sample trains nothing behind it",
+        message=f"{by}(){at(site)} cuts the graph{again}: a loss computed with the sample trains "
+        "nothing before it",
         site=site,
         evidence=(Evidence("act", act.id),),
         why="parameters of the distribution require grad, a sample is drawn under no_grad(), and "
-        "nobody takes its log_prob",
+        "the program does not use its log_prob",
         fix=instead(better, site.text) if better != code_of(site.text) else "draw with rsample()",
         certainty=Certainty.INFERRED,
     )
@@ -102,10 +103,10 @@ def _found(training: Training, acts: list[Done[GradOffAct]]) -> Found:
 
 @rule("GS419", "no-straight-through", reads=("act", "op", "op.inputs", "tensor"))
 def no_straight_through(trace: Trace) -> Iterator[Found]:
-    """A decoder is given the nearest rows of a codebook: nothing of its loss reaches the encoder.
+    """A decoder uses the nearest rows of a codebook, so its loss does not reach the encoder.
 
-    Which row is nearest, argmin says, which has no slope. As in a VQ-VAE, the straight-through
-    estimator gives the gradient of the row to what it was nearest to: `z + (q - z).detach()`.
+    The nearest row is chosen by argmin, which has no derivative. In a VQ-VAE, the straight-through
+    estimator passes the gradient of the row on to the encoder's output: `z + (q - z).detach()`.
 
     Bad:
         encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
@@ -149,12 +150,12 @@ def _not_through(training: Training, calls: Calls, rows: LookedUp, behind: set[i
     q = name[1] if name else "q"
     return Found(
         message=f"No straight-through: the rows looked up at {site}, by argmin(){at(chosen)}, go "
-        f"into a layer at {calls.site(rows.layer)} as they are: nothing of its loss reaches "
+        f"directly into a layer at {calls.site(rows.layer)}, so its loss does not reach "
         f"{training.named(behind)}",
         site=site,
         evidence=(Evidence("op", calls.id(rows.at)), Evidence("act", rows.choice.id)),
-        why="argmin has no slope, and the rows have a history of the table alone; what they are "
-        "nearest to is trained by other terms of the loss, if at all",
-        fix=f"give the layer `z + ({q} - z).detach()`, where z is what the rows are nearest to",
+        why="argmin has no derivative, and the rows have a graph to the table only; the tensor "
+        "they are nearest to is trained by other terms of the loss, if at all",
+        fix=f"pass `z + ({q} - z).detach()` to the layer, with z the tensor they are nearest to",
         certainty=Certainty.INFERRED,
     )

@@ -1,4 +1,4 @@
-"""What lets nothing but zeros through, where only the gradients of parameters were looked at."""
+"""What passes on only zeros, where only the gradients of parameters were recorded."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from gradscope.trace.schema import NONE, Edge, HookAct, Node
 from gradscope.trace.trace import Trace
 
 LOOKS = 3
-"""In so many steps that were looked at a gradient has to be zero throughout."""
+"""In how many checked steps a gradient must be zero throughout."""
 
 DEEP, SOME = 2000, 4
-"""So deep may a graph be, whose nodes were made in so many steps."""
+"""Limits: the depth of a graph, and the number of steps that created its nodes."""
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Still:
-    """A node behind which all gradients are zero, and before which they are not."""
+    """A node that receives gradients other than zero, and passes on only zeros."""
 
     node: int
     tensors: frozenset[int]
 
 
 class StillParameters:
-    """Parameters whose gradient was zero in all steps that were looked at, at least three."""
+    """Parameters whose gradient was zero in all checked steps, at least three."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -49,7 +49,7 @@ class StillParameters:
 
     @cached_property
     def _ways(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Edges of the first step that was looked at, as positions of nodes."""
+        """Edges of the first checked step, as positions of nodes."""
         nodes, edges = self.trace.table(Node), self.trace.table(Edge)
         node, after = nodes.positions(edges["node"]), nodes.positions(edges["next"])
         known = (node != NONE) & (after != NONE)
@@ -59,7 +59,7 @@ class StillParameters:
 
     @cached_property
     def _gather(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the nodes are that gather gradients, and the leaf of each."""
+        """The positions of nodes that accumulate gradients, and the leaf of each."""
         nodes = self.trace.table(Node)
         places = nodes.positions(leaf_nodes(self.trace))
         inputs = nodes.ragged("inputs")
@@ -67,7 +67,7 @@ class StillParameters:
         return inputs.owners[mine], inputs.values[mine]
 
     def _leads(self, places: NDArray[np.int64]) -> Bools | None:
-        """Which nodes lead there; None: the graph is too deep."""
+        """Which nodes lead there; None if the graph is too deep."""
         node, after = self._ways
         found = np.zeros(len(self.trace.table(Node)), np.bool_)
         found[places] = True
@@ -79,7 +79,7 @@ class StillParameters:
         return None
 
     def nodes(self) -> list[Still]:
-        """The first nodes behind which there are only such parameters."""
+        """The first nodes that lead only to such parameters."""
         if not self.zero:
             return []
         places, leaves = self._gather
@@ -105,13 +105,13 @@ class StillParameters:
         return frozenset(leaves[found[places]].tolist())
 
     def hooked(self) -> list[tuple[int, frozenset[int]]]:
-        """Hooks on such parameters themselves: the act, and which."""
+        """Hooks on such parameters themselves: the event of each, and its parameters."""
         hooks = self.trace.once(Acts).of(HookAct)
         found = ((act.id, frozenset(act.tensors) & self.zero) for act in hooks)
         return [(act, tensors) for act, tensors in found if tensors]
 
     def leads_to(self, tensors: Collection[int]) -> Bools:
-        """Which nodes lead to the gradients of these."""
+        """Which nodes lead to the gradients of these parameters."""
         places, leaves = self._gather
         found = self._leads(places[np.isin(leaves, list(tensors))])
         return np.zeros(len(self.trace.table(Node)), np.bool_) if found is None else found

@@ -1,4 +1,4 @@
-"""Where gradients were switched off while a loss was made."""
+"""Where gradients were switched off while a loss was computed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gradscope.analysis.program.training import Training
 from gradscope.trace.schema import GradOffAct, GraphTask, StepAct
 
 FEW = 2
-"""So many blocks are named."""
+"""Number of blocks that are named."""
 
 
 def off_before(training: Training, backwards: list[int]) -> list[Done[GradOffAct]]:
-    """Blocks without gradients between the step before and each of these backwards, by their times.
+    """Blocks without gradients between the step before and each of these backwards, by time.
 
-    One for each line; the line that was there most often first, of several the one nearest to the
+    One for each line: the most frequent line first, and for each line the block nearest to the
     backward.
     """
     offs = training.acts.of(GradOffAct)
@@ -36,7 +36,7 @@ def off_before(training: Training, backwards: list[int]) -> list[Done[GradOffAct
 
 
 def off_before_steps(training: Training, tensors: set[int]) -> list[Done[GradOffAct]]:
-    """The same of the backwards that the optimizers of these tensors step after."""
+    """The same for the backwards before the steps of these tensors' optimizers."""
     begins = sorted(training.trace.table(GraphTask)["begin"].tolist())
     last = {
         begins[place - 1]

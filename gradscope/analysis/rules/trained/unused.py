@@ -1,4 +1,4 @@
-"""Rules about what is computed for nothing: forwards without a loss, gradients without a step."""
+"""Rules about work without use: forwards without a loss, gradients without a step."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 MOST_LOSSES = 3
-"""So many lines are told of that make what backwards begin from."""
+"""Number of lines that are named as where backwards begin."""
 
 
 @rule("GS411", "unused", reads=("act",))
 def unused(trace: Trace) -> Iterator[Found]:
-    """A layer is computed, and nothing that is made of it comes into a loss: it learns nothing.
+    """A layer is computed, but its result reaches no loss: it learns nothing.
 
-    Its parameters are the optimizer's, it ran with gradients on, and nothing cut the graph behind
-    it: what it returned was dropped, or written over. Or it was never called, and another one of
-    the same shapes beside it is called on two lines. It is a note where a library's model has it.
+    An optimizer holds its parameters, it ran with gradients on, and nothing cut the graph after
+    it: its result was dropped or overwritten. Or it was never called, while a sibling of the same
+    shapes is called on two lines. It is a note where a library's model contains the layer.
 
     Bad:
         class Net(torch.nn.Module):
@@ -106,7 +106,7 @@ def unused(trace: Trace) -> Iterator[Found]:
 
 
 def _called_instead(training: Training, missing: set[int], ran: set[int]) -> Iterator[Found]:
-    """Layers that nobody called, where one of the same shapes beside them is called twice."""
+    """Layers that were never called, next to one of the same shapes that is called twice."""
     trace, modules = training.trace, training.trace.table(Module)
     shapes = {each: _shapes(trace, modules.row(each)) for each in modules["id"].tolist()}
     for id in dict.fromkeys(training.parameters.get(each, NONE) for each in sorted(missing)):
@@ -138,11 +138,11 @@ def _never_called(training: Training, idle: Module, other: Module, sites: list[S
     last = sites[-1]
     better = re.sub(rf"\b{re.escape(its)}\b", own, code_of(last.text))
     return Found(
-        message=f"{training.named(idle.parameters)} get no gradient: `{own}` is never called, and "
+        message=f"{training.named(idle.parameters)} get no gradient: `{own}` is never called, but "
         f"`{its}`, which has the same shapes, is called{' and'.join(map(at, sites))}",
         site=last,
         evidence=few_tensors(training.trace, idle.parameters),
-        why=f"the optimizer holds them, and none of {training.backwards} backwards came to them; "
+        why=f"the optimizer holds them, but none of {training.backwards} backwards reached them; "
         f"the weights of `{its}` do the work of both",
         fix=f"write `{better}`" if better != code_of(last.text) else f"call `{own}`",
         certainty=Certainty.SUSPECTED,
@@ -153,25 +153,25 @@ def _found(training: Training, act: Done[ActFacts], lost: set[int]) -> Found:
     site, *callers = training.acts.sites(act)
     callers = [each for each in callers if each != site]
     called = f", called{at(callers[0])}," if callers else ""
-    them = "them" if len(lost) > 1 else "it"
+    are, them = ("are", "them") if len(lost) > 1 else ("is", "it")
     return Found(
-        message=f"{training.named(lost)} {'are' if len(lost) > 1 else 'is'} computed with{at(site)}"
-        f"{called} for nothing: no loss that a backward begins from is made of what comes out",
+        message=f"{training.named(lost)} {are} used{at(site)}{called} without effect: the result "
+        "reaches no loss that a backward begins from",
         site=site,
         evidence=(Evidence("act", act.id), *few_tensors(training.trace, lost)),
-        why=f"the optimizer holds {them}, gradients were on, nothing cut the graph there, and none "
-        f"of {training.backwards} backwards came to {them}{_begun(training.trace)}",
-        fix="let what it returns take part in the loss; or take the layer away",
+        why=f"the optimizer holds {them}, gradients were on, nothing cut the graph there, but none "
+        f"of {training.backwards} backwards reached {them}{_begun(training.trace)}",
+        fix="use its result in the loss, or remove the layer",
         certainty=Certainty.INFERRED,
         severity=Severity.NOTE if _is_a_librarys(training, act, lost) else None,
     )
 
 
 def _is_a_librarys(training: Training, act: Done[ActFacts], lost: set[int]) -> bool:
-    """Whether no line of the program's own calls what is unused: a library's model has the part.
+    """Whether no line of the program itself calls the unused part: a library's model contains it.
 
-    It was called on the same line as the model that it is in, then, as lines of libraries are left
-    out of most stacks.
+    It was then called on the same line as the model that contains it, since most stacks leave out
+    lines of libraries.
     """
     modules = training.trace.table(Module)
     ran = {each.module: each for each in training.acts.of(RanAct)[::-1]}
@@ -186,7 +186,7 @@ def _is_a_librarys(training: Training, act: Done[ActFacts], lost: set[int]) -> b
 
 
 def _begun(trace: Trace) -> str:
-    """Where what backwards begin from is made, in lines of the program."""
+    """The lines of the program that create the tensors where backwards begin."""
     nodes, roots = trace.table(Node), trace.table(GraphTask).ragged("roots").values
     known = [each for each in distinct(roots).tolist() if nodes.has(each)]
     stacks = distinct(nodes["stack"][nodes.positions(np.array(known, np.int64))]).tolist()
@@ -197,10 +197,10 @@ def _begun(trace: Trace) -> str:
 
 @rule("GS412", "gradients-unused", reads=("act", "accumulate"))
 def gradients_unused(trace: Trace) -> Iterator[Found]:
-    """Each backward goes into a part that nobody trains: its graph is built and walked for nothing.
+    """Each backward goes through a part that is not trained: its graph is built for nothing.
 
-    No optimizer holds these parameters, nothing writes them or clears their gradients, which add up
-    from step to step, and nothing that is trained lies behind them.
+    No optimizer holds these parameters. Nothing updates them or clears their gradients, which add
+    up from step to step, and no trained parameter comes before them.
 
     Bad:
         backbone, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
@@ -225,25 +225,25 @@ def gradients_unused(trace: Trace) -> Iterator[Found]:
         acts = [act for act in training.acts.of(RanAct) if act.module == root]
         site = training.acts.site(acts[0])
         built = training.stepped[0]
-        others = f"{built.type}, built{at(training.acts.site(built.built))}, holds others"
+        others = f"{built.type}, built{at(training.acts.site(built.built))}, holds other tensors"
         yield Found(
             message=f"Gradients of {training.named(tensors)}, which ran{at(site)}, are computed in "
-            f"{often} backwards, and nobody uses them: no optimizer holds "
+            f"{often} backwards but never used: no optimizer holds "
             f"{'them' if len(tensors) > 1 else 'it'}; {others}",
             site=site,
             evidence=(Evidence("act", acts[0].id), *few_tensors(training.trace, tensors)),
-            why="the graph through it was kept and walked each time, and `.grad` added up: nothing "
-            "cleared it; no tensor that is trained lies behind it",
-            fix="put it under `with torch.no_grad():`, or freeze it: `requires_grad_(False)`; if "
-            "it is to learn, give its parameters to the optimizer",
+            why="the graph through it was recorded and traversed each time, and `.grad` added up "
+            "uncleared; no trained tensor comes before it",
+            fix="run it under `with torch.no_grad():`, or freeze it: `requires_grad_(False)`; if "
+            "it should learn, pass its parameters to the optimizer",
             certainty=Certainty.INFERRED,
         )
 
 
 def trained_by_nobody(training: Training) -> list[tuple[int, set[int], int]]:
-    """Models whose gradients nobody uses: outermost module, parameters, and in how many backwards.
+    """Models whose gradients are not used: outermost module, parameters, number of backwards.
 
-    They have run, and no part of them is trained.
+    They ran, and no part of them is trained.
     """
     lost = frozenset(training.parameters) & training.reached - training.held - touched(training)
     if not lost or not training.stepped:
@@ -266,16 +266,16 @@ def trained_by_nobody(training: Training) -> list[tuple[int, set[int], int]]:
 
 
 MANY = 3
-"""So many backwards have to come there."""
+"""Least number of backwards that must reach them."""
 
 AVERAGE = re.compile(
     r"\b(lerp_|copy_)\(|\bmul_\(.*\badd_\(|\b(tau|decay|ema|momentum|polyak|rho)\b"
 )
-"""In a line that writes a teacher, or a target network."""
+"""In a line that updates a teacher or a target network."""
 
 
 def _leads_on(training: Training, tensors: set[int]) -> bool:
-    """Whether backwards through what is computed with these come to others that are trained."""
+    """Whether backwards through results of these tensors reach others that are trained."""
     trace = training.trace
     nodes, following = trace.table(Node), trace.once(following_nodes)
     rows = nodes.take(np.flatnonzero(fill_leaves(trace)))
@@ -290,7 +290,7 @@ def _leads_on(training: Training, tensors: set[int]) -> bool:
 
 
 def touched(training: Training) -> set[int]:
-    """What the program clears, hooks or writes by itself; not what it makes an average of."""
+    """Tensors that the program itself clears, hooks or writes to, except averages."""
     found: set[int] = set()
     for act in training.acts.of(ZeroGradAct, GradSetAct, GradZeroedAct, HookAct, ClipAct):
         found.update(act.tensors)
@@ -306,7 +306,7 @@ def _averages(text: str) -> bool:
 
 
 def written_later(training: Training, *, averages: bool) -> set[int]:
-    """What was written after the first backward: on lines that average two, or on others."""
+    """What was written after the first backward: on lines that average, or on other lines."""
     trace, versions = training.trace, training.trace.table(Version)
     its = np.isin(versions["tensor"], np.array([*training.written], np.int64))
     stacks = distinct(versions["stack"][its]).tolist()

@@ -1,4 +1,4 @@
-"""Rules about gradients that are zero in every step, and what made them so."""
+"""Rules about gradients that are zero in every step, and what made them zero."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from gradscope.trace.schema import HookAct, Node, Place, Value
 from gradscope.trace.trace import Trace
 
 STEPS = 3
-"""In so many steps a gradient has to be zero throughout."""
+"""In how many steps a gradient must be zero throughout."""
 
 SAID_ELSEWHERE = (*FLAT, "Relu", "Threshold", "HardtanhBackward", "EmbeddingBackward")
-"""How names of nodes begin whose zeros other rules explain, or that are meant."""
+"""Prefixes of names of nodes whose zeros other rules explain, or that are intended."""
 
 TO_BLAME = (
     "Mul",
@@ -38,21 +38,21 @@ TO_BLAME = (
     "Sigmoid",
     "Tanh",
 )
-"""How names of nodes begin that make zeros since a number is wrong; of others it is a note."""
+"""Prefixes of names of nodes that return zeros because of a wrong value; others are a note."""
 
 SHUT = ("Clamp", "Softmax", "LogSoftmax")
-"""Of them, those that do so by themselves, whatever else they are given."""
+"""Those that return zeros whatever else they receive."""
 
 MEANT = re.compile(r"(?<![\w.])0(\.0*)?\s*\*|\*\s*0(\.0*)?(?![\w.])")
-"""A line that multiplies by zero as everybody can see."""
+"""A line that visibly multiplies by zero."""
 
 
 @rule("GS413", "zero-gradient", fully="values")
 def zero_gradient(trace: Trace) -> Iterator[Found]:
-    """Parameters get a gradient of nothing but zeros, in every step: one node makes zeros of it.
+    """Parameters get only zero gradients in every step, because one node returns only zeros.
 
-    A factor that is always zero, a clamp whose limit is always passed, a softmax over one number.
-    What dead ReLUs and roundings do other rules tell.
+    Causes are a factor that is always zero, a clamp whose limit is always exceeded, or a softmax
+    over one value. Other rules report dead ReLUs and rounding.
 
     Bad:
         model, spread = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
@@ -99,14 +99,14 @@ def zero_gradient(trace: Trace) -> Iterator[Found]:
 
 
 def _of_parameters(still: StillParameters) -> Iterator[Found]:
-    """Where only gradients of parameters were looked at: what is known to make zeros of others."""
+    """Where only gradients of parameters were recorded: nodes known to return only zeros."""
     trace, acts, explained = still.trace, still.trace.once(Acts), set[int]()
     nodes = trace.table(Node)
     for act, hooked in still.hooked():
         done = acts.by_id[act]
         explained |= hooked
         hook = done.facts.hook if isinstance(done.facts, HookAct) else ""
-        said = f"what the hook {hook} returns takes the place of its gradient"
+        said = f"the result of the hook {hook} replaces its gradient"
         yield _told(still, hooked, acts.site(done), Evidence("act", act), said, "the hook")
     found = [(each.node, set(each.tensors)) for each in still.nodes()]
     makers = [each for each in found if nodes.row(each[0]).name.startswith(SHUT)]
@@ -120,7 +120,7 @@ def _of_parameters(still: StillParameters) -> Iterator[Found]:
         site = site_of(trace, row.stack)
         if tensors - explained and not MEANT.search(site.text):
             explained |= tensors
-            why = f"{row.name} lets nothing through: {_remedy(row.name)}"
+            why = f"{row.name} passes on only zeros: {_remedy(row.name)}"
             yield _told(still, tensors, site, Evidence("node", node), why, row.name)
 
 
@@ -129,13 +129,13 @@ def _told(
 ) -> Found:
     training = still.trace.once(Training)
     return Found(
-        message=f"{training.named(some)} get{'' if len(some) > 1 else 's'} a gradient of zeros in "
-        f"each of {still.looks} steps that were looked at: {by}{at(site)} makes zeros of it",
+        message=f"{training.named(some)} get{'' if len(some) > 1 else 's'} only zero gradients in "
+        f"each of {still.looks} checked steps: {by}{at(site)} sets them to zero",
         site=site,
         evidence=(shown, *few_tensors(still.trace, some)),
         why=f"{why}; other parameters get gradients that are not zero",
-        fix="print what is multiplied there: how many elements of a mask, or what of a factor, "
-        "are not zero; to freeze a parameter on purpose, set requires_grad to False",
+        fix="print the factor there: how many elements of it, or of a mask, are not zero; to "
+        "freeze a parameter on purpose, set requires_grad to False",
         certainty=Certainty.INFERRED,
     )
 
@@ -144,12 +144,13 @@ def _found(training: Training, node: int, tensors: set[int], times: int) -> Foun
     row = training.trace.table(Node).row(node)
     site = site_of(training.trace, row.stack)
     return Found(
-        message=f"{training.named(tensors)} get{'' if len(tensors) > 1 else 's'} a gradient of "
-        f"zeros in every step: {row.name}{at(site)} made zeros of one that was not zero",
+        message=f"{training.named(tensors)} get{'' if len(tensors) > 1 else 's'} only zero "
+        f"gradients in every step: {row.name}{at(site)} received one that was not zero, and "
+        "returned zeros",
         site=site,
         evidence=(Evidence("node", node), *few_tensors(training.trace, tensors)),
-        why=f"{times} times a gradient other than zero came to it, and it handed on zeros only: "
-        "a factor was zero, a limit was passed, or there was one number to choose from",
+        why=f"it received a gradient other than zero {times} times, and passed on only zeros: a "
+        "factor was zero, a limit was exceeded, or there was one value to choose from",
         fix=_remedy(row.name),
         certainty=Certainty.INFERRED,
         severity=None if row.name.startswith(TO_BLAME) else Severity.NOTE,
@@ -158,10 +159,10 @@ def _found(training: Training, node: int, tensors: set[int], times: int) -> Foun
 
 def _remedy(name: str) -> str:
     if name.startswith(("Softmax", "LogSoftmax")):
-        return "a softmax over one number is always 1: use a sigmoid, or two outputs"
+        return "a softmax over one value is always 1: use a sigmoid, or two outputs"
     if name.startswith("Clamp"):
-        return "take the limit away, or move it to where values are"
-    return "look at the factor on this line: whole numbers divided by `//` are 0 up to the divisor"
+        return "remove the limit, or move it to the range of the values"
+    return "check the factor on this line: integer division by `//` gives 0 below the divisor"
 
 
 def _always_zero(trace: Trace) -> set[int]:
@@ -185,7 +186,7 @@ def _leaf_nodes(trace: Trace, leaves: set[int]) -> dict[int, int]:
 
 
 def _makers_of_zeros(trace: Trace) -> list[int]:
-    """Nodes to which something came that was not zero, and which returned zeros only."""
+    """Nodes that received something other than zeros, and returned only zeros."""
     values = trace.table(Value)
     given = values["place"] == Place.NODE_INPUT
     made = values["place"] == Place.NODE_OUTPUT
