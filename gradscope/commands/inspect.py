@@ -167,9 +167,8 @@ def inspect(
         report = chosen.report(loaded)
     asked_for = everything or rows is not None
     times = asked_for or not report.at_least(Severity.WARNING)
-    shown = _Shown(
-        shape, 0 if everything else rows or ROWS, times, known is not None, fits=not asked_for
-    )
+    many = 0 if everything else rows or ROWS
+    shown = _Shown(shape, many, times, known is not None, fits=not asked_for)
     _show(report, loaded, shown, out)
     if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
