@@ -9,7 +9,7 @@
     gradscope.show(trace)  # in a notebook: the page to walk through the backward in
     gradscope.to_networkx(trace)  # the graph with all its nodes, as networkx has it
     step = gradscope.capture(step)  # on gradscope's own engine: recorded once, then replayed
-    gradscope.Walk(trace).next("nan").backwards  # the engine's state where a NaN was born
+    gradscope.Walk(trace).next("nan").backwards  # the engine's state where a NaN is first produced
 
 Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
 (To pytest, which would like to be first to import what brings a plugin: PYTEST_DONT_REWRITE.)

@@ -104,9 +104,9 @@ def _by_module(trace: Trace, wanted: str) -> tuple[int, ...]:
 
 
 def node_made_at(trace: Trace, node: int) -> str:
-    """As in "MulBackward0#2 (made at train.py:41)"."""
+    """As in "MulBackward0#2 (created at train.py:41)"."""
     made = site_of_row(trace, Node, node)
-    return f"{node_names(trace).title(node)}{f' (made at {made})' if made.place else ''}"
+    return f"{node_names(trace).title(node)}{f' (created at {made})' if made.place else ''}"
 
 
 def made_in_module(trace: Trace, modules: Ids, wanted: str) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""Where NaN and Inf were born, out of what, and what to write instead."""
+"""Where NaN and Inf are first produced, from what, and what to write instead."""

@@ -47,7 +47,7 @@ def test_a_write_to_what_a_node_had_saved_is_found_at_the_line_that_wrote() -> N
 
     assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:3")
     assert finding.message == (
-        "add_ at faulty.py:3 wrote in place to 'result' of ExpBackward0 (made at faulty.py:2), "
+        "add_ at faulty.py:3 wrote in place to 'result' of ExpBackward0 (created at faulty.py:2), "
         "which backward needed unchanged: saved at version 0, now 1"
     )
     assert "faulty.py:4" in finding.why
