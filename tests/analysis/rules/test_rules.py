@@ -432,7 +432,7 @@ def test_who_released_a_node_is_told_and_the_line_that_led_back_to_it() -> None:
         "The tensors saved by ExpBackward0 (created at train.py:3) were freed by the backward called "
         "at train.py:7, and a second backward needed them"
     )
-    assert "called at train.py:9 reached it again through MulBackward0 (made at" in found.why
+    assert "called at train.py:9 reached it again through MulBackward0 (created at" in found.why
     assert found.fix.startswith("detach()")
 
 
