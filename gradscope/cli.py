@@ -155,7 +155,9 @@ def _misused(error: Exception) -> int:
     if context is not None and message == context.get_help():  # nothing was asked for
         sys.stderr.write(f"{message}\n")
         return ExitCode.MISUSED
-    return _fail(f"{message.rstrip('.')}; see gradscope --help", ExitCode.MISUSED)
+    is_of_a_command = getattr(context, "parent", None) is not None
+    name = f"gradscope {context.info_name}" if context and is_of_a_command else "gradscope"
+    return _fail(f"{message.rstrip('.')}; see {name} --help", ExitCode.MISUSED)
 
 
 def _fail(message: str, code: int) -> int:

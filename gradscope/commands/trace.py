@@ -33,7 +33,7 @@ Level = Annotated[
     str,
     typer.Option(
         help="How much to record: graph, engine (also events and times), values (also NaN, Inf and "
-        "norms) or full (also every call's arguments).",
+        "norms) or full (also calls without nodes, and whole stacks).",
         metavar="LEVEL",
         rich_help_panel=WHAT,
     ),
@@ -134,7 +134,9 @@ IsModule = Annotated[
 Steps = Annotated[
     str | None,
     typer.Option(
-        help="Record only these steps, as in 3:7, 3: or 5.", metavar="A:B", rich_help_panel=WHAT
+        help="Record only these steps, as in 3:7 (both included), 3: or 5.",
+        metavar="A:B",
+        rich_help_panel=WHAT,
     ),
 ]
 Ranks = Annotated[
@@ -180,7 +182,10 @@ OnScreen = Annotated[
     ),
 ]
 Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Print nothing but the script's own output.")
+    bool,
+    typer.Option(
+        "-q", "--quiet", help="Print only errors of the recording and what was asked for."
+    ),
 ]
 Verbose = Annotated[
     bool,

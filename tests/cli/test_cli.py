@@ -54,7 +54,7 @@ def test_without_arguments_help_is_shown(run: Line, arguments: list[str]) -> Non
     ("arguments", "message"),
     [
         (["nonsense"], "No such command 'nonsense'; see gradscope --help"),
-        (["info"], "Missing argument 'TRACE'; see gradscope --help"),
+        (["info"], "Missing argument 'TRACE'; see gradscope info --help"),
         (["render", "mean.json", "--hops", "many"], "Invalid value for '--hops'"),
         (["render", "mean.json", "--color", "red"], "Invalid value for '--color'"),
         (["timeline", "mean.json", "--width", "20"], "Invalid value for '--width'"),
@@ -421,8 +421,8 @@ def test_inspect_shows_all_there_is_about_one_thing(run: Line) -> None:
     ("arguments", "message"),
     [
         (["--node", "77"], "no node has the id 77: the nodes of this trace are 0 to 4"),
-        (["--tensor", "77"], "this trace has no tensor '77': its tensors are 0 to 4"),
-        (["--op", "77"], "this trace has no op '77': its ops are 0 to 3"),
+        (["--tensor", "77"], "this trace has no tensor '77': its tensors have the ids 0 to 4"),
+        (["--op", "77"], "this trace has no op '77': its ops have the ids 0 to 3"),
         (
             ["--op", "1", "--node", "1"],
             "one question at a time; choose one of --node, --tensor, --op, --why-none",

@@ -53,7 +53,7 @@ def needs_pytorch(text: str) -> bool:
     """Whether a page records with PyTorch."""
     commands = [each for block in sessions_of(text) for each in block]
     return any(
-        re.search(r"\bgradscope trace\b|\bGRADSCOPE=1\b", each.command)
+        re.search(r"\bgradscope trace\b|\bGRADSCOPE=", each.command)
         and "--on gradscope" not in each.command
         for each in commands
     )

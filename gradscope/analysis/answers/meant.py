@@ -99,13 +99,18 @@ def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], want
         shown = ", ".join(f"{id}{_of_model(trace, kind, id)}" for id in named[:SHOWN])
         shown += ", …" * (len(named) > SHOWN)
         raise UnknownNameError(f"{len(named)} {noun}s are called {wanted!r}; choose one: {shown}")
-    ids = trace.table(kind)["id"]
-    has = f"its {noun}s are {ids.min()} to {ids.max()}" if len(ids) else f"it holds no {noun}s"
     near = near_names(wanted, names.values())
-    raise UnknownNameError(
-        f"this trace has no {noun} {wanted!r}: {has}"
-        + f"; did you mean {', '.join(near)}?" * bool(near)
-    )
+    hint = f"; did you mean {', '.join(near)}?" if near else f": {_ids(trace, kind)}"
+    raise UnknownNameError(f"this trace has no {noun} {wanted!r}{hint}")
+
+
+def _ids(trace: Trace, kind: type[Tensor | Op]) -> str:
+    """Which ids a table has."""
+    ids, noun = trace.table(kind)["id"], kind.TABLE
+    if not len(ids):
+        return f"it holds no {noun}s"
+    gaps = ", with gaps" * bool(len(ids) <= ids.max() - ids.min())
+    return f"its {noun}s have the ids {ids.min()} to {ids.max()}{gaps}"
 
 
 def _of_model(trace: Trace, kind: type[Tensor | Op], id: int) -> str:

@@ -120,13 +120,16 @@ def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str
 
 
 def _held(trace: Trace) -> str:
-    nodes = len(trace.table(Node))
+    nodes, unwanted = len(trace.table(Node)), trace.meta.get("unwanted", {}).get("steps", 0)
+    if not nodes and unwanted:
+        return f"nothing was recorded: {plural(unwanted, 'step')} ran, none of --steps"
     if not nodes:
         return f"no autograd nodes, {plural(trace.event_count, 'event')}"
     steps = trace.table(GraphTask)["step"]
     many = len(distinct(steps[steps >= 0]))
     said = f"{plural(many, 'step')}, " * bool(many)
-    return f"{said}{plural(nodes, 'node')}, {plural(trace.event_count, 'event')}"
+    held = f"{said}{plural(nodes, 'node')}, {plural(trace.event_count, 'event')}"
+    return f"{held}; interrupted" if str(trace.meta.get("exit", "")).startswith("inter") else held
 
 
 def _verdict(trace: Trace, report: Report) -> Iterator[str]:
@@ -140,7 +143,8 @@ def _verdict(trace: Trace, report: Report) -> Iterator[str]:
     ]
     yield f"; {', '.join(parts)}" * bool(parts)
     if not found:
-        yield _checked(trace, report)
+        if len(trace.table(Node)) or not trace.meta.get("unwanted"):
+            yield _checked(trace, report)
         return
     worst = found[0]
     place = f"{worst.site.place}: " * bool(worst.site.place)
@@ -150,6 +154,8 @@ def _verdict(trace: Trace, report: Report) -> Iterator[str]:
 def _checked(trace: Trace, report: Report) -> str:
     """How many rules were checked, and which level checks more."""
     said = f"{plural(len(report.checked), 'rule')} checked, no problems found"
+    if not report.checked:
+        return "no rule could be checked"
     above = Counter(each.needs for each in report.unchecked if not each.lacks)
     if not above or not len(trace.table(Node)):
         return said

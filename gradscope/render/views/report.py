@@ -118,6 +118,8 @@ def _labelled(name: str, text: str, width: int, charset: Charset) -> Iterator[Te
 def _verdict(report: Report, rows: int) -> str:
     rules = plural(len(report.checked), "rule")
     new = " new" * bool(report.known)
+    if not report.checked:
+        return "no rule could be checked"
     if not report.findings:
         return f"{rules} checked, no{new} problems found"
     counts = Counter(finding.severity for finding in report.findings)

@@ -100,7 +100,7 @@ def _of_saved(told: Holders) -> Iterator[str]:
 def _of_names(told: Holders) -> Iterator[str]:
     for name in told.names[:1]:
         if name.all_steps:
-            yield f"{_called(name)} held the graphs of all {name.steps} steps, including this one"
+            yield f"{_called(name)} held the graphs of all {name.of} steps, including this one"
         elif name.of:
             yield (
                 f"{_called(name)} held graphs of {name.steps} of {name.of} steps, possibly this one"
@@ -139,7 +139,8 @@ def _name(name: KeptName) -> str:
     stored = ", ".join(site.place for site in name.stored[:FEW])
     text = f": {name.stored[0].text}" if name.stored and name.stored[0].text else ""
     where = f", stored at {stored}{text}" if stored else ""
-    steps = f"{count(name.steps)} of {plural(name.of, 'step')}" if name.of else "an evaluation"
+    many = count(min(name.steps, name.of))
+    steps = f"{many} of {plural(name.of, 'step')}" if name.of else "an evaluation"
     return f"{_called(name)}: {plural(name.tensors, 'tensor')} with graphs of {steps}{where}"
 
 

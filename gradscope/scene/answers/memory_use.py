@@ -133,5 +133,5 @@ def _kept(trace: Trace, act: Done[KeptAct]) -> str:
     container = f"the {facts.container} " if facts.container else ""
     place = f", stored at {site.place}" if site.place else ""
     many, steps = facts.many, facts.steps
-    kept = f"{container}`{name}`: {many} tensors with graphs of {steps} steps{place}"
+    kept = f"{container}`{name}`: {plural(many, 'tensor')} with graphs of {steps} steps{place}"
     return f"{kept}; --who-holds {name}"

@@ -139,7 +139,7 @@ def test_a_tensor_tells_its_memory_who_shares_it_and_each_write() -> None:
 def test_what_is_not_there_is_answered_with_what_is() -> None:
     trace = a_program()
 
-    with pytest.raises(UnknownNameError, match=r"no tensor '99': its tensors are 1 to 2$"):
+    with pytest.raises(UnknownNameError, match=r"no tensor '99': its tensors have the ids 1 to 2$"):
         chosen_tensor(trace, "99")
     with pytest.raises(UnknownNameError, match=r"no op 'z': its ops are 5 to 6$"):
         chosen_op(trace, "z")
