@@ -408,8 +408,8 @@ def test_who_wrote_to_a_saved_value_is_told_with_the_line_and_the_version() -> N
 
     assert (found.rule, found.site) == ("GS302", Site("train.py:5", "y.add_(1)"))
     assert found.message == (
-        "add_ at train.py:5 wrote in place to 'result' of ExpBackward0 (created at train.py:3), which "
-        "backward needed unchanged: saved at version 1, now 2, and 1 more after it"
+        "add_ at train.py:5 wrote in place to 'result' of ExpBackward0 (created at train.py:3), "
+        "which backward needed unchanged: saved at version 1, now 2, and 1 more after it"
     )
     assert "called at train.py:9" in found.why
     assert Evidence("op", 2) in found.evidence
@@ -429,8 +429,8 @@ def test_who_released_a_node_is_told_and_the_line_that_led_back_to_it() -> None:
 
     assert (found.rule, found.site) == ("GS303", Site("train.py:6", "z = y * 2"))
     assert found.message == (
-        "The tensors saved by ExpBackward0 (created at train.py:3) were freed by the backward called "
-        "at train.py:7, and a second backward needed them"
+        "The tensors saved by ExpBackward0 (created at train.py:3) were freed by the backward "
+        "called at train.py:7, and a second backward needed them"
     )
     assert "called at train.py:9 reached it again through MulBackward0 (created at" in found.why
     assert found.fix.startswith("detach()")

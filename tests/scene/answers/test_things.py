@@ -141,7 +141,7 @@ def test_what_is_not_there_is_answered_with_what_is() -> None:
 
     with pytest.raises(UnknownNameError, match=r"no tensor '99': its tensors have the ids 1 to 2$"):
         chosen_tensor(trace, "99")
-    with pytest.raises(UnknownNameError, match=r"no op 'z': its ops are 5 to 6$"):
+    with pytest.raises(UnknownNameError, match=r"no op 'z': its ops have the ids 5 to 6$"):
         chosen_op(trace, "z")
     with pytest.raises(UnknownNameError, match=r"^this trace has no op '0': it holds no ops$"):
         chosen_op(trace_of(Node(0, "A")), "0")
