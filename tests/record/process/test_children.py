@@ -61,7 +61,7 @@ def test_children_are_counted_where_they_were_started(house: House) -> None:
         assert len(trace.meta["children"][0]["pids"]) == trace.meta["children"][0]["count"]
 
     info = " ".join(house.gradscope("info", "--plain", "trace.json").out.split())
-    assert "whole yes, of its process" in info
+    assert "complete yes, for its own process" in info
     assert f"note {said}{AFTER}" in info
     inspected = " ".join(house.gradscope("inspect", "--plain", "trace.json").out.split())
     assert f"The trace covers one process: {said}{AFTER}" in inspected
@@ -76,7 +76,7 @@ def test_workers_of_a_data_loader_are_no_alarm(house: House) -> None:
     assert "child process" not in ran.err
     assert house.recorded().meta["children"][0]["count"] == 2
     info = " ".join(house.gradscope("info", "--plain", "trace.json").out.split())
-    assert "whole yes " in info
+    assert "complete yes " in info
     assert "workers 2 data loader workers, unrecorded" in info
     report = json.loads(house.gradscope("inspect", "--json", "trace.json").out)
     assert report["findings"] == []
