@@ -23,7 +23,7 @@ TRACES = sorted(path for path in DOCS.rglob("*.json*") if path.suffixes[0] == ".
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(DOCS)
+    monkeypatch.syspath_prepend(DOCS / "reference")
     return import_module("read_trace")
 
 
@@ -34,7 +34,7 @@ def document(path: Path) -> dict[str, Any]:
 
 
 def test_every_table_in_a_trace_of_the_docs_is_a_heading_of_the_page() -> None:
-    page = (DOCS / "trace-format.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "trace-format.md").read_text(encoding="utf-8")
     headings = set(re.findall(r"^### `([\w.]+)`$", page, re.MULTILINE))
     tables = {b["table"] for path in TRACES for b in document(path)["blocks"] if "table" in b}
 

@@ -550,6 +550,6 @@ def test_a_full_disk_ends_the_recording_and_not_the_script(house: House) -> None
     assert (
         house.recorded()
         .notes[0]
-        .endswith("; writing stopped there ('File too large'), and all that followed is missing")
+        .endswith("; writing stopped there ('File too large'), everything after it is missing")
     )
     assert house.violations() == []
