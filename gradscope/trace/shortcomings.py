@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LOADER = "data loader worker"
-UNSEEN = "could not be seen: "
+UNSEEN = "not recorded: "
 
 
 def notes_of(trace: Trace) -> Iterator[str]:

@@ -85,7 +85,7 @@ class GraphWalker:
     def left_out(self) -> dict[str, int]:
         """What was not looked at, in words, and how often."""
         many = self._arguments.seldom.in_vain
-        found = {f"arguments of calls on more than {MOST:,} lines": many} if many else {}
+        found = {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
         if self._hides_saved:
             found[SAVED_UNSHOWN] = 1
         return found if SHOWS_INPUTS else {**found, INPUTS_UNSHOWN: 1}

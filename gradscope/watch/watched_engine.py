@@ -208,7 +208,7 @@ class WatchedEngine:
             except NotDifferentiable:
                 return None
             except TooDeep:
-                text = f"a backward, since paths in its graph have more than {DEEPEST:,} nodes"
+                text = f"a backward, because paths in its graph have more than {DEEPEST:,} nodes"
                 self.left_out[text] = self.left_out.get(text, 0) + 1
                 return None
             sequence = torch._C._autograd._get_sequence_nr() if len(roots) > 1 else 0

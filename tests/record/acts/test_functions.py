@@ -106,7 +106,7 @@ EXPECTED = {
     "Round": ("not checked", "the derivative of its forward is 0 everywhere there"),
     "Clamp": ("straight-through", None),
     "Drop": ("agrees", None),
-    "Counted": ("not checked", "its forward gives other results when run again"),
+    "Counted": ("not checked", "its forward returns other results when run again"),
     "Square": ("deviates", None),
     "Fill": ("agrees", None),
 }

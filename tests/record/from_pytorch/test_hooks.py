@@ -294,7 +294,7 @@ def test_hooks_that_were_there_before_are_said_to_be_unseen() -> None:
     for again in (0, 1):  # one that was seen in a recording is not, in the next one
         _, trace = watched(program)
         assert trace.meta["unseen"] == {
-            "hooks that were there before the recording began, or came with a copy": 4 + again,
+            "hooks that were registered before the recording began, or copied": 4 + again,
             "nodes from before the recording began: what hooks they have is not known": 1,
         }
     assert (

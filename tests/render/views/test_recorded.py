@@ -48,7 +48,7 @@ def test_the_summary_has_the_worst_finding_the_details_what_it_cost_and_lacks(
     assert worst.startswith("GS301 ")
     assert "ValueError: 0" in worst
     assert limits == f"{DROPPED} (and 1 more: gradscope info 't t.json')"
-    assert said.details == (COST, LACKS, DROPPED, "could not be seen: a backward (3 times)")
+    assert said.details == (COST, LACKS, DROPPED, "not recorded: a backward (3 times)")
     assert said.following == NEXT
 
 
