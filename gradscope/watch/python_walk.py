@@ -1,9 +1,9 @@
-"""The graph as a backward finds it: nodes that were not known before, each looked at once.
+"""Traverses the graph of a backward from Python and visits each new node once.
 
 # Note [Deep graphs]
-Looking at a node from Python makes an object for it, and from then on PyTorch frees what it leads
-to inside its own end: a chain of 50,000 such nodes overflows the stack when the program lets go of
-it. So a graph that turns out to be deep is left alone, and that is said.
+Accessing a node from Python creates an object for it, and then PyTorch frees the following nodes
+recursively: a chain of 50,000 such nodes overflows the stack when the program releases it. So deep
+graphs are not traversed, and the trace has a note.
 """
 
 from __future__ import annotations

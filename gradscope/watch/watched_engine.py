@@ -1,9 +1,9 @@
-"""Backwards: a stand-in for the object through which Python calls PyTorch's engine.
+"""Observes backwards: replaces the object through which Python calls PyTorch's engine.
 
 # Note [What anomaly mode says]
-A backward that fails in anomaly mode warns which node failed, and says in its error that there is a
-backtrace above. The program has not asked for anomaly mode (Note [Anomaly mode] in creation.py), so
-the warning is kept from it, and the hint is what PyTorch says without.
+A backward that fails in anomaly mode warns which node failed, and its error mentions a backtrace
+above. The program has not switched anomaly mode on (Note [Anomaly mode] in creation.py), so the
+warning is suppressed, and the hint is the one that PyTorch gives without it.
 """
 
 from __future__ import annotations
