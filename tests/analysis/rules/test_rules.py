@@ -505,7 +505,7 @@ def test_what_nobody_could_see_is_no_damage_of_the_file() -> None:
 
     (found,) = inspect(trace).findings
 
-    assert found.message.startswith("Could not be seen: numbers in tensors")
+    assert found.message.startswith("Not recorded: values of tensors")
     assert "changed after" not in found.why
     assert "newer" not in found.fix
 

@@ -295,7 +295,7 @@ def test_hooks_that_were_there_before_are_said_to_be_unseen() -> None:
         _, trace = watched(program)
         assert trace.meta["unseen"] == {
             "hooks that were registered before the recording began, or copied": 4 + again,
-            "nodes from before the recording began: what hooks they have is not known": 1,
+            "hooks of nodes that were created before the recording began": 1,
         }
     assert (
         "unseen" not in watched(lambda: torch.ones(1, requires_grad=True).exp().backward())[1].meta
