@@ -110,8 +110,8 @@ def test_where_pytorch_is_installed_a_script_runs_on_it_is_recorded_and_the_firs
 
     assert (ran.code, ran.out) == (3, "torch False\n")
     assert ran.err.splitlines()[0] == (
-        f"gradscope: recording PyTorch {version('torch')}; --on gradscope runs the script on "
-        "gradscope's own engine instead"
+        f"gradscope: recording PyTorch {version('torch')} "
+        "(--on gradscope: gradscope's own engine instead)"
     )
     assert trace.meta["producer"] == "pytorch"
     assert len(trace.table(GraphTask)) == 3
@@ -223,7 +223,7 @@ def test_a_script_prints_what_it_prints_unwatched_whatever_it_does_with_pytorch(
     assert unwatched.code == 0
     assert house.violations() == []
     (compiled,) = house.recorded().meta["unseen"]
-    assert compiled.endswith("regions of torch.compile: each is one node, CompiledFunctionBackward")
+    assert compiled.endswith("each region is one node, CompiledFunctionBackward")
     nodes = house.recorded().table(Node)
     names = house.recorded().texts(nodes["name"])
     assert names.count("CompiledFunctionBackward") == 1
