@@ -160,7 +160,7 @@ def test_a_marked_test_fails_with_the_findings_text(tmp_path: Path, engine: str)
     )
     assert "was not checked: record with --level values" in section(out, "test_level_too_low")
     assert "nothing was recorded: no operation" in section(out, "test_nothing_recorded")
-    assert "pytest --gradscope-update writes it" in section(out, "test_graph")
+    assert "to write it, run pytest --gradscope-update" in section(out, "test_graph")
 
 
 def test_the_graph_of_a_test_is_kept_when_that_is_asked_for(tmp_path: Path) -> None:
