@@ -1,4 +1,4 @@
-# Each of these sets itself up on a machine with Python 3.11 to 3.14, pip and make.
+# Each target installs what it needs, on a machine with Python 3.11 to 3.14, pip and make.
 #
 #   PYTHON=python3.12       which interpreter makes the virtual environment
 #   VENV=.venv-3.12         where it is (a path without spaces, inside the checkout)
@@ -7,7 +7,7 @@
 #   ARGS='tests/trace -x'   more arguments for pytest, the benchmarks or the demo
 
 VENV ?= .venv
-# One more than there are cores: tests wait for processes, and sleep.
+# One more than the number of cores, because tests wait for processes and sleep.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TIMES ?= 20
 ARGS ?=
@@ -16,15 +16,15 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 export VENV PYTHON
 export PYTHONNOUSERSITE := 1
-# Kept inside the checkout, so that nothing needs a home directory.
+# Inside the checkout, so that no home directory is needed.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
-# Where Python keeps no bytecode, every process reads 230 files anew.
+# Without cached bytecode, every process compiles 230 files again.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo test test-engine answers browser programs search check format-check lint types imports format bench docs site wheel fresh clean
 
-help: ## what can be made
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
 setup:
@@ -33,16 +33,16 @@ setup:
 setup-dev:
 	@sh tools/venv.sh dev
 
-demo: setup ## record a small program, look at it, draw it, say where to look
+demo: setup ## record a small program, inspect it and draw it
 	@sh tools/demo.sh $(ARGS)
 
-test: setup-dev ## run the tests; of those of the engine, the core
+test: setup-dev ## run the tests, with only the core tests of the engine
 	$(PYTEST) $(ARGS)
 
 test-engine: setup-dev ## run all tests of the engine
 	$(PYTEST) --engine only $(ARGS)
 
-answers: ## ask PyTorch again what the tests keep of it; review the diff
+answers: ## update the stored answers of PyTorch; review the diff
 	@sh tools/venv.sh dev torch
 	$(BIN)/python -m pytest -q --engine all -m "answers and torch" --update-answers $(ARGS)
 
@@ -52,18 +52,18 @@ browser: ## try the page in Chromium (apt-get install chromium)
 	$(BIN)/python -m pytest -n $(WORKERS) -m browser $(ARGS)
 
 programs: VENV = .venv-programs
-programs: ## run programs of other people's packages alone and watched; a table of times and memory
+programs: ## run programs of other packages alone and recorded; prints a table of times and memory
 	@sh tools/venv.sh dev torch programs
 	@rm -f $(VENV)/programs.tsv
 	GRADSCOPE_PROGRAMS=$(CURDIR)/$(VENV)/programs.tsv \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/watched/test_programs.py $(ARGS)
 	@sort $(VENV)/programs.tsv
 
-search: setup-dev ## look longer, and elsewhere each time, for programs and values that go wrong
+search: setup-dev ## run the random tests longer, with new seeds
 	GRADSCOPE_SEARCH=$(TIMES) $(PYTEST) --engine all -m search $(ARGS)
 
 check: ARGS = --engine all
-check: test format-check lint types imports ## all tests, and everything else that must hold
+check: test format-check lint types imports ## run all tests and static checks
 
 format-check: setup-dev
 	$(BIN)/python -m ruff format --check .
@@ -77,11 +77,11 @@ types: setup-dev
 imports: setup-dev
 	$(BIN)/lint-imports
 
-format: setup-dev ## format the code, mend what lint can mend
+format: setup-dev ## format the code and apply the fixes of the linter
 	$(BIN)/python -m ruff format .
 	$(BIN)/python -m ruff check --fix .
 
-bench: setup-dev ## measure; bench/README.md says what against what
+bench: setup-dev ## run the benchmarks (see bench/README.md)
 	$(BIN)/python -m bench $(ARGS)
 
 docs: setup-dev ## rewrite generated pages, the gallery, and the outputs that pages show
@@ -95,11 +95,11 @@ site: ## build the documentation as a site, in .venv/site
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(VENV)/site
 	@echo "open $(VENV)/site/index.html"
 
-wheel: setup-dev ## build the wheel, install it alone, run it from elsewhere
+wheel: setup-dev ## build the wheel and test it in a new virtual environment
 	@sh tools/wheel.sh
 
-fresh: ## do the README's commands in a fresh clone with an empty home
+fresh: ## run the README's commands in a fresh clone with an empty home
 	@sh tools/fresh.sh $(ARGS)
 
-clean: ## remove what these made
+clean: ## remove everything these targets created
 	rm -rf $(VENV) .venv-programs demo .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

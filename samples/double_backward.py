@@ -1,4 +1,4 @@
-"""A gradient of a gradient: the slope of x³, its slope, and a penalty on it."""
+"""A gradient of a gradient: the derivative of x³, its derivative, and a penalty on it."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The first graph: a sum, two products, a mean."""
+"""A first graph: a sum, two products, a mean."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Hooks: one looks at a gradient, one halves it, one is told when it has arrived."""
+"""Three hooks: one reads a gradient, one halves it, one is called after it was accumulated."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A network that learns: two moons of points, three layers, SGD."""
+"""A network with three layers learns to separate two moons of points, with SGD."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A module: (w * x) squared, and its mean as the loss."""
+"""A module computes (w * x) squared; the mean is the loss."""
 
 import torch
 from torch import nn

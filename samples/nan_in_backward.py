@@ -1,4 +1,4 @@
-"""A NaN born in backward: the square root of zero is finite, its slope times zero is not."""
+"""A NaN produced in backward: the square root of 0 is finite, its derivative times 0 is not."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A polynomial: Q = 3a³ − b², with a gradient to start from."""
+"""A polynomial, Q = 3a³ − b², with a gradient passed to backward."""
 
 import torch
 

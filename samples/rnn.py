@@ -1,4 +1,4 @@
-"""One cell, a thousand times over: the loop is one box, and its slowest turn is named."""
+"""One cell, called a thousand times: the loop is one box, and its slowest iteration is named."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""One weight used a hundred times: a recurrence, and all its gradients summed into one."""
+"""One weight used a hundred times in a recurrence: all its gradients are summed into one."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Two devices at work: each has its thread and its queue, and the caller waits for both.
+"""Two devices: each has its own thread and queue, and the caller waits for both.
 
 The devices are simulated (`sim:0`, `sim:1`) and need no GPU; each of their kernels takes 2 ms.
 """

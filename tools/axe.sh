@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetch axe-core, which tests of the page look for barriers with: from npm, into the virtual environment's cache.
+# Fetch axe-core, the accessibility checker for tests of the page, from npm into the virtual environment's cache.
 set -eu
 cd "$(dirname "$0")/.."
 version=4.10.2

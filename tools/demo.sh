@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make demo`: record one small program and look at it. ARGS=path/to/script.py chooses another.
+# `make demo`: record a small program and inspect it. ARGS=path/to/script.py chooses another program.
 set -eu
 cd "$(dirname "$0")/.."
 bin=${VENV:-.venv}/bin

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What tests of the debugger's editors need, where Node is: the client that Microsoft writes for tests of debug adapters, and
-# what packs the extension of VS Code; into editors/node_modules.
+# Install what tests of the editor integrations need, if Node is available, into editors/node_modules: Microsoft's client for
+# tests of debug adapters, and the packager of VS Code extensions.
 set -eu
 cd "$(dirname "$0")/../editors"
 npm install --silent --no-audit --no-fund --no-save --no-package-lock --prefix . \

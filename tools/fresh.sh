@@ -1,6 +1,6 @@
 #!/bin/sh
-# Do what the README says in a fresh clone of what is committed: an empty home, a bare environment, and
-# a path with a space in it.
+# Run the README's commands in a fresh clone of the last commit, with an empty home, a minimal
+# environment, and a path with a space in it.
 #
 #   tools/fresh.sh              make test, make demo
 #   tools/fresh.sh demo         only this

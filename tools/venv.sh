@@ -1,10 +1,10 @@
 #!/bin/sh
-# Make the virtual environment gradscope runs in, or bring it up to date; quick when it is.
+# Create or update gradscope's virtual environment; fast if it is up to date.
 #
 #   tools/venv.sh              what `gradscope` needs
 #   tools/venv.sh dev torch    and these extras of pyproject.toml
 #
-# VENV says where (default .venv), PYTHON which interpreter makes it (default: the first that serves).
+# VENV: its folder (default .venv). PYTHON: the interpreter (default: the first suitable one).
 # Needs a Python of the versions below with `venv`, and either `ensurepip` or `pip`. Nothing else.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ oldest=11 newest=14 # of Python 3: what Numba runs on
 venv=${VENV:-.venv}
 stamp=$venv/.gradscope
 
-# Settings that would lead pip or Python out of the virtual environment.
+# Settings that would make pip or Python use files outside the virtual environment.
 unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 [ -w "${HOME:-/nowhere}" ] || export PIP_CACHE_DIR="$PWD/$venv/cache/pip"
@@ -21,7 +21,7 @@ export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "$@"; exit 1; }
 
-# What the environment was made for: this place (scripts in it name it) and this pyproject.toml.
+# The environment is valid for this folder (its scripts contain the path) and this pyproject.toml.
 wanted="$PWD $(cksum <pyproject.toml)"
 
 up_to_date() {
@@ -64,7 +64,7 @@ make_venv() {
     "$python" -m venv --clear --without-pip "$venv"
 }
 
-# The pip in the environment, or the one at hand: that can install into others since 22.3.
+# The pip of the environment, or another one, which can install into it since pip 22.3.
 own_pip() { "$venv/bin/python" -m pip "$@"; }
 other_pip() { "$python" -m pip --python "$venv/bin/python" "$@"; }
 
@@ -79,8 +79,8 @@ find_pip() { # sets `pip`, which of them it is to be, and `more`, what else it i
     "$venv/bin/python" -m ensurepip >/dev/null || fail "pip could not be put into $venv (see above)."
 }
 
-# Who works on gradscope commits: git asks tools/commits.py about each message. A hook that is there, or hooks kept elsewhere,
-# stay as they are.
+# For developers: a git hook checks each commit message with tools/commits.py. An existing hook, or hooks in another folder,
+# are not changed.
 add_hook() {
     [ -e .git ] && ! git config core.hooksPath >/dev/null || return 0
     hooks=$(git rev-parse --git-path hooks) && [ ! -e "$hooks/commit-msg" ] && mkdir -p "$hooks" || return 0
@@ -101,8 +101,8 @@ extras=$({ [ ! -f "$stamp" ] || tail -n +2 "$stamp"; for extra in "$@"; do echo 
 rm -f "$stamp"
 say "Installing what gradscope needs into $venv (once; about a minute) …"
 list=$(echo $extras | tr ' ' ',')
-# Python compiles what it imports; pip would compile thousands of files that nobody does. What is ours, everybody does:
-# meanwhile, as pip keeps one core busy.
+# Python compiles what it imports; pip would compile thousands of files that are never imported. Our own files are always
+# imported, so they are compiled here while pip uses only one core.
 "$venv/bin/python" -m compileall -q gradscope >/dev/null 2>&1 &
 $pip install -qq --no-compile $more --editable ".${list:+[$list]}" ||
     fail "pip could not install what gradscope needs (see above). Is this machine online?"

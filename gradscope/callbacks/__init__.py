@@ -1,4 +1,4 @@
-"""What others call: pytest, training loops. Nothing of theirs is imported before they are.
+"""Integrations with pytest, training loops and notebooks, imported only when used.
 
 from gradscope.callbacks import GradscopeCallback
 """

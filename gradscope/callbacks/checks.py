@@ -1,4 +1,4 @@
-"""What a test may ask of the trace of what it did, and what it is told where that does not hold."""
+"""Checks that a test can make on its trace, and the messages if they fail."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mi
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What `@pytest.mark.gradscope(…)` asks for; all rules, if it asks for nothing."""
+    """The arguments of `@pytest.mark.gradscope(…)`. Without arguments, all rules are checked."""
 
-    no_nan: bool = False  # no NaN and no Inf is born that does harm
-    all_params_reached: bool = False  # each parameter of the modules called gets a gradient
-    max_saved: str | int | None = None  # "2MB": at most so much is kept for backward at once
-    same_graph: str | None = None  # a golden trace, beside the test's file
-    rules: tuple[str, ...] = ()  # these find nothing; "all": none does
-    level: str | None = None  # None: the lowest at which all of that can be seen
+    no_nan: bool = False  # no operation produces a harmful NaN or Inf
+    all_params_reached: bool = False  # every parameter of the called modules gets a gradient
+    max_saved: str | int | None = None  # "2MB": limit for values saved for backward at one time
+    same_graph: str | None = None  # a golden trace, next to the test file
+    rules: tuple[str, ...] = ()  # these rules find nothing; "all": no rule does
+    level: str | None = None  # None: the lowest level at which all of this can be checked
     on: str | None = None  # torch, gradscope, auto
 
     @classmethod
     def of(cls, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Self:
-        """What the arguments of the mark ask for."""
+        """The checks from the arguments of the mark."""
         known = [each.name for each in fields(cls)]
         wrong = [str(each) for each in arguments] + [each for each in options if each not in known]
         if wrong:
-            raise UsageError(f"mark.gradscope takes {', '.join(known)}; not {', '.join(wrong)}")
+            raise UsageError(f"mark.gradscope accepts {', '.join(known)}; not {', '.join(wrong)}")
         rules = options.get("rules", ())
         rules = (rules,) if isinstance(rules, str) else tuple(rules)
         checks = cls(**{**options, "rules": rules})
@@ -60,7 +60,7 @@ class Checks:
 
     @property
     def asked(self) -> tuple[Rule, ...]:
-        """The rules that are to find nothing."""
+        """The rules that must find nothing."""
         others = self.all_params_reached or self.max_saved is not None or self.same_graph
         names = self.rules or (() if self.no_nan or others else (ALL,))
         if ALL in names:
@@ -69,15 +69,15 @@ class Checks:
         return tuple(dict.fromkeys(require(all_rules(), name) for name in names))
 
     def lowest_level(self) -> str:
-        """The level that was asked for, or the lowest that tells all that is to be known."""
+        """The requested level, or the lowest one at which everything can be checked."""
         needs = ["engine", *(rule.needs for rule in self.asked)]
         return self.level or max(needs, key=LEVELS.index)
 
 
 def problems(trace: Trace, checks: Checks, golden: Golden | None) -> Iterator[str]:
-    """What does not hold, in words, each over several lines."""
+    """Messages about failed checks, of several lines each."""
     if not len(trace.table(Node)) and not len(trace.table(Op)):
-        yield "nothing was recorded: no operation and no backward of what was watched"
+        yield "nothing was recorded: no operation and no backward ran on the recorded engine"
         return
     yield from _found(trace, checks)
     if checks.all_params_reached:
@@ -89,15 +89,15 @@ def problems(trace: Trace, checks: Checks, golden: Golden | None) -> Iterator[st
 
 
 def size_of(text: str | int) -> int:
-    """Bytes, as in "2MB", "512 KiB" or 4096."""
+    """Number of bytes of "2MB", "512 KiB" or 4096."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text).casefold(), re.ASCII)
     if match is None or match[2] not in SIZES:
-        raise UsageError(f'max_saved takes bytes, as in 4096, "2MB" or "512KiB", not {text!r}')
+        raise UsageError(f'max_saved expects bytes, such as 4096, "2MB" or "512KiB", not {text!r}')
     return int(float(match[1]) * SIZES[match[2]])
 
 
 def findings_text(report: Report) -> str:
-    """The findings as `gradscope inspect` words them."""
+    """The findings as printed by `gradscope inspect`."""
     return plain(findings_lines(report.findings, WIDTH, UNICODE))
 
 
@@ -108,7 +108,7 @@ def _found(trace: Trace, checks: Checks) -> Iterator[str]:
     report = inspect(trace, rules=[rule.id for rule in rules])
     if checks.rules and ALL not in checks.rules:
         for each in report.unchecked:
-            yield f"{each.rule} {each.slug} could not look: {each.reason}"
+            yield f"{each.rule} {each.slug} was not checked: {each.reason}"
         yield from (each.words for each in report.faults if each.rule)
     if report.at_least(Severity.WARNING):
         yield findings_text(report)
@@ -122,7 +122,7 @@ def _unreached(trace: Trace) -> Iterator[str]:
     if found.unreached:
         names = ", ".join(found.unreached)
         few = f"{len(found.unreached):,} of {plural(len(found.all), 'parameter')}"
-        yield f"all_params_reached: no backward brought a gradient to {few}: {names}"
+        yield f"all_params_reached: no backward reached {few}: {names}"
 
 
 def _too_much_saved(trace: Trace, most: int) -> Iterator[str]:
@@ -141,6 +141,6 @@ def _too_much_saved(trace: Trace, most: int) -> Iterator[str]:
             by_place[f"{node.name if node else '?'} {place}".rstrip()] += row.bytes
     largest = sorted(by_place.items(), key=lambda each: -each[1])[:5]
     lines = [f"    {byte_count(size)} by {place}" for place, size in largest]
-    kept = f"{byte_count(peak.bytes)} were kept for backward at once"
+    kept = f"{byte_count(peak.bytes)} were saved for backward at the peak"
     head = f"max_saved: {kept}, more than {byte_count(most)}"
     yield "\n".join([head, *lines])

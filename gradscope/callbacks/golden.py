@@ -1,4 +1,4 @@
-"""The graph of a test, compared with one that was kept: in the words of `gradscope diff`."""
+"""Compares the graph of a test with a stored one, with the output of `gradscope diff`."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ OF_THE_GRAPH = (Aspect.STRUCTURE, Aspect.NAMES, Aspect.SAVED, Aspect.EXECUTION, 
 PLACES_ONLY = frozenset({"nodes are created by another line", "nodes are created in another step"})
 """Differences between names that leave the graph as it is."""
 FACTS = frozenset({"level", "producer", "producer_version", "observed", "inferred", "absent"})
-"""What of a trace's `meta` is kept: neither when nor where it was recorded."""
+"""Keys of a trace's `meta` that are stored: not when and where it was recorded."""
 UPDATE = "--gradscope-update"
 
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """The file of the trace to compare with; `update`: it is to be written anew."""
+    """The file of the trace to compare with; `update`: write it again."""
 
     path: Path
     update: bool = False
 
 
 def another_graph(trace: Trace, golden: Golden) -> Iterator[str]:
-    """How the graph differs from the one that was kept, unless that is to be replaced."""
+    """Differences between the graph and the stored one, unless that is to be replaced."""
     there = golden.path.exists()
     if not there and not golden.update:
-        yield f"same_graph: there is no {golden.path}; pytest {UPDATE} writes it"
+        yield f"same_graph: {golden.path} does not exist; to write it, run pytest {UPDATE}"
         return
     try:
         before = load(golden.path) if there else trace
@@ -59,16 +59,16 @@ def another_graph(trace: Trace, golden: Golden) -> Iterator[str]:
         return
     scene = differences_scene(comparison, (before, trace), (golden.path.name, "this run"))
     text = plain(differences_lines(scene, WIDTH, UNICODE))
-    yield f"same_graph: not the graph in {golden.path}; pytest {UPDATE} keeps it\n{text}"
+    yield f"same_graph: not the graph in {golden.path}; to accept it, run pytest {UPDATE}\n{text}"
 
 
 def plain(lines: Iterable[Text]) -> str:
-    """Lines of a view, for a test's report."""
+    """Lines of a view, for the report of a test."""
     return "\n".join(each.plain.rstrip() for each in lines).strip()
 
 
 def _of_graph(comparison: Comparison) -> Comparison:
-    """What of it is of the graph: neither lines, steps, other events nor values."""
+    """The graph only: without lines, steps, other events and values."""
     sections = []
     for each in comparison.sections:
         if each.kind is Aspect.NAMES and {what for what, _ in each.counts} <= PLACES_ONLY:
@@ -79,7 +79,7 @@ def _of_graph(comparison: Comparison) -> Comparison:
 
 
 def _kept(trace: Trace) -> Trace:
-    """Without values, and without what says when and where it was recorded."""
+    """The trace without values and without the time and place of the recording."""
     meta = list(trace.rows(Meta))
     kept = [place for place, row in enumerate(meta) if row.key in FACTS]
     left_out = {row.value for row in meta} - {meta[place].value for place in kept}

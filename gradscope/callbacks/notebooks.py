@@ -1,6 +1,6 @@
-"""How a report, a trace and a recording look in IPython and in notebooks.
+"""Display of reports, traces and recordings in IPython and notebooks.
 
-IPython is told by the names of the types, so nothing is imported before one of them is shown.
+The formatters are registered by type name, so nothing is imported before one of them is shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PRE = (
 
 
 def register() -> None:
-    """Tell IPython, where the program runs in it."""
+    """Register the formatters if the program runs in IPython."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", _none)()
     if shell is None:
         return
@@ -37,7 +37,7 @@ def register() -> None:
 
 
 def _none() -> None:
-    """What `get_ipython` returns in a program without one."""
+    """Stands for `get_ipython` in a program without IPython."""
 
 
 def _html(lines: Callable[[Any], Iterator[Text]], shown: Any) -> str:
@@ -69,7 +69,7 @@ def _trace(trace: Trace) -> Iterator[Text]:
     from gradscope.scene.report import headline
 
     yield from map(Text, headline(inspect(trace)))
-    yield Text("look into it with gradscope.inspect(trace), gradscope.show(trace)", "dim")
+    yield Text("next: gradscope.inspect(trace), gradscope.show(trace)", "dim")
 
 
 def _recording(recording: Recording) -> Iterator[Text]:

@@ -1,6 +1,6 @@
 """The pytest plugin: the mark and the fixture `gradscope`. See docs/guide/ci.md.
 
-pytest imports this at each start, so that nothing else is imported here before a test asks for it.
+pytest imports this module at every start, so it imports nothing else before a test needs it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 NAMES = ("auto", "torch", "gradscope")
 ON = (
-    "what `import torch` gives, and what is recorded: torch, gradscope; auto: PyTorch if "
-    "installed. If nobody says, imports are left alone, and recorded is what the tests import"
+    "engine that `import torch` returns and that is recorded: torch, gradscope, or auto (PyTorch "
+    "if installed). Default: imports are unchanged, and the imported engine is recorded"
 )
 MARK = (
     "gradscope(no_nan, all_params_reached, max_saved, same_graph, rules, level, on): record the "
-    "test, and fail it for what gradscope finds; without arguments, for any error or warning"
+    "test and fail it if a check fails; without arguments, on any error or warning"
 )
 
 
@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("gradscope")
     group.addoption("--gradscope-on", choices=NAMES, help=ON)
     group.addoption(
-        "--gradscope-update", action="store_true", help="write the goldens of same_graph= anew"
+        "--gradscope-update", action="store_true", help="write the goldens of same_graph= again"
     )
     parser.addini("gradscope_on", ON)
 
@@ -54,7 +54,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.fixture
 def gradscope(request: pytest.FixtureRequest) -> BlockRecorder:
-    """Records blocks of the test: `with gradscope.record() as recorded: …`."""
+    """Record blocks of the test: `with gradscope.record() as recorded: …`."""
     from gradscope.callbacks.testing import SCOPE, BlockRecorder
 
     scope = BlockRecorder(request.node)

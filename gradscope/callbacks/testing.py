@@ -1,4 +1,4 @@
-"""Recording what a test does, and failing it for what is found: behind the mark and the fixture."""
+"""Implementation of the mark and the fixture: records tests and fails them for findings."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SCOPE = pytest.StashKey["BlockRecorder"]()
 
 
 def stage(on: str) -> Callable[[], None]:
-    """Let `import torch` give this engine from here on; what takes that back."""
+    """Let `import torch` return this engine from now on. Returns a function that undoes it."""
     stack = ExitStack()
     stack.enter_context(named(on).in_scripts.staged())
     return stack.close
 
 
 def marked(item: pytest.Item, mark: pytest.Mark) -> Generator[None, object, object]:
-    """Run a test that is marked, recorded as a whole or where it says; fail it for problems."""
+    """Run a marked test, recorded as a whole or in blocks, and fail it for problems."""
     scope = item.stash.get(SCOPE, None)
     with explained():
         checks = Checks.of(mark.args, mark.kwargs)
@@ -47,7 +47,7 @@ def marked(item: pytest.Item, mark: pytest.Mark) -> Generator[None, object, obje
     scope.checks = checks
     result = yield
     if not scope.taken:
-        pytest.fail("gradscope: the test is marked, takes the fixture, and records nothing")
+        pytest.fail("gradscope: the test has the mark and the fixture, but records no block")
     for each in scope.taken:
         each.check()
     return result
@@ -55,7 +55,7 @@ def marked(item: pytest.Item, mark: pytest.Mark) -> Generator[None, object, obje
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Inside, what gradscope cannot do fails the test in one line."""
+    """A context in which errors of gradscope fail the test with one line."""
     try:
         yield
     except GradscopeError as error:
@@ -66,7 +66,7 @@ def explained() -> Iterator[None]:
 
 
 class BlockRecorder:
-    """The fixture `gradscope`: records blocks of a test."""
+    """The fixture `gradscope`, which records blocks of a test."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -81,7 +81,7 @@ class BlockRecorder:
 
 
 class Taken:
-    """What was recorded of a test, or of a block of it."""
+    """The recording of a test, or of a block of it."""
 
     def __init__(
         self, item: pytest.Item, checks: Checks, *, level: str | None = None, on: str | None = None
@@ -107,26 +107,26 @@ class Taken:
     ) -> None:
         assert self._recording is not None
         self._recording.stop(error)
-        if error is not None:  # the test fails anyway; what was found may say why
+        if error is not None:  # the test fails anyway; the findings may explain why
             report = self.report
             if report.findings:
                 self._item.add_report_section("call", MARK, findings_text(report) + self._kept())
 
     @property
     def trace(self) -> Trace:
-        """The trace of the block, when it has ended."""
+        """The trace of the block, after it has ended."""
         if self._trace is None:
-            assert self._recording is not None, "nothing was recorded yet"
+            assert self._recording is not None, "nothing has been recorded yet"
             self._trace = self._recording.trace()
         return self._trace
 
     @property
     def report(self) -> Report:
-        """What `gradscope.inspect` says of it."""
+        """The report of `gradscope.inspect` on it."""
         return inspect(self.trace)
 
     def check(self, **options: Any) -> None:
-        """Fail unless this holds; what may be asked is what the mark takes, or what it asked."""
+        """Fail unless these checks pass: the arguments of the mark; by default, its own."""
         golden = None
         with explained():
             checks = Checks.of((), options) if options else self._checks
@@ -138,9 +138,9 @@ class Taken:
             pytest.fail("\n\n".join(found) + self._kept(), pytrace=False)
 
     def _kept(self) -> str:
-        """Keep the trace with pytest's temporary files, and say where."""
+        """Store the trace among pytest's temporary files, and return a line with its path."""
         name = "".join(each if each.isalnum() else "_" for each in self._item.name)[:40]
-        # The factory is pytest's own; that of `tmp_path` would put a file among the test's.
+        # Uses pytest's factory directly; `tmp_path` would put a file among those of the test.
         factory = getattr(self._item.config, "_tmp_path_factory")  # noqa: B009
         path = factory.mktemp(f"gradscope-{name}-") / "trace.json"
         save(self.trace, path)
@@ -148,7 +148,7 @@ class Taken:
 
 
 def _engine(config: pytest.Config, on: str | None) -> str:
-    """What to record: what was asked for; else what is imported, or would be."""
+    """The engine to record: the requested one, or the one that is or would be imported."""
     asked = on or config.getoption("--gradscope-on") or config.getini("gradscope_on") or AUTO
     if asked != AUTO or "torch" in sys.modules or "gradscope.runtime" in sys.modules:
         return str(asked)

@@ -1,4 +1,4 @@
-"""Records some steps of a training: of a plain loop, of Lightning, of transformers' Trainer."""
+"""Records some steps of training with a plain loop, Lightning, or the Trainer of transformers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradscope.record.run_script import steps_named
 
 
 class GradscopeCallback:
-    """Records the steps `first:last` of a training into a trace.
+    """Records the training steps `first:last` into a trace.
 
         trainer = Trainer(…, callbacks=[GradscopeCallback(steps="100:110")])  # of either package
 
@@ -28,12 +28,12 @@ class GradscopeCallback:
                 scope.step()  # a step begins
                 …
 
-    Steps count from 0, as the trainer's `global_step` does; outside of them nothing is watched.
-    It is no subclass of either package's Callback, and imports neither: it has the methods that
-    they call. Whatever goes wrong with the recording is said, and the training goes on.
+    Steps count from 0, like the trainer's `global_step`; other steps are not recorded. It is not a
+    subclass of the Callback of either package and imports neither: it has the methods that they
+    call. If the recording fails, a message is printed and training continues.
     """
 
-    state_key = "GradscopeCallback"  # Lightning's: it keeps no state
+    state_key = "GradscopeCallback"  # for Lightning: it has no state
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class GradscopeCallback:
             script=script,
             arguments=tuple(arguments),
         )
-        self._options = replace(asked, steps=None)  # a recording begins and ends with them
+        self._options = replace(asked, steps=None)  # a recording has just these steps
         self._on = on
         self._quiet = quiet
         self._recording: Recording | None = None
@@ -75,19 +75,19 @@ class GradscopeCallback:
         self.close(error)
 
     def step(self, number: int | None = None) -> None:
-        """Say that a step begins: the next one, or the one of this number."""
+        """Begin a step: the next one, or the one with this number."""
         number = self._next if number is None else number
         self._next = number + 1
         self._begin(number)
 
     def close(self, error: BaseException | None = None) -> None:
-        """The training is over, by this error if there is one: finish the trace."""
+        """Finish the trace at the end of training; `error`: the exception that ended it."""
         self._harmlessly(self._finish, error)
 
     # transformers' Trainer -------------------------------------------------------------------
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A step of the optimizer begins; its gradients may come from several batches."""
+        """Called when an optimizer step begins; its gradients may come from several batches."""
         self._begin(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -105,7 +105,7 @@ class GradscopeCallback:
         self.close(exception)
 
     def setup(self, *_: Any, **__: Any) -> None:
-        """A fit or a test begins: nothing to do before its first step."""
+        """Called when a fit or a test begins: there is nothing to do before its first step."""
 
     def teardown(self, *_: Any, **__: Any) -> None:
         self.close()
@@ -114,7 +114,7 @@ class GradscopeCallback:
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """It keeps no state."""
+        """Return no state."""
 
     # Either ----------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class GradscopeCallback:
         self.close()
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        if name.startswith("on_"):  # of the many moments that a trainer tells of
+        if name.startswith("on_"):  # the many other events of a trainer
             return _nothing
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -137,7 +137,7 @@ class GradscopeCallback:
             self._harmlessly(self._record, number)
 
     def _done(self, following: int) -> None:
-        """A step has ended; the number of the one that comes next."""
+        """Called after a step; `next_step` is the number of the following one."""
         if not self._over and self._recording is not None and following > self._last:
             self.close()
 
@@ -171,7 +171,7 @@ class GradscopeCallback:
         return this_process().file(self._out)
 
     def _harmlessly(self, do: Callable[[Any], None], what: Any) -> None:
-        """Whatever goes wrong with us, the training goes on."""
+        """A context in which errors of gradscope do not stop training."""
         try:
             do(what)
         except GradscopeError as error:
@@ -187,4 +187,4 @@ class GradscopeCallback:
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """A moment that is of no concern here."""
+    """Ignore this event."""

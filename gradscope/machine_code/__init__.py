@@ -1,1 +1,1 @@
-"""A very small compiler, for functions over 64-bit integers; it knows no engine."""
+"""A very small compiler for functions over 64-bit integers, independent of any engine."""

@@ -1,7 +1,7 @@
-"""Rows that machine code writes into a ring in memory, on any thread, and who reads them.
+"""Rows that machine code writes into a ring buffer on any thread, and their reader.
 
-A row's stamp comes last: how many rows there were before it, and one. So who reads sees by it that
-the row is whole. Who does not read in time loses the oldest rows, and is told how many.
+The stamp of a row is written last: the number of rows before it plus one. So a reader can tell that
+the row is complete. A slow reader loses the oldest rows, and gets their number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What comes again and again: it is looked at a few times, and then ever more seldom.
+"""Samples repeated items: each is checked a few times, and then more and more rarely.
 
-Each is looked at the first four times, then the eighth, the sixteenth and so on. So what changes
-later is seen, too, and what comes a million times is looked at some twenty times.
+Each item is checked the first four times, then the eighth, the sixteenth and so on. So later
+changes are noticed, and an item that occurs a million times is checked about twenty times.
 """
 
 from __future__ import annotations

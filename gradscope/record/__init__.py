@@ -1,4 +1,4 @@
-"""Producers: something runs, a trace comes out. Called as a function, it is `recorder.record`."""
+"""Recording: runs programs and writes traces. Called as a function, it is `recorder.record`."""
 
 from gradscope import make_callable
 

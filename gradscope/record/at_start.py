@@ -1,9 +1,9 @@
-"""`GRADSCOPE=1 python train.py`: a program with PyTorch is recorded without another command.
+"""`GRADSCOPE=1 python train.py`: records a PyTorch program without `gradscope trace`.
 
-Python reads `gradscope.pth` when it starts (tools/gradscope.pth; beside the package, if installed);
-where GRADSCOPE is set, that calls `begin`, unless Python ignores the environment (`-E`, `-I`).
-Nothing else happens before the program has imported PyTorch. It then is recorded to its end,
-and its children run without GRADSCOPE.
+Python reads `gradscope.pth` when it starts (tools/gradscope.pth; next to the package if installed).
+If GRADSCOPE is set, this calls `begin`, unless Python ignores the environment (`-E`, `-I`). Nothing
+else happens before the program has imported PyTorch. From then on the program is recorded to its
+end, and its child processes run without GRADSCOPE.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ LAUNCHERS = frozenset({
     "torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch",
     "accelerate.commands.launch",
 })  # fmt: skip
-"""Programs whose children are what is to be recorded."""
+"""Launchers, whose child processes are recorded instead of themselves."""
 
 WORKERS = frozenset({"--multiprocessing-fork"})
-"""What Python tells a process that a program started for its own work."""
+"""Arguments of Python in worker processes that a program started."""
 
 
 def begin() -> None:
-    """Record this process from the end of its `import torch`, if it is one that is meant.
+    """Record this process from the end of its `import torch`, unless it is a launcher or worker.
 
-    In a virtual environment Python may read each `.pth` file twice.
+    In a virtual environment, Python may read each `.pth` file twice.
     """
     if any(isinstance(finder, WhenImported) for finder in sys.meta_path):
         return
     program = _program()
     if program == "gradscope" or WORKERS & {*sys.orig_argv}:
-        os.environ.pop(VARIABLE, None)  # it records by itself, or its parent is recorded
+        os.environ.pop(VARIABLE, None)  # gradscope records on its own, or the parent is recorded
     elif program not in LAUNCHERS:
         WhenImported(_imported).start()
 
 
 def _program() -> str:
-    """What Python was asked to run: the name of a file, or of a module."""
+    """The program that Python runs: the name of a file or of a module."""
     words = sys.orig_argv
     if sys.argv[:1] == ["-m"] and "-m" in words[:-1]:
         return words[words.index("-m") + 1]
@@ -55,12 +55,12 @@ def _program() -> str:
 
 
 def _imported() -> None:
-    """PyTorch is there. Whatever goes wrong with us, the program goes on."""
+    """Called when PyTorch is imported. If recording fails, the program continues."""
     asked = os.environ.pop(VARIABLE, "")
     try:
         if asked:
             _record(asked)
-    except Exception as error:  # noqa: BLE001  one line, and the program is as it was
+    except Exception as error:  # noqa: BLE001  print one line; the program is unaffected
         _say(f"not recording: {str(error) or type(error).__name__}")
 
 
@@ -80,7 +80,7 @@ def _record(asked: str) -> None:
     if current() is not None or (ranks is not None and rank.number not in ranks):
         return
     if leaves_too_little():
-        raise NoMemoryError("the limit on memory (ulimit -v, say) leaves too little")
+        raise NoMemoryError("the memory limit (such as ulimit -v) leaves too little")
     options = Options(
         level=os.environ.get("GRADSCOPE_LEVEL") or "engine",
         steps=steps_named(os.environ.get("GRADSCOPE_STEPS")),
@@ -90,7 +90,7 @@ def _record(asked: str) -> None:
         keeps_arguments=os.environ.get("GRADSCOPE_ARGUMENTS") != "0",
     )
     engine = named(TORCH)
-    engine.facts(options.level)  # it refuses a level that it does not have
+    engine.facts(options.level)  # raises for a level that the engine does not have
     path = rank.file(Path("trace.json" if asked == "1" else asked))
     source = sys.argv[0] if os.path.isfile(sys.argv[0]) else None  # noqa: PTH113
     writer, said = trace_file(path, source)
@@ -99,18 +99,18 @@ def _record(asked: str) -> None:
     path = path.with_name(writer.path.name)
     recording = Recording(writer, options, engine)
     recording.start()
-    _say(f"recording PyTorch into {path}, since {VARIABLE} is set")
+    _say(f"recording PyTorch into {path}, because {VARIABLE} is set")
     atexit.register(_finish, recording, path, writer.path)
 
 
 def _finish(recording: Recording, shown: Path, path: Path) -> None:
-    """The program is over; of how it ended only an exception is known here."""
+    """Finish the recording at the end of the program; only an exception is known here."""
     if recording.session is None:
         return
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     recording.stop(error, None if error is not None else {})
     if not recording.trouble:
-        _say(f"{shown} is written; next: gradscope inspect {shown}")
+        _say(f"wrote {shown}; next: gradscope inspect {shown}")
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Which engines can be recorded, by the names that `--on` has for them."""
+"""The engines that can be recorded, by their names in `--on`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NAMES = (AUTO, TORCH, GRADSCOPE)
 
 
 def named(name: str) -> WatchableEngine:
-    """The engine of this name, which `import torch` in a script means."""
+    """The engine of this name, which `import torch` in a script returns."""
     if name not in NAMES:
-        raise UsageError(f"there is no engine '{name}'; choose {', '.join(NAMES)}")
+        raise UsageError(f"unknown engine '{name}'; choose {', '.join(NAMES)}")
     if name == TORCH and installed.folder() is None:
         raise UsageError(
             "--on torch needs PyTorch, which is not installed here; --on gradscope runs the script "
@@ -43,7 +43,7 @@ def choice(name: str) -> str:
 def imported(name: str) -> WatchableEngine:
     """The engine of this name, for a program that is already running.
 
-    `auto` is PyTorch where the program has imported it, unless it has imported the runtime, too.
+    `auto` is PyTorch if the program has imported it and has not imported gradscope's runtime.
     """
     if name != AUTO:
         return named(name)

@@ -1,4 +1,4 @@
-"""What programs call: `record()`, and `span`, `mark` and `step` for parts of them."""
+"""Functions for programs: `record()`, and `span`, `mark` and `step` for parts of them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def record(
     """Record a block: `with gradscope.record("trace.json"): …`.
 
     Without a path the trace stays in memory: `recording.trace()`. `on` is `torch`, `gradscope`, or
-    `auto`: PyTorch, if the program has imported that and not gradscope's runtime.
+    `auto`: PyTorch if the program has imported it and has not imported gradscope's runtime.
     """
     options, engine = Options(level=level, **limits), imported(on)
-    engine.facts(level)  # it refuses a level that it does not have
+    engine.facts(level)  # raises for a level that the engine does not have
     if path is None:
         return Recording(MemoryWriter(), options, engine)
     writer = FileWriter(path, max_bytes=options.max_bytes)
@@ -41,7 +41,7 @@ def record(
 
 
 def _frames_of_ours() -> int:
-    """How many there are above the program that called us."""
+    """Number of frames above the program that called us."""
     frame, many = sys._getframe(1), 0
     while frame.f_back is not None and is_ours(frame.f_code):
         frame, many = frame.f_back, many + 1
@@ -50,7 +50,7 @@ def _frames_of_ours() -> int:
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """Name a stretch of the program: `with gradscope.span("loss"): …`. Free when nobody records."""
+    """Name a part of the program: `with gradscope.span("loss"): …`. No cost without a recording."""
     recording = current()
     session = None if recording is None else recording.session
     if session is None:
@@ -64,14 +64,14 @@ def span(name: str) -> Iterator[None]:
 
 
 def mark(name: str, note: str = "") -> None:
-    """Name a moment of the program. Free when nobody records."""
+    """Mark a point in time with a name. No cost without a recording."""
     recording = current()
     if recording is not None:
         recording.mark(name, note)
 
 
 def step(number: int | None = None) -> None:
-    """Say that a training step begins; optimizers say so themselves."""
+    """Begin a training step. Not needed with an optimizer, whose steps are detected."""
     recording = current()
     if recording is not None:
         recording.step(number)

@@ -1,4 +1,4 @@
-"""A recording under way: when it watches, pauses and ends, and what its trace says of the run."""
+"""A recording: when it starts, pauses and ends, and the facts about the run in its trace."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 WRITTEN_EVERY = CALM / 1e9 + PERIOD
-"""Seconds: what was noted longer ago is in the file, however the process ends."""
+"""Seconds after which notes are in the file, however the process ends."""
 
 LEVELS = ("graph", "engine", "values", "full")
 
@@ -57,12 +57,12 @@ LEVELS = ("graph", "engine", "values", "full")
 class Options:
     """What to record, and how much of it.
 
-    `steps` are the first and last step to keep; others are run unwatched and counted. When
+    `steps` are the first and last step to record; others run unrecorded and are counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
-    leaves out. Not `native`: nothing of the engine's own memory is read (of PyTorch's). From level
-    `engine` on the backwards of custom Functions are compared with what their forwards say, which
-    run once more on copies when the recording ends; not `check_functions`: they are not. Not
-    `source`, not `keeps_arguments`: the program's text, or its arguments, stay out of the trace.
+    leaves out. `native`: read the memory of PyTorch's engine directly. `check_functions`: from
+    level `engine` on, compare the backwards of custom Functions with the derivatives of their
+    forwards, which run once more on copies when the recording ends. `source` and
+    `keeps_arguments`: store the text of the program, and its arguments, in the trace.
     """
 
     level: str = "engine"
@@ -79,13 +79,13 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
-            raise UsageError(f"there is no level '{self.level}'; there are {', '.join(LEVELS)}")
+            raise UsageError(f"unknown level '{self.level}'; choose {', '.join(LEVELS)}")
         if self.steps is not None and self.steps[0] > self.steps[1]:
             raise UsageError(f"steps {self.steps[0]}:{self.steps[1]} end before they begin")
 
 
 class Recording:
-    """A recording under way. Use it as a context manager, or call `start` and `stop`."""
+    """A recording. Use it as a context manager, or call `start` and `stop`."""
 
     def __init__(
         self, writer: Writer, options: Options, engine: WatchableEngine,
@@ -99,9 +99,9 @@ class Recording:
         self.writer = writer
         self.session: Session | None = None
         self._claim: Claim | None = None
-        self.trouble = ""  # why the trace is not whole, if it could not be written
-        self.complain: Callable[[str], None] = complain  # about that
-        self.look: Callable[[], None] = lambda: None  # called now and then, by a thread of its own
+        self.trouble = ""  # why the trace is incomplete, if it could not be written
+        self.complain: Callable[[str], None] = complain  # prints `trouble`
+        self.look: Callable[[], None] = lambda: None  # called periodically, by a separate thread
         self._left_out = LeftOutSteps(options.steps, options.max_events)
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
@@ -109,7 +109,7 @@ class Recording:
         self._pulse: Pulse | None = None
 
     def start(self) -> Recording:
-        """Watch from here on."""
+        """Start recording."""
         claim = claimed(self) or taken_over(self)
         if claim is None:
             raise RecordingError(ALREADY)
@@ -121,7 +121,7 @@ class Recording:
             raise
         self._claim = claim
         self._handlers.watch()
-        atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
+        atexit.register(self.stop)  # in case it is not called: the writer is closed later
         self.children.watch()
         if isinstance(self.writer, FileWriter):
             self._ends.watch()
@@ -138,7 +138,7 @@ class Recording:
         self.look()
 
     def _begin(self) -> None:
-        """Watch the engine."""
+        """Start watching the engine."""
         if self.engine.is_watched():
             raise RecordingError(ALREADY)
         start = time.perf_counter_ns()
@@ -154,7 +154,7 @@ class Recording:
         self.session.contexts.steps.may_be_left_out = self._left_out.may_be_some
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
-        self.writer.commit()  # whatever becomes of the program, what it was is known
+        self.writer.commit()  # facts about the run are in the file, whatever happens to the program
         if isinstance(self.writer, FileWriter):
             self.writer.settle()
         self.session.source.start()
@@ -162,9 +162,9 @@ class Recording:
     def stop(
         self, error: BaseException | None = None, ending: Mapping[str, Any] | None = None
     ) -> None:
-        """Watch no longer, and finish the trace; `ending` goes into its `meta`.
+        """Stop recording and finish the trace; `ending` goes into its `meta`.
 
-        That it cannot be written is said, and not raised: it is no business of the program's.
+        If it cannot be written, a message is printed. Nothing is raised into the program.
         """
         session = self.session
         if session is None:
@@ -180,7 +180,7 @@ class Recording:
             self._release()
 
     def _release(self) -> None:
-        claim, self._claim = self._claim, None  # the two would keep each other
+        claim, self._claim = self._claim, None  # avoids a reference cycle
         release(claim)
 
     def _finish(
@@ -192,7 +192,7 @@ class Recording:
         if self._pulse is not None:
             self._pulse.stop()
         if str((ending or {}).get("exit", "")).startswith("terminated"):
-            session.acts.checks_functions = False  # there is no time for it
+            session.acts.checks_functions = False  # there is no time to check them
         if self.places is not None:
             self.places.stop()
         session.stop(error)
@@ -206,7 +206,7 @@ class Recording:
             self.writer.close()
 
     def seal(self, ending: Mapping[str, Any]) -> bool:
-        """Make the file whole as it is now, for the case that the process ends; whether it is."""
+        """Complete the file as it is now, in case the process ends. Returns whether it is done."""
         session, writer = self.session, self.writer
         if session is None or not isinstance(writer, FileWriter):
             return False
@@ -217,12 +217,12 @@ class Recording:
         writer.seal()
 
     def unseal(self) -> None:
-        """It goes on after all."""
+        """Continue after `seal`, because the process did not end."""
         if isinstance(self.writer, FileWriter):
             self.writer.unseal()
 
     def stop_at(self, places: StopPlaces) -> None:
-        """The program can be stopped at these, from now on or from its start."""
+        """Let the program be stopped at these places, from now on or from its start."""
         self.places = places
         places.watch(self)
         if self.session is not None:
@@ -230,10 +230,9 @@ class Recording:
             self.session.source.stops.at(places)
 
     def so_far(self, frame: FrameType | None = None, *, running: bool = False) -> Trace | None:
-        """The trace up to now, with what is under way; None: one cannot look now.
+        """The trace up to now, including running backwards; None: not possible now.
 
-        `frame`: of the program's, at which it stands. `running`: the node that ran last is not
-        over yet.
+        `frame`: the frame at which the program stands. `running`: the last node is still running.
         """
         session, writer = self.session, self.writer
         if session is None or not isinstance(writer, FileWriter | MemoryWriter):
@@ -244,14 +243,14 @@ class Recording:
         return looked(session, writer, partial(writer.seal, more))
 
     def as_if_over(self) -> Trace | None:
-        """The trace, as if the program had ended well now; None: one cannot look now."""
+        """The trace, as if the program had ended without an error now; None: not possible now."""
         session, writer = self.session, self.writer
         if session is None or not isinstance(writer, FileWriter):
             return None
         return looked(session, writer, partial(self._seal, session, writer, {"exit": "ok"}))
 
     def events(self) -> int:
-        """How many were noted so far."""
+        """Number of events recorded so far."""
         return 0 if self.session is None else self.session.source.events()
 
     def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
@@ -268,7 +267,7 @@ class Recording:
             self._put(why, {"steps": steps})
 
     def abandon(self) -> None:
-        """Watch no longer, and write nothing: this is a child, and the trace its parent's."""
+        """Stop without writing: this is a forked child, and the trace belongs to its parent."""
         session, self.session = self.session, None
         self._handlers.forget()
         if session is not None:
@@ -288,19 +287,19 @@ class Recording:
         self.stop(error)
 
     def trace(self) -> Trace:
-        """What was recorded, for recordings kept in memory."""
+        """The recorded trace, for recordings in memory."""
         if not isinstance(self.writer, MemoryWriter):
             raise UsageError("this recording went to a file; open it with gradscope.load(path)")
         return self.writer.trace()
 
     def step(self, number: int | None = None) -> None:
-        """Say that a training step begins."""
+        """Begin a training step."""
         if self.session is not None:
             self.session.contexts.steps.is_told = True
             self.session.contexts.steps.begin(number)
 
     def mark(self, name: str, note: str) -> None:
-        """Put a name on this moment."""
+        """Mark this point in time with a name."""
         session = self.session
         if session is None:
             return

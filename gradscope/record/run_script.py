@@ -52,34 +52,37 @@ INTERRUPTED = 130
 
 
 class ScriptDebugger(Protocol):
-    """Who may stop the script."""
+    """The debugger, which can stop the script."""
 
     places: StopPlaces
-    """At which it can be stopped."""
+    """The places at which the script can be stopped."""
 
     at_places: bool
-    """Whether it may be."""
+    """Whether the script can be stopped at all."""
 
     @property
     def ends(self) -> bool:
-        """Whether it ended the script, or was to, for what `--stop-on` waits for."""
+        """Whether it ended the script, or would have, because the event of `--stop-on` occurred."""
 
     def begins(self, recording: Recording, end: Callable[[str], None]) -> None:
-        """The script is about to begin, unless this raises Stopped.
+        """Called before the script begins; raises Stopped if it must not begin.
 
-        `end`, called from any thread, ends it, and says by whom.
+        `end` ends the script, from any thread; its argument says what ended it.
         """
 
     def ended(self) -> bool:
-        """The script has ended, and its trace has not; whether only that shows what `ends` it."""
+        """Called after the script has ended and before its trace has.
+
+        Returns whether only the end of the script shows that the event of `--stop-on` occurred.
+        """
 
     def dies(self, path: Path, error: BaseException) -> None:
-        """The script has died of this, and its trace is here."""
+        """Called when the script has ended with this exception; its trace is at `path`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """What `gradscope trace` was asked for."""
+    """The options of `gradscope trace`."""
 
     script: str
     arguments: tuple[str, ...] = ()
@@ -105,12 +108,12 @@ class Ending:
 
     code: int
     words: str = "ok"
-    error: BaseException | None = None  # one that nobody caught
-    raised_at: str = ""  # where in gradscope it came from
+    error: BaseException | None = None  # the uncaught exception
+    raised_at: str = ""  # the line in gradscope that raised it
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the trace says of it."""
+        """The facts in the trace's `meta`."""
         facts = {"exit": self.words, "exit_code": self.code}
         return {**facts, "raised_at": self.raised_at} if self.raised_at else facts
 
@@ -120,28 +123,28 @@ BY_CTRL_C = Ending(INTERRUPTED, "interrupted (KeyboardInterrupt)")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is left when the script has ended."""
+    """The result of running a script."""
 
-    code: int  # what the script ended with
+    code: int  # exit code of the script
     trace: Path | None = None  # None: it could not begin, or this is a child it forked
     trouble: str = ""  # why the trace may be incomplete
-    elsewhere: str = ""  # what ran in other processes, and is not in it
-    stopped: bool = False  # what --stop-on waits for was found
+    elsewhere: str = ""  # child processes that are not in the trace
+    stopped: bool = False  # the event of --stop-on occurred
     interrupted: bool = False  # by Ctrl-C
 
 
 def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: None) -> Outcome:
-    """Run it. What goes wrong in it is shown as Python shows it, and is in the outcome.
+    """Run and record a script. Its exceptions are shown as Python shows them.
 
-    What is to be known of it is said before it begins.
+    `say` receives messages to print before it begins.
 
-    Raises UsageError and RecordingError for what can be known before it starts.
+    Raises UsageError and RecordingError for errors that are found before it begins.
     """
     engine = named(options.on)
     known = engine.in_scripts
     settings = _settings(options)
     rank, ranks = this_process(), wanted(options.ranks)
-    engine.facts(settings.level)  # it refuses a level that it does not have
+    engine.facts(settings.level)  # raises for a level that the engine does not have
     with ExitStack() as stack:
         stack.enter_context(as_before(ends=options.ends))
         if options.module:
@@ -177,7 +180,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
 
 
 def _program(options: TraceOptions) -> ScriptProgram | BaseException:
-    """The program; or what came of looking for it: no Python, or a package that raises."""
+    """The program; or the exception on loading it: a syntax error, or a package that raises."""
     try:
         return (from_module if options.module else from_script)(options.script)
     except GradscopeError:
@@ -202,12 +205,12 @@ def _settings(options: TraceOptions) -> Options:
 
 
 def steps_named(text: str | None) -> tuple[int, int] | None:
-    """The first and last step that `3:7` and its like name; None: all."""
+    """The first and last step of a range such as `3:7`; None: all steps."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d*)(:?)(\d*)", text, re.ASCII)
     if match is None or text in {"", ":"}:
-        raise UsageError(f"--steps takes the first and last step, as in 3:7, not {quoted(text)}")
+        raise UsageError(f"--steps expects first and last step, such as 3:7, not {quoted(text)}")
     first = int(match[1] or 0)
     if not match[2]:
         return first, first
@@ -245,10 +248,10 @@ def _recorded(
         signals.finishing = True
         silence()
         if options.ends and gc.isenabled():
-            gc.disable()  # what the script has left is collected when Python takes it down
+            gc.disable()  # objects the script has left are collected when Python shuts down
             atexit.register(gc.enable)
         if debugger is not None and debugger.ended() and ending.code == 0:
-            ending = Ending(int(ExitCode.STOPPED), "ok; then --stop-on found what it waits for")
+            ending = Ending(int(ExitCode.STOPPED), "ok; then the event of --stop-on occurred")
         finish(ending)
     trouble = recording.trouble
     if os.getpid() != process:
@@ -262,7 +265,7 @@ def _recorded(
 
 
 def _start(recording: Recording, writer: FileWriter) -> None:
-    """Watch from here on, unless a limit on memory leaves too little for that."""
+    """Start recording, unless a limit on memory leaves too little for that."""
     try:
         recording.start()
         if not leaves_too_little():
@@ -275,7 +278,7 @@ def _start(recording: Recording, writer: FileWriter) -> None:
 
 
 def _stop(recording: Recording, signals: Signals, stopper: signal.Signals | None, by: str) -> None:
-    """End the script, if there is a way to."""
+    """End the script, if possible."""
     signals.stopped_by = by
     machinery = recording.engine.machinery
 
@@ -291,7 +294,7 @@ def _stop(recording: Recording, signals: Signals, stopper: signal.Signals | None
 def _run(
     program: ScriptProgram, namespace: dict[str, Any], exits: Exits, begin: Callable[[], None]
 ) -> Ending:
-    """Run the program to its end, the threads it leaves behind to theirs, and its last wishes."""
+    """Run the program, wait for its remaining threads, and run its exit functions."""
     threads = set(threading.enumerate())
     ending = _shown(_executed(program, namespace, begin))
     try:
@@ -306,17 +309,17 @@ def _run(
 
 
 def _unsaid(_: str) -> None:
-    """It is in the outcome."""
+    """Print nothing: the text is part of the outcome."""
 
 
 def _nothing() -> None:
-    """Nobody is told that the program begins."""
+    """Do nothing when the program begins."""
 
 
 def _executed(
     program: ScriptProgram, namespace: dict[str, Any], begin: Callable[[], None]
 ) -> BaseException | None:
-    """Run the program; what it raised."""
+    """Run the program. Returns the exception it raised."""
     try:
         scope: dict[str, Any] = {"room": room}
         exec(TRIED, scope)  # noqa: S102
@@ -333,14 +336,14 @@ def _executed(
 
 
 def _flush() -> None:
-    """Write out what a script has printed, as Python does at the end of a file."""
+    """Flush what a script has printed, as Python does at the end of a file."""
     for stream in (sys.stderr, sys.stdout):
         with suppress(BaseException):  # a closed stream, a full disk
             stream.flush()
 
 
 def _shown(error: BaseException | None) -> Ending:
-    """How this exception ends a script; said on the standard error, as Python does."""
+    """The ending of a script with this exception, which is printed to stderr as by Python."""
     if error is None:
         return Ending(0)
     if isinstance(error, Stopped):
@@ -359,7 +362,7 @@ def _killed(number: signal.Signals) -> Ending:
 
 
 def _exited(code: object) -> Ending:
-    """What sys.exit(code) means."""
+    """The ending of a script that called sys.exit(code)."""
     if code is None or (isinstance(code, int) and code == 0):
         return Ending(0)
     if isinstance(code, int):
@@ -373,7 +376,7 @@ def _wait_for_threads(before: Collection[threading.Thread]) -> None:
     while left := [t for t in threading.enumerate() if t not in before and not t.daemon]:
         if not asked:
             asked = True
-            for each in instances(Executor):  # their threads wait for work, until they are told
+            for each in instances(Executor):  # their threads wait for work until shutdown
                 each.shutdown()
             continue
         for thread in left:

@@ -1,4 +1,4 @@
-"""One recording, whatever it watches: what sources need alike, and when notes are written out."""
+"""The state of one recording: what all sources need, and when notes are written."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
 
 MANY = 1 << 16
-"""Records that are worth a window in the file."""
+"""Number of records that fill a window in the file."""
 
 SOON, CALM = 50_000_000, 750_000_000
-"""Nanoseconds after which notes are flushed at the next occasion, however few there are."""
+"""Nanoseconds after which notes are flushed at the next opportunity, however few there are."""
 
 
 class FlushPace:
-    """How long notes wait: SOON at first, since a program may not live long; at last CALM."""
+    """How long notes wait: SOON at first, because the program may end early; finally CALM."""
 
     def __init__(self, start: int) -> None:
         self.last = start
         self._wait = SOON
 
     def is_due(self) -> bool:
-        """Whether the last time was long ago. If so, the next wait is four times as long."""
+        """Whether the wait is over. If so, the next wait is four times as long."""
         due = time.perf_counter_ns() - self.last > self._wait
         if due:
             self._wait = min(4 * self._wait, CALM)
@@ -52,7 +52,7 @@ class FlushPace:
 
 
 class Session:
-    """Everything one recording needs. `flush` may be called at any time, from any thread."""
+    """The state of one recording. `flush` may be called at any time, from any thread."""
 
     def __init__(
         self,
@@ -78,21 +78,21 @@ class Session:
         self.acts = WatchedActs(self)
         self.steps = StepsByBackward(self.contexts, self.sites.is_machinery)
         self.task_ended: Callable[[], None] = self.flush_if_due
-        self.closed: Callable[[], None] = _nothing  # called when nothing is read any more
-        self.not_finite: Callable[[], int] = _none  # of the tensors looked at, so far: asked often
+        self.closed: Callable[[], None] = _nothing  # called when nothing is read anymore
+        self.not_finite: Callable[[], int] = _none  # number of such tensors so far; called often
         self._pace = FlushPace(start)
         self._closed = False
-        self.places: StopPlaces | None = None  # at which the program can be stopped, if it can
-        self.module_paths: list[str] = []  # of modules that were met, by their ids
+        self.places: StopPlaces | None = None  # where the program can be stopped, if enabled
+        self.module_paths: list[str] = []  # of known modules, by id
         self.source: RecordingSource = engine.watch(self)
 
     @property
     def base(self) -> int:
-        """The number below all that this recording gives out."""
+        """The number below all those that this recording assigns."""
         return self.numbers.base
 
     def backward_ended(self, *, creates: bool) -> None:
-        """One that ran in no other is over, recorded or not; whether it was to make a graph."""
+        """Called at the end of an outermost backward, recorded or not; `creates`: create_graph."""
         if not self.contexts.steps.is_told:
             self.steps.ended(sys._getframe(1), creates=creates)
         if self.acts.acts.on:
@@ -100,35 +100,35 @@ class Session:
         self.task_ended()
 
     def flush_if_worth_it(self, waiting: int = 0) -> None:
-        """Flush when so many records wait that there is much to write, or it is time."""
+        """Flush if many records are waiting, or if the wait is over."""
         if waiting >= MANY:
             self._flush_if_open()
         else:
             self.flush_if_due()
 
     def flush_if_due(self, *, wait: bool = True) -> None:
-        """Flush when the last time was long ago, so that little is lost if the program dies."""
+        """Flush if the wait is over, so that little is lost if the program crashes."""
         if self._pace.is_due():
             self._flush_if_open(wait=wait)
 
     def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
-        """Hand all notes so far to the writer; False if that was interrupted for this.
+        """Pass all notes so far to the writer; False if another flush was interrupted by this.
 
-        `then` is done before anybody can hand on more. `ends`: there may be no other time.
+        `then` is called before anything else can be written. `ends`: this may be the last flush.
         """
         if self._closed:
-            raise RecordingError("this recording has ended, and its notes are written")
+            raise RecordingError("this recording has ended and is written")
         return self._flush_if_open(then, ends=ends)
 
     def _flush_if_open(
         self, then: Callable[[], None] | None = None, *, wait: bool = True, ends: bool = False
     ) -> bool:
-        """The same; after the end threads may still run that the program left behind."""
+        """Like `flush`; after the end, threads of the program may still be running."""
         with self.alone(wait=wait) as alone:
             if not alone or self._closed:
                 return False
             with self.own_time.working(WRITING):
-                # What names others goes first: threads may note both, and a name needs its row.
+                # Rows that refer to others go first: threads may add both meanwhile.
                 self.acts.flush(last=ends)
                 self.source.flush()
                 self.contexts.flush()
@@ -140,37 +140,37 @@ class Session:
             return True
 
     def pause(self) -> Pause:
-        """Leave out what comes now."""
+        """Pause recording."""
         self.acts.pause()
         return self.source.pause()
 
     def resume(self) -> None:
-        """Watch again."""
+        """Resume recording."""
         self.source.resume()
         self.acts.resume()
 
     def stop(self, error: BaseException | None = None) -> None:
-        """Watch no longer; `error`: what ended the program."""
+        """Stop recording; `error`: the exception that ended the program."""
         self.acts.ending(error)
         self.source.stop()
         self.acts.stop()
         self.acts.compare_functions()
 
     def abandon(self) -> None:
-        """Let go, in a child."""
+        """Release everything in a forked child."""
         self.source.abandon()
         self.acts.stop()
 
     def unseen(self) -> dict[str, int]:
-        """What could not be seen, in words, and how many times."""
+        """Descriptions of what could not be recorded, with their counts."""
         return {**self.source.unseen(), **self.faults.in_words()}
 
     def ids(self, numbers: Any) -> Ints:
-        """Numbers as the trace has them: halved, from 0; NONE for `base`."""
+        """Ids of the trace for numbers: halved, from 0; NONE for `base`."""
         return np.asarray(numbers, np.int64) - (self.base + 2) >> 1
 
     def put(self, row: Any, columns: dict[str, Any]) -> None:
-        """A block of columns nobody else holds."""
+        """Write a block of columns to which there are no other references."""
         for column in columns.values():
             if isinstance(column, np.ndarray):
                 column.flags.writeable = False
@@ -187,7 +187,7 @@ class Session:
             self._part()
 
     def _part(self) -> None:
-        """Hold nobody who holds this: what is over goes at once, with all that was noted."""
+        """Release references that form cycles, so that memory is freed at once."""
         self.closed()
         self.closed = self.task_ended = _nothing
         self.not_finite = _none
@@ -197,9 +197,9 @@ class Session:
 
 
 def _none() -> int:
-    """How many there are where nobody counts."""
+    """Zero, if values are not measured."""
     return 0
 
 
 def _nothing() -> None:
-    """What is done when a recording is over."""
+    """Does nothing."""

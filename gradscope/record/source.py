@@ -1,4 +1,4 @@
-"""What a recording asks of an engine, and of who watches it: all it knows of either.
+"""The interfaces between a recording, an engine, and the source that watches the engine.
 
 A `WatchableEngine` can be watched; it makes a `RecordingSource`, which takes the notes of one
 recording. A source makes rows of what the engine reports and hands them to the session's writer,
@@ -23,77 +23,77 @@ if TYPE_CHECKING:
 
 
 class Pause(Protocol):
-    """A stretch of the program that is left out."""
+    """A part of the program that is not recorded."""
 
     saw_backward: bool
-    """Whether a backward ran since this was last set to False: such a stretch was a step."""
+    """Whether a backward ran since this was last set to False; then that part was a step."""
 
 
 class StoppableProgram(Protocol):
     """A program that can be stopped."""
 
     def at(self, places: StopPlaces) -> None:
-        """Let the program be stopped at these, if the engine is there; else as soon as it is."""
+        """Let the program be stopped at these places, as soon as the engine is imported."""
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
-        """Note the nodes that lead to these, as if a backward began there, called on this frame."""
+        """Record the nodes that lead to these tensors, as if this frame called a backward there."""
 
     def so_far(self, *, running: bool) -> None:
-        """Hand over, right after a flush, what is known of backwards under way, for one look.
+        """Write, right after a flush, what is known about running backwards, for a snapshot.
 
-        `running`: the node that ran last on this thread is not over yet.
+        `running`: the last node of this thread is still running.
         """
 
 
 class RecordingSource(Protocol):
-    """Watches an engine and takes the notes of one recording.
+    """Watches an engine and collects the notes of one recording.
 
-    It calls `session.backward_ended()` when an outermost graph task has ended, and now and then
-    `session.flush_if_worth_it()`; a session flushes only at such moments, when its thread looks,
-    and at the end.
+    It calls `session.backward_ended()` when an outermost graph task has ended, and regularly
+    `session.flush_if_worth_it()`. A session flushes only then, in its periodic thread, and at the
+    end.
     """
 
     @property
     def stops(self) -> StoppableProgram:
-        """How its program is stopped."""
+        """Control of stops of the program."""
 
     def start(self) -> None:
-        """Watch from here on."""
+        """Start watching."""
 
     def stop(self) -> None:
-        """Watch no longer; what threads are in the middle of has a moment to be noted."""
+        """Stop watching; threads in the middle of a call have a moment to finish recording it."""
 
     def pause(self) -> Pause:
-        """Leave out what comes now; spans and steps are followed."""
+        """Pause; spans and steps are still followed."""
 
     def resume(self) -> None:
-        """Watch again."""
+        """Resume."""
 
     def abandon(self) -> None:
-        """This process was forked: let go, and write nothing."""
+        """Called in a forked child: release everything and write nothing."""
 
     def flush(self) -> None:
-        """Hand all notes so far to the writer. One thread at a time calls this."""
+        """Pass all notes so far to the writer. Called by one thread at a time."""
 
     def events(self) -> int:
-        """How many events were noted so far, those included that were not handed on yet."""
+        """Number of events noted so far, including those not written yet."""
 
     def unseen(self) -> Mapping[str, int]:
-        """What could not be seen, in words, and how many times."""
+        """Descriptions of what could not be recorded, with their counts."""
 
     def unfinished(self) -> int:
-        """Graph tasks that had begun and not ended when notes were last flushed."""
+        """Number of graph tasks that were running at the last flush."""
 
 
 class Ended:
-    """What is left of a source when its recording is over: how much it saw."""
+    """Replaces a source after its recording: only its counts remain."""
 
     def __init__(self, source: RecordingSource) -> None:
         self._events, self._unfinished = source.events(), source.unfinished()
         self._unseen = source.unseen()
 
     def start(self) -> None:
-        """Nothing is watched again."""
+        """Do nothing."""
 
     stop = resume = abandon = flush = start
 
@@ -102,13 +102,13 @@ class Ended:
         return self
 
     def at(self, places: StopPlaces) -> None:
-        """The program is over."""
+        """Do nothing: the program has ended."""
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
-        """Nothing is looked at any more."""
+        """Do nothing: nothing is observed anymore."""
 
     def so_far(self, *, running: bool) -> None:
-        """All is written."""
+        """Do nothing: everything is written."""
 
     def pause(self) -> Ended:
         return self
@@ -127,51 +127,51 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class InScripts:
-    """What running a script has to know of the engine it runs on."""
+    """What is needed to run a script on an engine."""
 
     staged: Callable[[], AbstractContextManager[None]]
-    """Inside, the script's `import torch` is this engine, as in a process of its own."""
+    """A context in which the script's `import torch` returns this engine, as in a new process."""
 
     explain: Callable[[BaseException], None]
-    """Says more in an exception that ends the script, if the engine knows more of it."""
+    """Adds information of the engine to an exception that ends the script."""
 
     lent: tuple[str, ...] = ()
-    """How modules begin that the script got under other names: others forget them afterwards."""
+    """Prefixes of modules that the script got under other names; removed afterwards."""
 
     files: tuple[str, ...] = ()
-    """How the files begin in which an interruption would leave half of something untold."""
+    """Prefixes of files in which an interruption would lose part of an event."""
 
     when_back: (
         Callable[[FrameType | None, Callable[[int, FrameType | None], Any], int], bool] | None
     ) = None
-    """Calls a signal's handler when the operation that a frame is inside of returns to the script.
+    """Calls a signal handler when the operation that contains a frame returns to the script.
 
-    It answers False for a frame inside of none.
+    Returns False for a frame that is not inside an operation.
     """
 
     nodes_run_in: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """How the files begin in which a node's function is called, which may fail, and its names."""
+    """Prefixes of files, and names of functions, that call a node's function, which may fail."""
 
 
 class WatchableEngine(WatchedThreads, Protocol):
-    """What runs forwards and backwards, and can be watched."""
+    """An engine that can be recorded."""
 
     @property
     def machinery(self) -> tuple[str, ...]:
-        """How the files begin whose frames are the engine's, and not the user's program."""
+        """Prefixes of files whose frames belong to the engine, not to the user's program."""
 
     @property
     def in_scripts(self) -> InScripts:
-        """What running a script has to know of it."""
+        """What is needed to run a script on it."""
 
     def is_watched(self) -> bool:
-        """Whether somebody watches it in this process."""
+        """Whether it is being recorded in this process."""
 
     def facts(self, level: str) -> Mapping[str, Any]:
-        """What the trace's `meta` says of it at this level: `producer`, and more.
+        """The facts about it for the trace's `meta` at this level: `producer`, and more.
 
         `observed` and `inferred` name event kinds, tables and columns (`table.column`).
         """
 
     def watch(self, session: Session) -> RecordingSource:
-        """Who will take this session's notes. Nothing is watched before its `start`."""
+        """The source for this session. Nothing is watched before its `start`."""

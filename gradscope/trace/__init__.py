@@ -1,1 +1,1 @@
-"""The waist: what producers write and every view reads."""
+"""Traces: the data that recorders write and that analysis and all views read."""

@@ -1,4 +1,4 @@
-"""Small questions about arrays that a trace and its views share."""
+"""Small functions on arrays, shared by traces and views."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from gradscope.trace.ragged import Integers
 
 
 def distinct(values: Integers) -> Integers:
-    """Each value once, rising. Asked for values alone, `np.unique` first imports `numpy.ma`."""
+    """Each value once, in rising order. `np.unique` would import `numpy.ma` for this."""
     return np.unique(values, return_counts=True)[0]
 
 
 def without(values: Integers, others: Integers) -> Integers:
-    """Each of the values that is none of the others once, rising: `np.setdiff1d` without `ma`."""
+    """Like `np.setdiff1d`, without importing `numpy.ma`: each value not among the others, once."""
     return distinct(values[~np.isin(values, others)])

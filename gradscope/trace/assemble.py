@@ -1,4 +1,4 @@
-"""From the blocks a producer wrote, in order, to the tables of a trace: joined and amended."""
+"""Joins the blocks a producer wrote into the tables of a trace, and applies amendments."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Assembly:
-    """The tables that came out, and what did not fit."""
+    """The assembled tables, and notes about what did not fit."""
 
     tables: dict[str, Table[Row]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
 SHORTER = 8
-"""How many times the cells of ordinary rows those in shorthand may stand for."""
+"""Factor by which rows in shorthand may stand for more cells than ordinary rows."""
 
 NO_STRINGS = Strings(np.zeros(0, np.int64), np.zeros(0, object))
 DTYPES = {int: np.int64, float: np.float64, bool: np.bool_, str: np.object_}
 
 
 def default(column: Column, rows: int) -> Data:
-    """A column nobody filled in."""
+    """A column that was not filled in: the default for each row."""
     if column.many:
         return Ragged(np.zeros(rows + 1, np.int64), np.zeros(0, DTYPES[column.stored]))
     if column.interned:
@@ -48,9 +48,9 @@ def default(column: Column, rows: int) -> Data:
 
 
 def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
-    """Join the blocks of each table, and apply the amendments, in the order they came.
+    """Join the blocks of each table, and apply the amendments, in the order they were written.
 
-    `room`: how many cells that may make at most. See Note [Bounded expansion].
+    `room`: largest number of cells that may result. See Note [Bounded expansion].
     """
     blocks = typed_acts(list(blocks), Block)
     in_short = any(block.table in SHORT for block in blocks)
@@ -69,7 +69,7 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
         if name in amendments:
             data, lost = _amend(name, data, amendments.pop(name))
             if lost:
-                made.notes.append(f"{lost} amendments of {quoted(name)} name no row that is there")
+                made.notes.append(f"{lost} amendments of {quoted(name)} name unknown rows")
         if row is not None and name in joined:
             _check_texts(name, row, data, strings)
         made.tables[name] = Table(name, row, data, strings)
@@ -104,11 +104,11 @@ def _check_room(
         names.update(key for block in [*blocks, *amendments.get(name, ())] for key in block.data)
         room -= len(names) * sum(block.rows for block in blocks)
     if room < 0:
-        raise UnreadableTraceError("its blocks name more columns than their lines can stand for")
+        raise UnreadableTraceError("its blocks have more columns than their lines allow")
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Tables before events, each as they are declared, then those nobody declared by name."""
+    """Tables, then events, each in declaration order, then undeclared ones by name."""
     declared = {name: number for number, name in enumerate(TABLES)}
     return sorted(names, key=lambda n: (n.startswith("event."), declared.get(n, len(TABLES)), n))
 
@@ -137,7 +137,7 @@ def _join_column(
 
 
 def _by_id(name: str, data: dict[str, Data]) -> dict[str, Data]:
-    """Rows of which some were written in full and some in short, in the order of their ids."""
+    """Rows in the order of their ids, where some were written in full and some in short."""
     ids = data.get("node" if name == "edge" else "id")
     if name not in IN_ORDER or not isinstance(ids, np.ndarray) or (ids[1:] >= ids[:-1]).all():
         return data
@@ -153,7 +153,7 @@ def _kind(data: Data) -> str:
 
 
 def _guess(name: str, data: Data) -> Column:
-    """How to fill the gaps of a column this gradscope does not know."""
+    """Value that fills the gaps of a column this gradscope does not know."""
     types: dict[str, type[Any]] = {"i": int, "f": float, "b": bool, "O": str}
     many = isinstance(data, Ragged)
     kind = types[data.values.dtype.kind if isinstance(data, Ragged) else data.dtype.kind]
@@ -163,7 +163,7 @@ def _guess(name: str, data: Data) -> Column:
 def _amend(
     name: str, data: dict[str, Data], amendments: Sequence[Block]
 ) -> tuple[dict[str, Data], int]:
-    """The columns with the amendments written over them, and how many rows were not found."""
+    """The columns with the amendments applied, and the number of rows that were not found."""
     identified = [data.get("id"), *(block.data.get("id") for block in amendments)]
     if any(column is None or _kind(column) != "i" for column in identified):
         raise UnreadableTraceError(f"{quoted(name)} cannot be amended: ids are missing")
@@ -191,11 +191,11 @@ def _write_over(
         old = default(_guess(key, new), length)
     if _kind(old) != _kind(new):
         raise UnreadableTraceError(
-            f"an amendment of {quoted(table)} holds another type than column {quoted(key)}"
+            f"an amendment of {quoted(table)} has another type than column {quoted(key)}"
         )
     found = np.flatnonzero(where != NONE)
     source = np.arange(length)
-    source[where[found]] = length + found  # of two amendments of one row the later one holds
+    source[where[found]] = length + found  # of two amendments of one row the later one wins
     return take(concatenate([old, new]), source)
 
 
@@ -208,7 +208,7 @@ def _check_texts(name: str, row: type[Row], data: Mapping[str, Data], strings: S
         missing = strings.missing(ids)
         if len(missing):
             raise UnreadableTraceError(
-                f"{name}.{column.name} names string {missing[0]}, which the trace does not have"
+                f"{name}.{column.name} refers to string {missing[0]}, which is not in the trace"
             )
         if column.json is not None:
             _check_json(f"{name}.{column.name}", column.json, strings.get_all(distinct(ids)))
@@ -223,5 +223,5 @@ def _check_json(name: str, kind: Any, texts: Iterable[str]) -> None:
         if type(found) is not kind:
             words = {dict: "a JSON object", list: "a JSON list"}[kind]
             raise UnreadableTraceError(
-                f"{name} holds {quoted(text)}, where {words} belongs; record it again"
+                f"{name} is {quoted(text)}, expected {words}; record it again"
             )

@@ -1,4 +1,4 @@
-"""A trace file to a Trace, whole or as much as is left of it; and a Trace to a file."""
+"""Loads a trace file, complete or truncated, and saves a Trace to a file."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from os import PathLike
 
 ROWS: Final = 1 << 16
-"""How many rows of a table `save` puts in a block."""
+"""Number of rows of a table that `save` puts in a block."""
 
 
 def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None) -> Trace:
     """The trace in a file, or some of its tables; its `notes` say what is missing.
 
-    Raises UnreadableTraceError for what is no trace or is damaged, and FutureTraceError for what
-    only a newer gradscope can read.
+    Raises UnreadableTraceError if the file is not a trace or is damaged, and FutureTraceError if
+    only a newer gradscope can read it.
     """
     path = Path(path)
     wanted = None if tables is None else needed_for({table.TABLE for table in tables})
@@ -50,13 +50,13 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
         reason = error.strerror or type(error).__name__
         raise UnreadableTraceError(f"cannot open {quoted_path(path)}: {reason}") from None
     except ValueError:  # a path with a NUL in it
-        raise UnreadableTraceError(f"cannot open {quoted_path(path)}: no such name") from None
+        raise UnreadableTraceError(f"cannot open {quoted_path(path)}: invalid name") from None
     except UnreadableTraceError as error:
         raise type(error)(f"cannot read {quoted_path(path)}: {error}") from None
 
 
 def is_trace(path: str | PathLike[str]) -> bool:
-    """Whether a file is a trace as far as its first bytes tell, or is empty."""
+    """Whether a file is a trace according to its first bytes, or is empty."""
     path = Path(path)
     with path.open("rb") as file:
         beginning = next(unpacked(file, path.stat().st_size), b"")
@@ -82,14 +82,14 @@ def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
                 file.seek(place.offset)
                 scan.read_line(number, file.read(place.length))
                 if scan.lost:
-                    raise UnreadableTraceError("its index points beside its lines; record it again")
+                    raise UnreadableTraceError("its index does not fit its lines; record it again")
         scan.skipped = len(index.entries) - len(scan.blocks)
         scan.text, scan.ended, scan.indexed, scan.end = size, True, True, dict(index.end)
     return scan
 
 
 def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]:
-    """The pieces; tells meanwhile how far the file is read."""
+    """The pieces; reports how much of the file has been read."""
     for piece in pieces:
         tell("reading the trace", min(file.tell(), size), size)
         yield piece
@@ -102,12 +102,12 @@ def _trace(scan: Scan) -> Trace:
     except UnreadableTraceError:
         if scan.ended:
             raise
-        # Of a window that was cut, what is in short may need rows that were to follow it.
+        # Short rows of a window that was cut may need rows that would have followed.
         cut = [block for block in scan.blocks[scan.whole :] if block.table not in SHORT]
         made = assemble([*scan.blocks[: scan.whole], *cut], ACCEPTED * scan.text)
     remarks = list(made.notes)
     if scan.ended and not scan.indexed:
-        remarks.append("truncated: within the index at the end of the file; no row is missing")
+        remarks.append("truncated: only the index at the end of the file is cut; no row is missing")
     if scan.skipped:
         remarks.append(f"read in part: {scan.skipped} blocks of other tables were left out")
     truncated = not scan.ended or scan.end.get("truncated") is True
@@ -122,12 +122,12 @@ def _trace(scan: Scan) -> Trace:
     )
     if not scan.ended and any(block.table in SHORT for block in scan.blocks):
         trace.horizon = _numbered_horizon(trace, scan.until)
-    _ = trace.meta  # raises where it holds what it should not
+    _ = trace.meta  # raises if a value has the wrong type
     return trace
 
 
 def _numbered_horizon(trace: Trace, until: int) -> int:
-    """The last event up to this time: those of shorthand are numbered when they are written out."""
+    """The last event up to this time: events in shorthand are numbered only when expanded."""
     later = np.flatnonzero(trace.event_column("t") > until)
     before = int(later[0]) if len(later) else trace.event_count
     return int(trace.order().seq[before - 1]) if before else NONE
@@ -138,7 +138,7 @@ def _count(value: Any) -> int:
 
 
 def encode(trace: Trace) -> bytes:
-    """A trace as the text of a file: the same bytes for the same trace."""
+    """A trace as the text of a file; equal traces give the same bytes."""
     return b"".join(_windows(trace))
 
 
@@ -154,7 +154,7 @@ def save(trace: Trace, path: str | PathLike[str]) -> None:
 
 
 def _windows(trace: Trace) -> Iterator[bytes]:
-    """The text, in the pieces that are compressed each for itself."""
+    """The text, in the pieces that are compressed separately."""
     text = header(trace.version)
     offset = 0
     entries: list[IndexEntry] = []

@@ -26,14 +26,14 @@ class Ragged:
 
     @classmethod
     def of(cls, cells: Sequence[Sequence[float]], dtype: type = np.int64) -> Ragged:
-        """From one sequence for each cell."""
+        """Create from one sequence per cell."""
         lengths = np.fromiter(map(len, cells), np.int64, len(cells))
         flat = list(chain.from_iterable(cells))
         return cls.of_lengths(lengths, np.asarray(flat, dtype=dtype))
 
     @classmethod
     def of_lengths(cls, lengths: Integers, values: Array) -> Ragged:
-        """From how many values each cell has, and all values one after the other."""
+        """Create from the number of values of each cell and all values in order."""
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(offsets, values)
@@ -55,12 +55,12 @@ class Ragged:
 
     @property
     def lengths(self) -> Integers:
-        """How many values each cell has."""
+        """Number of values of each cell."""
         return np.diff(self.offsets)
 
     @property
     def owners(self) -> Integers:
-        """For each of `values`, the position of the cell it is in."""
+        """For each of `values`, the index of its cell."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def take(self, positions: Integers) -> Ragged:
@@ -78,11 +78,11 @@ class Ragged:
 
 
 Data: TypeAlias = Array | Ragged
-"""What a column holds: int64, float64, bool or (raw text) object arrays, or lists of numbers."""
+"""Contents of a column: int64, float64, bool or (raw text) object arrays, or lists of numbers."""
 
 
 def concatenate(parts: Sequence[Data]) -> Data:
-    """Several stretches of one column as one. All are ragged, or none is."""
+    """Join several ranges of one column. All are ragged, or none is."""
     if len(parts) == 1:
         return parts[0]
     ragged = [part for part in parts if isinstance(part, Ragged)]
@@ -93,7 +93,7 @@ def concatenate(parts: Sequence[Data]) -> Data:
 
 
 def within(lengths: Integers) -> Integers:
-    """For the values of cells of these lengths: the place that each has in its cell."""
+    """For the values of cells of these lengths: the index of each in its cell."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
@@ -103,7 +103,7 @@ def take(data: Data, positions: Integers) -> Data:
 
 
 def same(left: Data, right: Data) -> bool:
-    """Whether two columns hold the same, NaN for NaN, and -0.0 apart from 0.0."""
+    """Whether two columns are equal, where NaN equals NaN and -0.0 differs from 0.0."""
     if isinstance(left, Ragged) or isinstance(right, Ragged):
         if not (isinstance(left, Ragged) and isinstance(right, Ragged)):
             return False

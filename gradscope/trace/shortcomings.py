@@ -1,4 +1,4 @@
-"""What a trace lacks, in sentences."""
+"""What is missing from a trace, in sentences."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 LOADER = "data loader worker"
-UNSEEN = "could not be seen: "
+UNSEEN = "not recorded: "
 
 
 def notes_of(trace: Trace) -> Iterator[str]:
-    """Whatever somebody who reads this trace must know before trusting it."""
+    """What a reader must know before trusting this trace."""
     if trace.truncated:
         events = sum(len(t) for name, t in trace.tables.items() if name.startswith("event."))
         recovered = f"{events} events recovered, {trace.lost} bytes lost"
         yield f"truncated: {recovered}; {_after_the_cut(trace)}"
     if steps := _count(trace, "dropped", "steps"):
         were = "step was" if steps == 1 else "steps were"
-        yield f"dropped: {steps} {were} not recorded, or not to the end"
+        yield f"dropped: {steps} {were} not recorded, or only in part"
     if dropped := dropped_rows(trace):
         shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
         yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
@@ -38,20 +38,20 @@ def notes_of(trace: Trace) -> Iterator[str]:
         yield f"{UNSEEN}{visible(what)}" + f" ({times} times)" * (times > 1)
     if trace.version > (VERSION, MINOR):
         yield (
-            "written by a newer gradscope (version "
-            f"{trace.version[0]}.{trace.version[1]}, this one knows {VERSION}.{MINOR})"
+            "written by a newer gradscope (trace version "
+            f"{trace.version[0]}.{trace.version[1]}, this gradscope knows {VERSION}.{MINOR})"
         )
     if strangers := sorted(_strangers(trace)):
         shown = ", ".join(map(quoted, strangers[:5])) + ", …" * (len(strangers) > 5)
-        yield f"kept but not shown, since this gradscope does not know them: {shown}"
+        yield f"not shown, because this gradscope does not know them: {shown}"
 
 
 def _after_the_cut(trace: Trace) -> str:
-    """What may be missing, beyond what can be seen of it."""
+    """What may be missing from a truncated trace without leaving a gap."""
     reason, every = trace.meta.get("cut"), trace.meta.get("written_every")
     if reason is not None:
-        return f"writing stopped there ({quoted(reason)}), and all that followed is missing"
-    moments = "the last moments"
+        return f"writing stopped there ({quoted(reason)}), everything after it is missing"
+    moments = "the end of the run"
     if every is not None and every > 0:
         moments += f", at most about {every:g} s,"
     return (
@@ -60,19 +60,19 @@ def _after_the_cut(trace: Trace) -> str:
 
 
 def with_other_sums(trace: Trace) -> str:
-    """Backwards of which no counts and buffers are inferred though nodes ran as foretold."""
+    """How many backwards ran their nodes as predicted but with fewer additions; "": none."""
     many = np.count_nonzero(trace.table(GraphTask)["order"] == Order.NOT_THE_SUMS)
     if not many:
         return ""
     backwards = "1 backward" if many == 1 else f"{many} backwards"
     return (
-        f"{backwards} added fewer gradients than the rules foretell, since None came for some: "
-        "what was counted, pushed and added there is not inferred"
+        f"{backwards} added fewer gradients than predicted, because some gradients were None: "
+        "counts, pushes and additions are not inferred there"
     )
 
 
 def ran_elsewhere(meta: Mapping[str, Any]) -> str:
-    """What child processes did, which no trace of their parent has; "": there were none."""
+    """Child processes that were not recorded; "": there were none."""
     groups = [each for each in _children(meta) if each["kind"] != LOADER]
     total = sum(each["count"] for each in groups)
     if not total:
@@ -83,11 +83,11 @@ def ran_elsewhere(meta: Mapping[str, Any]) -> str:
     )
     more = ", …" * (len(groups) > 5)
     processes = "child process" if total == 1 else "child processes"
-    return f"{total} {processes} ran unrecorded ({shown}{more}): what was done there is not here"
+    return f"{total} {processes} ran unrecorded ({shown}{more}): this trace does not cover them"
 
 
 def loaded_elsewhere(meta: Mapping[str, Any]) -> str:
-    """That data came from worker processes, as it ordinarily does; "": it did not."""
+    """Data loader worker processes, which are not recorded; "": there were none."""
     total = sum(each["count"] for each in _children(meta) if each["kind"] == LOADER)
     workers = "worker" if total == 1 else "workers"
     return f"{total} data loader {workers}, unrecorded" if total else ""
@@ -100,7 +100,7 @@ def _children(meta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def dropped_rows(trace: Trace) -> Mapping[str, int]:
-    """How many rows of each table the recorder left out, from `meta.dropped`."""
+    """Number of rows of each table that the recorder left out, from `meta.dropped`."""
     dropped = trace.meta.get("dropped", {})
     return {
         name if name in TABLES else quoted(name): rows
@@ -110,13 +110,13 @@ def dropped_rows(trace: Trace) -> Mapping[str, int]:
 
 
 def has_holes(trace: Trace) -> bool:
-    """Whether rows were left out, for want of room or because only some steps were asked for."""
+    """Whether rows were left out, for lack of room or because only some steps were selected."""
     left_out = _count(trace, "dropped", "steps") + _count(trace, "unwanted", "steps")
     return left_out > 0 or bool(dropped_rows(trace))
 
 
 def unfinished(trace: Trace) -> int:
-    """How many graph tasks were under way when the recording ended."""
+    """Number of graph tasks that were running when the recording ended."""
     return max(int(trace.meta.get("unfinished", 0)), 0)
 
 
@@ -138,7 +138,7 @@ COMPILED = "steps of optimizers in regions of torch.compile"
 
 
 def steps_left_out(trace: Trace) -> frozenset[str]:
-    """Which parts of what the program did are not there, of those that were recorded in steps."""
+    """Which parts of the run are missing, if it was recorded in steps."""
     found = {ROWS} if dropped_rows(trace) else set()
     if COMPILED in trace.meta.get("unseen", ()):
         found.add(COMPILED)

@@ -22,12 +22,12 @@ R_co = TypeVar("R_co", bound=Row, covariant=True)
 T = TypeVar("T")
 
 CHUNK = 4096
-"""How many rows are made at a time when a table is walked: quick enough, and small enough."""
+"""Number of rows created at a time when iterating over a table: fast, and little memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of one table. An amendment names rows by id and fills in columns of theirs."""
+    """Some rows of one table. An amendment refers to rows by id and fills in some columns."""
 
     table: str
     rows: int
@@ -57,7 +57,7 @@ class Strings:
             raise UnknownNameError(f"there is no string {error} in this trace") from None
 
     def missing(self, ids: Integers) -> Integers:
-        """Those of the ids that name no string."""
+        """The ids that do not refer to a string."""
         if self._dense:
             return ids[(ids < NONE) | (ids >= len(self._by_id) - 1)]
         return without(ids, np.fromiter(self._by_id, np.int64, len(self._by_id)))
@@ -71,9 +71,9 @@ class Table(Generic[R_co]):
     ) -> None:
         self.name = name
         self.row_type = row
-        """The dataclass of its rows; None when this gradscope does not know the table."""
+        """The dataclass of its rows; None if this gradscope does not know the table."""
         self.data: Mapping[str, Data] = {key: frozen(value) for key, value in data.items()}
-        """Every column, those this gradscope does not know included."""
+        """Every column, including those this gradscope does not know."""
         self._strings = strings
         self._length = len(next(iter(self.data.values()))) if self.data else 0
 
@@ -119,13 +119,13 @@ class Table(Generic[R_co]):
 
     @property
     def text_columns(self) -> frozenset[str]:
-        """Which columns hold ids of interned text."""
+        """The columns with ids of interned text."""
         known = columns(self.row_type) if self.row_type else ()
         return frozenset(column.name for column in known if column.interned)
 
     @cached_property
     def _dense_from(self) -> int | None:
-        """The first id, when the ids count up from there without a gap (they nearly always do)."""
+        """The first id, if the ids count up from there without a gap (they nearly always do)."""
         ids = self.array("id")
         first = int(ids[0]) if len(ids) else 0
         return first if np.array_equal(ids, np.arange(first, first + len(ids))) else None
@@ -137,7 +137,7 @@ class Table(Generic[R_co]):
         return ids[order], order
 
     def positions(self, ids: Array) -> Integers:
-        """Where the rows of these ids are; NONE for those that are not there."""
+        """The positions of the rows with these ids; NONE for those that do not exist."""
         ids = np.asarray(ids, np.int64)
         if self._dense_from is not None:
             inside = (ids >= self._dense_from) & (ids < self._dense_from + len(self))
@@ -170,7 +170,7 @@ class Table(Generic[R_co]):
         return self.at(self.index(id))
 
     def chain(self, id: int, column: str) -> Iterator[R_co]:
-        """The row with this id, the one that its column names, and so on; none of them twice."""
+        """The row with this id, the row its column refers to, and so on; each at most once."""
         seen: set[int] = set()
         while id not in seen and self.has(id):
             seen.add(id)
@@ -181,7 +181,9 @@ class Table(Generic[R_co]):
     def at(self, position: int) -> R_co:
         """The row at this position."""
         if not 0 <= position < len(self):
-            raise UnknownNameError(f"{self.name} has {len(self)} rows, so none at {position}")
+            raise UnknownNameError(
+                f"{self.name} has {len(self)} rows, there is none at position {position}"
+            )
         return self.take(np.array([position]))[0]
 
     def rows(self) -> Iterator[R_co]:
@@ -192,7 +194,7 @@ class Table(Generic[R_co]):
     def take(self, positions: Integers) -> list[R_co]:
         """The rows at these positions, text resolved, lists as tuples."""
         if self.row_type is None:
-            raise UnknownNameError(f"this gradscope does not know what a row of {self.name} is")
+            raise UnknownNameError(f"this gradscope does not know the rows of table {self.name}")
         cells = [self._cells(column, positions) for column in columns(self.row_type)]
         return [self.row_type(*values) for values in zip(*cells, strict=True)]
 
@@ -206,7 +208,7 @@ class Table(Generic[R_co]):
 
 
 def _flat(data: Array) -> list[Any]:
-    """The values; of floats with one NaN for all, so that equal rows compare equal."""
+    """The values; floats with the same NaN object, so that equal rows compare equal."""
     if data.dtype.kind == "f":
         return [value if value == value else nan for value in data.tolist()]  # noqa: PLR0124
     return list(data.tolist())

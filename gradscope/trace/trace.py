@@ -37,7 +37,7 @@ Made = TypeVar("Made")
 
 
 class EventOrder(NamedTuple):
-    """All events by rising `seq`: its kind (in `Trace.event_kinds`) and place in that table."""
+    """All events in order of `seq`: kind (in `Trace.event_kinds`) and position in its table."""
 
     seq: Integers
     kind: Integers
@@ -45,7 +45,7 @@ class EventOrder(NamedTuple):
 
 
 class Trace:
-    """What one run left behind. Everything in it is read-only."""
+    """The trace of one run. Everything in it is read-only."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class Trace:
         remarks: tuple[str, ...] = (),
     ) -> None:
         self.tables = {name: tables[name] for name in in_order(tables)}
-        """Every table by name, those this gradscope does not know included."""
+        """Every table by name, including those this gradscope does not know."""
         self.version = version
         self.truncated = truncated
         """Whether the recording ended without closing the file: killed, crashed, or cut since."""
         self.horizon = horizon
         """Up to and including this `seq` no event is missing; None: to the end."""
         self.lost = lost
-        """How many bytes of the file, after its last whole line, could not be read."""
+        """Number of bytes after the last whole line of the file, which could not be read."""
         self._remarks = remarks
         self._made: dict[Any, Any] = {}
         string = self.table(String)
@@ -77,14 +77,14 @@ class Trace:
         return f"<Trace: {rows}>"
 
     def once(self, make: Callable[[Trace], Made]) -> Made:
-        """What a function makes of this trace, made once: several that look at it share it."""
+        """The result of a function of this trace, computed once and shared."""
         if make not in self._made:
             self._made[make] = make(self)
         found: Made = self._made[make]
         return found
 
     def sees(self, name: str) -> bool:
-        """Whether this part of the format was looked at, as its version and its `meta` say."""
+        """Whether this part of the format was recorded, according to version and `meta`."""
         meta = self.meta
         away = name in meta.get("absent", ()) or name in meta.get("left_out", ())
         away = away or (name in WRITTEN_LAST and not self.tables[name])
@@ -93,7 +93,7 @@ class Trace:
     # Tables ----------------------------------------------------------------------------------
 
     def table(self, row: type[R]) -> Table[R]:
-        """The table of a schema class; empty when nothing of the kind was recorded."""
+        """The table of a schema class; empty if nothing of that kind was recorded."""
         return self.tables[row.TABLE]  # type: ignore[return-value]
 
     def rows(self, row: type[R]) -> Iterator[R]:
@@ -102,7 +102,7 @@ class Trace:
 
     @cached_property
     def meta(self) -> Mapping[str, Any]:
-        """Facts about the run, as `RunFacts` declares them; the latest row of a key holds."""
+        """Facts about the run, as declared in `RunFacts`; the last row of a key counts."""
         facts = {row.key: _json(row.value) for row in self.rows(Meta) if row.value}
         for misfit in misfits(facts):
             raise UnreadableTraceError(f"{misfit}; record it again")
@@ -124,7 +124,7 @@ class Trace:
         return self._strings.get_all(string_ids)
 
     def frames(self, stack_id: int) -> tuple[Frame, ...]:
-        """A call stack, innermost frame first. What is not in the trace is left out."""
+        """A call stack, innermost frame first. Frames missing from the trace are left out."""
         frames, stacks = self.table(Frame), self.table(Stack).chain(stack_id, "parent")
         return tuple(frames.row(stack.frame) for stack in stacks if frames.has(stack.frame))
 
@@ -136,12 +136,12 @@ class Trace:
         return frames.row(frame) if frames.has(frame) else None
 
     def site(self, stack_id: int) -> str:
-        """The innermost line as `train.py:41`; "" when it is not known."""
+        """The innermost line as `train.py:41`; "" if it is not known."""
         frame = self._innermost(stack_id)
         return f"{frame.file}:{frame.line}" if frame else ""
 
     def source(self, stack_id: int) -> str:
-        """The text of the innermost line; "" when it is not known."""
+        """The text of the innermost line; "" if it is not known."""
         frame = self._innermost(stack_id)
         return frame.text if frame else ""
 
@@ -166,7 +166,7 @@ class Trace:
         return EventOrder(seq[rising], kind[rising], position[rising])
 
     def event_column(self, name: str) -> Integers:
-        """A column of all events in `order()`, such as "task"; NONE for kinds that lack it."""
+        """A column of all events in `order()`, such as "task"; NONE for kinds without it."""
         order = self.order()
         values = np.full(len(order.seq), NONE, np.int64)
         for number, kind in enumerate(self.event_kinds):
@@ -215,7 +215,7 @@ class Trace:
     # Comparison ------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        """Same rows in the same order, and the same parts missing. String ids may differ."""
+        """Whether rows, their order and the missing parts are equal. String ids may differ."""
         if not isinstance(other, Trace):
             return NotImplemented
         state = (self.version, self.truncated, self.horizon)
@@ -229,7 +229,7 @@ class Trace:
 
 
 def _json(text: str) -> Any:
-    """A meta value; text that is no JSON stands for itself."""
+    """A meta value; text that is not JSON is returned as it is."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

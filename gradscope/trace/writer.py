@@ -1,4 +1,4 @@
-"""Where producers put rows: a file, memory, or nowhere."""
+"""Destinations for the rows of producers: a file, memory, or nowhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["FileWriter", "MemoryWriter", "NullWriter", "Overheard", "Values", "W
 
 
 class Writer(Protocol):
-    """Takes rows, block by block. Any thread may call it."""
+    """Receives rows, block by block. Any thread may call it."""
 
     def intern(self, text: str) -> int:
         """The id of this text, the same for the same text."""
@@ -34,23 +34,23 @@ class Writer(Protocol):
         columns: Mapping[str, Values],
         amend: bool = False,  # noqa: FBT001, FBT002 - the word is at every call
     ) -> None:
-        """Rows of one table, column by column; text as ids. Columns left out get their default.
+        """Rows of one table, column by column; text as ids. Missing columns get their default.
 
-        `amend`: the rows exist already; these are their ids, and what is now known about them.
+        `amend`: the rows exist already; these are their ids, and new values of their columns.
         """
         ...
 
     def commit(self) -> None:
-        """All blocks since the last commit belong together, and can be written."""
+        """Mark all blocks since the last commit as complete, so that they can be written."""
         ...
 
     def close(self) -> None:
-        """Commit what is left and finish; twice is as once. A block after it is an error."""
+        """Commit what is left and finish; a second call does nothing. No block may follow."""
         ...
 
 
 class NullWriter:
-    """Nowhere: what recording itself costs."""
+    """Discards all rows, to measure the cost of recording itself."""
 
     def __init__(self) -> None:
         self._closed = False
@@ -93,14 +93,14 @@ class MemoryWriter:
         pass
 
     def seal(self, more: Callable[[], None] | None = None) -> None:
-        """Write with `more` what is there until `unseal` only."""
+        """Write, with `more`, rows that exist only until `unseal`."""
         self._lock.acquire()
         self._sealed = len(self._blocks)
         if more is not None:
             more()
 
     def unseal(self) -> None:
-        """It goes on."""
+        """Continue after `seal`."""
         del self._blocks[self._sealed :]
         self._lock.release()
 
@@ -116,11 +116,11 @@ class MemoryWriter:
 
 
 ANY_TEXT = 1 << 62
-"""The writer itself looks whether texts are interned."""
+"""Not needed: the writer itself checks whether texts are interned."""
 
 
 class Overheard:
-    """A writer whose blocks are kept, too, while somebody listens."""
+    """A writer that also keeps its blocks while there is a listener."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

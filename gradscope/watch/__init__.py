@@ -1,4 +1,4 @@
-"""Watching real PyTorch: all that touches it. Tells a listener, as the runtime tells its probe.
+"""Watches PyTorch and reports to a listener, like the runtime to its probe.
 
 Nothing here is imported before the watched program has imported torch itself.
 """

@@ -1,12 +1,12 @@
-"""When nodes are made: every node PyTorch makes asks for a traceback, and gets a number.
+"""Observes the creation of nodes: every new node requests a traceback and gets a number.
 
 # Note [Anomaly mode]
 While anomaly mode is on, the constructor of each node looks up `torch.fx.traceback.format_stack`,
-calls it, and keeps the answer in `node.metadata["traceback_"]`. Our function stands there instead,
-on the thread and frame that make the node, and its number leads back from the node. Natively not
-even that is called, but what the constructor calls before it (watch/native/creation.py). NaN is not
-looked for. A program that asks for anomaly mode itself is answered as if it alone had switched it:
-the switches are ours while we watch, and its tracebacks are made for it again.
+calls it, and stores the result in `node.metadata["traceback_"]`. We replace that function; it is
+called on the thread and frame that create the node, and its result identifies the node later.
+Natively, a function that the constructor calls before it is replaced instead
+(watch/native/creation.py). The check for NaN stays off. A program that uses anomaly mode itself
+sees the expected state: its switches are replaced while we watch, and it gets its tracebacks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RUNS_SCRIPTS = f"{_OURS}{os.path.join('record', 'run_script.py')}"  # noqa: PTH
 
 
 class Creation:
-    """Stands in for what makes tracebacks, and for the switches of anomaly mode."""
+    """Replaces the function that creates tracebacks, and the switches of anomaly mode."""
 
     def __init__(self, listener: Listener, faults: Faults, maker: RecordMaker | None) -> None:
         self._listener = listener
@@ -128,14 +128,14 @@ class Creation:
 
 
 def _of_the_program(lines: list[str]) -> list[str]:
-    """A traceback without what runs the script for `gradscope trace`, and our frames in between."""
+    """A traceback without gradscope's frames, including those that run the script."""
     machinery = [place for place, line in enumerate(lines) if line.startswith(_RUNS_SCRIPTS)]
     begin = machinery[-1] + 1 if machinery else 0
     return [line for line in lines[begin:] if not line.startswith(_OURS)]
 
 
 def record_of(metadata: dict[str, Any], recording: object) -> PythonNodeRecord | None:
-    """What a node keeps of its making; None if it was made while nobody watched, or another."""
+    """The record of a node's creation; None if it was created unobserved, or by another watcher."""
     kept = metadata.get(KEY)
     if type(kept) is TracebackWithRecord:
         kept = kept.record
@@ -143,6 +143,6 @@ def record_of(metadata: dict[str, Any], recording: object) -> PythonNodeRecord |
 
 
 def marked(kept: Any, record: PythonNodeRecord) -> Any:
-    """What a node keeps from now on, if it kept something else: a traceback stays readable."""
+    """Set the record of a node, keeping an existing traceback readable."""
     lines = [line for line in kept if isinstance(line, str)] if isinstance(kept, list) else []
     return TracebackWithRecord(lines, record) if lines else record

@@ -215,7 +215,7 @@ class ArgumentReader(Protocol):
 
 
 class Listener(ProgramListener, Protocol):
-    """What a watcher of PyTorch tells. Numbers are those that `made` gave."""
+    """Receives the reports of a watcher of PyTorch. Numbers are those returned by `made`."""
 
     @property
     def arguments(self) -> ArgumentReader: ...

@@ -1,4 +1,4 @@
-"""Calls of modules, steps of optimizers, and waits of loaders while the program runs."""
+"""Observes calls of modules, steps of optimizers, and waits for data loaders."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SPANS = (
     (Optimizer, "zero_grad"), (Module, "zero_grad"),
     (GradScaler, "unscale_"), (GradScaler, "step"), (GradScaler, "update"),
 )  # fmt: skip
-"""Methods that are told as spans of time, by the name of the class and the method."""
+"""Methods that are reported as spans of time, with names of class and method."""
 
 
 class ModuleCalls:
-    """Tells of forwards of modules, steps of optimizers, and waits for data."""
+    """Reports forwards of modules, steps of optimizers, and waits for data."""
 
     def __init__(self, listener: Listener, faults: Faults) -> None:
         self._listener = listener
@@ -60,7 +60,7 @@ class ModuleCalls:
         ]
 
     def resume(self) -> None:
-        """Tell of forwards and waits."""
+        """Report forwards and waits."""
         self._paused = False
         self.unseen_calls = not self._call.start()
         put = self._replaced.put
@@ -70,7 +70,7 @@ class ModuleCalls:
             put(home, name, self._watched_span(home.__dict__[name]))
 
     def pause(self) -> None:
-        """Tell only of steps, when they end. What else is under way is told when it ends."""
+        """Report only ends of steps, and ends of what is running now."""
         self._paused = True
         self._call.stop()
         self._replaced.take_back()

@@ -1,17 +1,17 @@
-"""When nodes run, seen from inside PyTorch: callbacks in machine code, without the interpreter.
+"""Observes runs of nodes from inside PyTorch, with callbacks in machine code.
 
 # Note [The native observer]
 PyTorch calls global callbacks before and after each function of a node (`at::addGlobalCallback`).
-Ours are compiled here, and only put down who, when and on which thread: no interpreter lock is
-taken, no object made, and gradients are stolen as ever. Where a `RecordFunction` has its sequence
-number is no contract, so it is looked for at the start, in the runs of a graph that is known; what
-is not found the same way three times is not used, and hooks on nodes serve instead.
+Ours are compiled here, and only record node, time and thread: no interpreter lock is acquired, no
+object is created, and gradients are moved as usual. The offset of the sequence number in a
+`RecordFunction` is not part of an API, so it is determined at the start, in runs of a known graph;
+if it is not found three times at the same offset, hooks on nodes are used instead.
 
 # Note [What a run holds]
-A callback may return an object (`at::ObserverContext`) that is given to the one at the end, and
-then let go by PyTorch. Ours is the row itself, which so learns when the run, or the call, ended.
-All that is called of it is its destructor: it begins with the address of a table of these (as in
-the Itanium ABI: one that lets go, and one that frees, too), which do nothing.
+A callback may return an object (`at::ObserverContext`) that is passed to the callback at the end,
+and then released by PyTorch. Ours is the row itself, so that the end is stored in it. Only its
+destructor is called: it begins with the address of a table of destructors (as in the Itanium ABI:
+one that destroys, and one that also frees), which do nothing.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ class Observer:
         self._handle = 0
 
     def start(self) -> None:
-        """Let all functions of nodes be put down from here on."""
+        """Start recording all functions of nodes."""
         self._handle = self._library.observe(self._begins, self._ends, given=self._given)
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop."""
         if self._handle:
             self._library.remove(self._handle)
             self._handle = 0

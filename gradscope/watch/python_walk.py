@@ -1,9 +1,9 @@
-"""The graph as a backward finds it: nodes that were not known before, each looked at once.
+"""Traverses the graph of a backward from Python and visits each new node once.
 
 # Note [Deep graphs]
-Looking at a node from Python makes an object for it, and from then on PyTorch frees what it leads
-to inside its own end: a chain of 50,000 such nodes overflows the stack when the program lets go of
-it. So a graph that turns out to be deep is left alone, and that is said.
+Accessing a node from Python creates an object for it, and then PyTorch frees the following nodes
+recursively: a chain of 50,000 such nodes overflows the stack when the program releases it. So deep
+graphs are not traversed, and the trace has a note.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class GraphWalker:
     def left_out(self) -> dict[str, int]:
         """What was not looked at, in words, and how often."""
         many = self._arguments.seldom.in_vain
-        found = {f"arguments of calls on more than {MOST:,} lines": many} if many else {}
+        found = {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
         if self._hides_saved:
             found[SAVED_UNSHOWN] = 1
         return found if SHOWS_INPUTS else {**found, INPUTS_UNSHOWN: 1}

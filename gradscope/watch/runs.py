@@ -1,4 +1,4 @@
-"""Which nodes a backward ran, in what order and when: natively, or by hooks on each node."""
+"""Observes which nodes a backward ran, in what order and when: natively, or with hooks on nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 class RunObserver(Protocol):
-    """Sees runs. Backwards of a thread nest, and each is told what ran in it and in no other."""
+    """Observes runs. Backwards of a thread nest; each gets the runs that belong to no inner one."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -255,7 +255,7 @@ def _nothing() -> None:
 def run_observer(
     why_not: str = "", around: tuple[int, int] | None = None
 ) -> tuple[RunObserver, str]:
-    """Who sees runs here, and why it is not the native observer, if it is not.
+    """The observer of runs, and why it is not the native one; "": it is.
 
     `why_not`: why it cannot be. `around`: other callbacks for it.
     """
@@ -270,9 +270,9 @@ def run_observer(
 def calls(
     around: tuple[int, int] | None = None, *, whole: bool = False
 ) -> tuple[CallObserver | None, str]:
-    """Who sees calls here, or why nobody does; `around`: other callbacks for them.
+    """The observer of calls, or why there is none; `around`: other callbacks for them.
 
-    `whole`: all calls, those that make no node, too.
+    `whole`: all calls, including those that create no node.
     """
     try:
         from gradscope.watch.called.observer import CallObserver  # noqa: PLC0415 -- it compiles

@@ -1,9 +1,10 @@
-"""Looking at tensors, and being called, without the program seeing it.
+"""Reads tensors, and is called, without the program noticing.
 
-A program may stand in for functions of tensors: by `__torch_function__` of a mode or a subclass, by
-a mode with `__torch_dispatch__`. It would count our looks among its own calls. `torch.jit.trace`
-would record them: it traces twice, and fails if the second time differs. And a program may print
-the traceback of an error that went through us, where we have no part in it.
+A program may override functions of tensors: with `__torch_function__` of a mode or a subclass, or
+with a mode with `__torch_dispatch__`. It would count our reads among its own calls.
+`torch.jit.trace` would record them: it traces twice, and fails if the second trace differs. And a
+program may print the traceback of an error that passed through our frames, which should not appear
+there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _trace, _set_trace = torch._C._get_tracing_state, torch._C._set_tracing_state
 
 
 def unseen() -> AbstractContextManager[object]:
-    """Inside, this thread's looks at tensors are nobody's but ours."""
+    """A context in which this thread's reads of tensors are invisible to the program."""
     modes, trace = _modes(), _trace()
     if not modes and trace is None:
         return _WithoutFunctions()  # type: ignore[no-any-return]
@@ -38,13 +39,13 @@ def unseen() -> AbstractContextManager[object]:
 
 LISTS = ("get_ignored_functions", "get_testing_overrides", "get_overridable_functions",
          "_get_overridable_functions", "get_tensor_methods", "_get_tensor_methods")  # fmt: skip
-"""Functions of `torch.overrides` that remember what functions there were when first asked."""
+"""Functions of `torch.overrides` that cache the functions that existed at the first call."""
 
 
 def stands_for(own: Any, ours: Any) -> None:
-    """A function stands in for one of PyTorch's; None: it does no longer.
+    """Called when a stand-in replaces a function of PyTorch; None: it no longer does.
 
-    Compilers of scripts know functions by their id().
+    TorchScript identifies functions by their id().
     """
     table = torch.jit._builtins._get_builtin_table()
     known = table.get(id(own))
@@ -59,14 +60,14 @@ def stands_for(own: Any, ours: Any) -> None:
 
 
 SHOWS_SAVED = hasattr(SavedTensor, "unpack_hook") and hasattr(SavedTensor, "data")
-"""Whether a saved value says whether a hook has packed it: else only unpacking it would tell."""
+"""Whether a saved value shows if a hook has packed it: otherwise only unpacking would show it."""
 
-SAVED_UNSHOWN = f"what nodes save: PyTorch {torch.__version__} does not show it unpacked"
+SAVED_UNSHOWN = f"saved values: PyTorch {torch.__version__} does not show them without unpacking"
 
-CALLS_UNSEEN = f"calls of modules: PyTorch {torch.__version__} calls them in a way of its own"
+CALLS_UNSEEN = f"calls of modules: PyTorch {torch.__version__} calls them in an unknown way"
 
 SHOWS_INPUTS = hasattr(torch._C._FunctionBase, "_input_metadata")
-"""Whether nodes say what they take, which is what their calls have returned."""
+"""Whether nodes show the metadata of their inputs, which are the results of their calls."""
 
 INPUTS_UNSHOWN = (
     f"shapes, dtypes and devices of results: PyTorch {torch.__version__} does not show them"
@@ -74,26 +75,26 @@ INPUTS_UNSHOWN = (
 
 
 class UnknownBuildError(Exception):
-    """Something in PyTorch's memory is not where it was expected."""
+    """Something is not at the expected location in PyTorch's memory."""
 
 
 LISTED = {("linux", "x86_64")}
 """Systems and processors with machine code that runs inside PyTorch.
 
-How a C++ function hands back an object differs: on x86-64 the caller passes a hidden first
-argument, on aarch64 a register of its own. Code for the one would write to a wrong address on the
-other, so it runs only where it is known and tested; elsewhere PyTorch's public hooks serve.
+The way a C++ function returns an object differs: on x86-64 the caller passes a hidden first
+argument, on aarch64 a separate register. Code for one would write to a wrong address on the other,
+so it runs only where it is known and tested; elsewhere PyTorch's public hooks are used.
 """
 
 
 def why_not() -> str:
-    """Why machine code may not run inside PyTorch here; "": it may."""
+    """Why machine code cannot run inside PyTorch on this machine; "": it can."""
     here = sys.platform, platform.machine()
     return "" if here in LISTED else f"gradscope has no machine code for {here[1]} on {here[0]} yet"
 
 
 def in_words(error: Exception) -> str:
-    """Why machine code does not serve, for who reads a recording."""
+    """Why machine code cannot be used, in words for readers of the trace."""
     if isinstance(error, ImportError | OSError):
         return f"{type(error).__name__}: {error}"
     where = f"{platform.system()}, {platform.machine()}"

@@ -1,9 +1,9 @@
-"""Backwards: a stand-in for the object through which Python calls PyTorch's engine.
+"""Observes backwards: replaces the object through which Python calls PyTorch's engine.
 
 # Note [What anomaly mode says]
-A backward that fails in anomaly mode warns which node failed, and says in its error that there is a
-backtrace above. The program has not asked for anomaly mode (Note [Anomaly mode] in creation.py), so
-the warning is kept from it, and the hint is what PyTorch says without.
+A backward that fails in anomaly mode warns which node failed, and its error mentions a backtrace
+above. The program has not switched anomaly mode on (Note [Anomaly mode] in creation.py), so the
+warning is suppressed, and the hint is the one that PyTorch gives without it.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class WatchedEngine:
             except NotDifferentiable:
                 return None
             except TooDeep:
-                text = f"a backward, since paths in its graph have more than {DEEPEST:,} nodes"
+                text = f"a backward, because paths in its graph have more than {DEEPEST:,} nodes"
                 self.left_out[text] = self.left_out.get(text, 0) + 1
                 return None
             sequence = torch._C._autograd._get_sequence_nr() if len(roots) > 1 else 0

@@ -1,4 +1,4 @@
-"""The whole of it: starts and stops what tells a listener of the different things PyTorch does."""
+"""The watcher: starts and stops everything that reports the activity of PyTorch to a listener."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 LOOKS = ("values", "full")
-"""Levels at which numbers are looked at."""
+"""Levels at which values are measured."""
 
 
-OVERRUN = "writes in place, of which more came at once than are kept"
+OVERRUN = "in-place writes, because the buffer was full"
 
 
 class Watcher:
@@ -53,7 +53,7 @@ class Watcher:
         self.ring: Ring | None = None
         self.without_node: WithoutNode | None = None
         self.operands: OperandObserver | None = None
-        why = why_not() if native else "it was not wanted"
+        why = why_not() if native else "it was switched off"
         if level in LOOKS and native:
             self.why_no_values = why
         if level != "graph":
@@ -83,7 +83,7 @@ class Watcher:
         self.collectives = Collectives(listener, self.faults)
 
     def _around(self, level: str) -> CallbackAddresses | None:
-        """Callbacks that look at numbers, too. They work together, or nothing is looked at."""
+        """Callbacks that also measure values. If one of them fails, no values are measured."""
         try:
             from gradscope.watch.values import (  # noqa: PLC0415 -- it compiles
                 callbacks,
@@ -96,13 +96,13 @@ class Watcher:
             self.ring, self.without_node = ring.Ring(), without_node.WithoutNode()
             if level == "full":
                 self.operands, found = whole.operands(), whole.whole(found)
-        except Exception as error:  # noqa: BLE001 -- whatever this build is: the rest is watched
+        except Exception as error:  # noqa: BLE001 -- on any build of PyTorch, the rest is watched
             self.why_no_values = in_words(error)
             return None
         return found
 
     def _graph(self, listener: Listener, *, saved: bool) -> tuple[GraphWalker, RecordMaker | None]:
-        """Who finds nodes, and what marks them; hooks on them have to be registered from Python."""
+        """The walker that finds nodes, and the maker of their records (natively only)."""
         if not self.why_walked:
             try:
                 from gradscope.watch.native.creation import RecordMaker  # noqa: PLC0415 -- it compiles
@@ -110,7 +110,7 @@ class Watcher:
 
                 maker = RecordMaker(listener.making())
                 graph = NativeWalker(listener, maker, saved=saved)
-            except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
+            except Exception as error:  # noqa: BLE001 -- on any build of PyTorch, Python can do it
                 self.why_walked = in_words(error)
             else:
                 listener.takes_records_of(maker)
@@ -120,18 +120,18 @@ class Watcher:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """What was not looked at, or not as it could be, in words, and how often."""
+        """Descriptions of what was not recorded, or only indirectly, with their counts."""
         whys: dict[str, list[str]] = {}
         for what, why in (
-            ("when nodes and their memory are freed", self.why_walked),
-            ("calls (their names follow from those of nodes)", self.why_hooks or self.why_no_calls),
-            ("what tensors held", self.why_no_values),
+            ("release of nodes and their memory", self.why_walked),
+            ("calls (names are derived from nodes)", self.why_hooks or self.why_no_calls),
+            ("values of tensors", self.why_no_values),
         ):
             if why:
                 whys.setdefault(why, []).append(what)
         texts = [f"{', '.join(what)}: {why}" for why, what in whys.items()]
         if self.calls is not None and self.calls.why_no_writes:
-            texts.append(f"writes in place that make no node: {self.calls.why_no_writes}")
+            texts.append(f"in-place writes that create no node: {self.calls.why_no_writes}")
         if self.modules.unseen_calls:
             texts.append(CALLS_UNSEEN)
         parts = self.engine, self.graph, self.before
@@ -141,7 +141,7 @@ class Watcher:
         return {**left_out, **dict.fromkeys(texts, 1)}
 
     def reach(self, tensors: Sequence[Any]) -> None:
-        """Tell of the nodes that lead to these, as if a backward began there."""
+        """Report the nodes that lead to these tensors, as if a backward began there."""
         with unseen():
             for each in tensors:
                 with suppress(NotDifferentiable, TooDeep):
@@ -152,7 +152,7 @@ class Watcher:
 
     @contextmanager
     def looking_away(self) -> Iterator[None]:
-        """Backwards that run inside, and hooks in them, are not told of."""
+        """Inside this context, backwards and their hooks are not reported."""
         calls, engine = self.hooks[0], self.engine
         calls.stop()
         engine.looks = False
@@ -167,7 +167,7 @@ class Watcher:
             calls.start()
 
     def start(self) -> None:
-        """Watch from here on."""
+        """Start watching."""
         self.before.start()
         self.creation.start()
         self.engine.start()
@@ -181,7 +181,7 @@ class Watcher:
             self.calls.start()
 
     def stop(self) -> None:
-        """Watch no longer; everything is as it was."""
+        """Stop watching and restore everything."""
         if self.calls is not None:
             self.calls.stop()
         if self.runs is not None:
@@ -195,7 +195,7 @@ class Watcher:
         self.graph.stop()
 
     def pause(self) -> None:
-        """Be as good as not there: only that steps end and backwards begin is still followed."""
+        """Pause: only the ends of steps and the begins of backwards are still followed."""
         self.creation.stop()
         if self.calls is not None:
             self.calls.stop()
@@ -205,7 +205,7 @@ class Watcher:
         self.collectives.stop()
 
     def resume(self) -> None:
-        """Watch again."""
+        """Resume watching."""
         self.modules.resume()
         self.collectives.start()
         if self.runs is not None:

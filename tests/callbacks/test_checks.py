@@ -45,8 +45,8 @@ def test_sizes_are_read_as_people_write_them(text: str | int, bytes: int) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_saved": "2 parsecs"}, "max_saved takes bytes"),
-        ({"nan": True}, "mark.gradscope takes no_nan, .*; not nan"),
+        ({"max_saved": "2 parsecs"}, "max_saved expects bytes"),
+        ({"nan": True}, "mark.gradscope accepts no_nan, .*; not nan"),
         ({"rules": ["nothing"]}, "there is no rule 'nothing'"),
     ],
 )
@@ -78,7 +78,7 @@ torch.autograd.grad(loss, [net.weight])
 """
     (told,) = problems(recorded(program), Checks.of((), {"all_params_reached": True}), None)
 
-    assert told.endswith("brought a gradient to 1 of 2 parameters: bias")
+    assert told.endswith("no backward reached 1 of 2 parameters: bias")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_another_graph_is_told_in_the_words_of_diff_until_it_is_kept(tmp_path: P
 def test_what_is_kept_says_neither_where_nor_when(tmp_path: Path) -> None:
     path = tmp_path / "golden.json"
 
-    assert "there is no" in graph_of(DOUBLES, Golden(path))[0]
+    assert "does not exist; to write it, run" in graph_of(DOUBLES, Golden(path))[0]
     graph_of(DOUBLES, Golden(path, update=True), "values")
 
     trace = gradscope.load(path)

@@ -74,7 +74,7 @@ def test_a_trace_is_summed_up(formatters: dict[str, Formatter], tmp_path: Path) 
     html, text = displayed(formatters, gradscope.load(tmp_path / "trace.json"))
 
     assert "nodes" in text
-    assert text.endswith("look into it with gradscope.inspect(trace), gradscope.show(trace)")
+    assert text.endswith("next: gradscope.inspect(trace), gradscope.show(trace)")
     assert "nodes" in html
 
 

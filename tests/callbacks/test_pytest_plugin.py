@@ -148,8 +148,10 @@ def test_a_marked_test_fails_with_the_findings_text(tmp_path: Path, engine: str)
     }[engine]  # fmt: skip
     assert section(out, "test_every_rule").startswith("error GS201")
     reached = section(out, "test_reached")
-    assert "to 2 of 4 parameters: unused.weight, unused.bias\n" in reached
-    assert "max_saved: 24 bytes were kept for backward at once, more than 10 bytes\n" in reached
+    assert "no backward reached 2 of 4 parameters: unused.weight, unused.bias\n" in reached
+    assert (
+        "max_saved: 24 bytes were saved for backward at the peak, more than 10 bytes\n" in reached
+    )
     assert "    24 bytes by AddmmBackward0 test_program.py:12\n" in reached
     raised = section(out, "test_raises")
     assert "RuntimeError: one of the variables needed for gradient" in raised
@@ -159,9 +161,9 @@ def test_a_marked_test_fails_with_the_findings_text(tmp_path: Path, engine: str)
     assert "max_saved, same_graph, rules, level, on; not nan\n" in section(
         out, "test_unknown_argument"
     )
-    assert "could not look: record with --level values" in section(out, "test_level_too_low")
+    assert "was not checked: record with --level values" in section(out, "test_level_too_low")
     assert "nothing was recorded: no operation" in section(out, "test_nothing_recorded")
-    assert "pytest --gradscope-update writes it" in section(out, "test_graph")
+    assert "to write it, run pytest --gradscope-update" in section(out, "test_graph")
 
 
 def test_the_graph_of_a_test_is_kept_when_that_is_asked_for(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_what_goes_wrong_with_the_recording_is_said_once_and_the_training_goes_o
 
     assert first.startswith("gradscope: not recording: ")
     assert "exists and is not a trace" in first
-    assert "another recording is under way" in second
+    assert "another recording is active" in second
     assert (first.count("\n"), second.count("\n")) == (1, 1)
 
 

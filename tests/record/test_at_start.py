@@ -91,8 +91,8 @@ def test_a_program_is_recorded_and_its_children_are_not(house: House, python: st
     trace = house.recorded()
     assert (ran.code, ran.out) == (0, "b'child\\n' b'' None\n")
     assert ran.err.splitlines() == [
-        "gradscope: recording PyTorch into trace.json, since GRADSCOPE is set",
-        "gradscope: trace.json is written; next: gradscope inspect trace.json",
+        "gradscope: recording PyTorch into trace.json, because GRADSCOPE is set",
+        "gradscope: wrote trace.json; next: gradscope inspect trace.json",
     ]
     assert len(trace.table(GraphTask)) == 2
     assert (trace.meta["script"], "exit" in trace.meta) == ("script.py", False)
@@ -113,7 +113,7 @@ def test_the_variable_names_the_trace_and_an_exception_is_in_it(house: House, py
         python, "-c", "import torch", env={"GRADSCOPE": "1", "GRADSCOPE_LEVEL": "most"}
     )
     assert (refused.code, refused.err.count("\n")) == (0, 1)
-    assert refused.err.startswith("gradscope: not recording: there is no level 'most'; there are ")
+    assert refused.err.startswith("gradscope: not recording: unknown level 'most'; choose ")
 
 
 @pytest.mark.torch

@@ -376,7 +376,7 @@ def test_a_script_that_is_not_there(house: House, refused: Refused) -> None:
 def test_a_directory_without_a_program(house: House, refused: Refused) -> None:
     (house.folder / "folder").mkdir()
 
-    assert refused("folder", code=1) == "'folder' has no __main__.py in it, so it cannot be run"
+    assert refused("folder", code=1) == "'folder' contains no __main__.py, so it cannot be run"
     assert house.python("folder").code == 1
 
 
@@ -392,8 +392,8 @@ def test_a_script_nobody_may_read(house: House, refused: Refused) -> None:
     [
         ("nowhere", "there is no module named 'nowhere'"),
         ("nowhere.at.all", "there is no module named 'nowhere.at.all'"),
-        (".script", "-m takes no relative name: '.script'"),
-        ("script.py", "-m takes the name of a module: gradscope trace -m script"),
+        (".script", "-m expects an absolute name, not '.script'"),
+        ("script.py", "-m expects the name of a module: gradscope trace -m script"),
         ("sys", "the module 'sys' is not written in Python, so it cannot be run"),
         ("package", "'package' is a package without a __main__, so it cannot be run"),
     ],
@@ -438,7 +438,7 @@ def test_steps_that_are_none(house: House, refused: Refused, steps: str) -> None
     house.write("print('never')")
 
     assert refused(f"--steps={steps}", "script.py") == (
-        f"--steps takes the first and last step, as in 3:7, not {steps!r}"
+        f"--steps expects first and last step, such as 3:7, not {steps!r}"
     )
 
 
@@ -447,7 +447,7 @@ def test_options_that_do_not_exist(house: House, refused: Refused) -> None:
 
     assert "--levle" in refused("--levle", "graph", "script.py")
     assert refused("--level", "all", "script.py") == (
-        "there is no level 'all'; there are graph, engine, values, full"
+        "unknown level 'all'; choose graph, engine, values, full"
     )
     assert refused("--steps", "7:3", "script.py") == "steps 7:3 end before they begin"
 

@@ -85,7 +85,7 @@ def test_an_event_kind_declared_once_is_noted_written_read_counted_documented_an
 
 
 def test_two_kinds_cannot_have_one_code() -> None:
-    with pytest.raises(TypeError, match="code 1 of 'yawned' is that of 'node_begin'"):
+    with pytest.raises(TypeError, match="code 1 of 'yawned' is already used by 'node_begin'"):
         declare.event("yawned", short={1: ()})(type("Yawned", (declare.Event,), {}))
 
 

@@ -62,7 +62,9 @@ def test_rows_are_found_by_id_dense_or_not(ids: list[int]) -> None:
     assert table.positions(np.array([*ids, -1, 8])).tolist() == [*range(len(ids)), NONE, NONE]
     with pytest.raises(UnknownNameError, match="there is no node 8 in this trace"):
         table.row(8)
-    with pytest.raises(UnknownNameError, match=f"node has {len(ids)} rows, so none at 9"):
+    with pytest.raises(
+        UnknownNameError, match=f"node has {len(ids)} rows, there is none at position 9"
+    ):
         table.at(9)
 
 

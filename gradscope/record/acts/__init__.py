@@ -1,5 +1,5 @@
-"""What a program does that is no operation, noted as acts; the same for every engine.
+"""Records events of the program that are not operations, as acts; the same for every engine.
 
-Both engines have the same Python names for it, so what is watched is those names: `stand_ins.py`
-puts functions of ours in their place, `notes.py` makes rows of what they tell.
+Both engines have the same Python names for them, so these names are watched: `stand_ins.py`
+replaces them by our functions, `notes.py` makes rows from what these report.
 """

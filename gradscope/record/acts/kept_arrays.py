@@ -1,4 +1,4 @@
-"""What is in a tensor, kept as bytes: looking at it is no operation, which would be recorded."""
+"""Contents of tensors, stored as bytes: reading them is not an operation that is recorded."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 MOST = 1 << 20
-"""So many bytes are kept of a tensor at most."""
+"""Largest number of bytes that are stored of a tensor."""
 
 
 class NotKept(Exception):  # noqa: N818  (it is an answer)
-    """It is too large, elsewhere, or not plainly an array."""
+    """The tensor is too large, on another device, or not a plain array."""
 
 
 class KeptArray(NamedTuple):
-    """A tensor's elements and how they lie."""
+    """The elements of a tensor and their layout."""
 
     data: bytes
     dtype: Any
@@ -22,7 +22,7 @@ class KeptArray(NamedTuple):
     strides: tuple[int, ...]
 
     def tensor(self, torch: Any) -> Any:
-        """A tensor of its own with these elements."""
+        """A new tensor with these elements."""
         if not self.data:
             return torch.zeros(self.shape, dtype=self.dtype)
         flat = torch.frombuffer(bytearray(self.data), dtype=self.dtype)
@@ -30,7 +30,7 @@ class KeptArray(NamedTuple):
 
 
 def keep(tensor: Any, memory: Callable[[Any], memoryview | None]) -> KeptArray:
-    """What is in it now. `memory`: as in Look (notes.py).
+    """The current contents of a tensor. `memory`: as in Look (notes.py).
 
     Raises NotKept.
     """

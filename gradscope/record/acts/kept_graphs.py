@@ -1,10 +1,10 @@
-"""Graphs of former steps that are still there, and what in the program holds them.
+"""Graphs of earlier steps that still exist, and what in the program holds them.
 
 # Note [Looking for graphs]
-At the ends of some steps (seldom, and never for more than a hundredth of the time) what the program
-has names for is looked through: the variables of the functions that are running, the globals of the
-script, and in them lists, dicts, modules, objects of the script's own classes, and what its
-functions take along. Nothing is kept.
+At the ends of some steps (seldom, and for at most a hundredth of the time) the names of the program
+are searched: the variables of the running functions, the globals of the script, and in them lists,
+dicts, modules, objects of the script's classes, and the closures and defaults of its functions.
+Nothing is kept alive.
 """
 
 from __future__ import annotations
@@ -38,48 +38,48 @@ if TYPE_CHECKING:
     from gradscope.record.acts.notes import ActNotes
 
 FIRST = 6
-"""So many looks there are in any case."""
+"""Number of searches that are made in any case."""
 
 SHARE = 100
-"""Of the time that has passed, looks take one part in so many at most."""
+"""Searches take at most this fraction of the elapsed time: one part in this many."""
 
 MOST, WIDEST, DEEPEST = 20_000, 500, 6
-"""So many things are looked at, of a list, and inside one another."""
+"""Limits of a search: number of objects, items of a list, and depth."""
 
 NODES = 300
-"""So many nodes of a graph are asked when they were made."""
+"""Number of nodes of a graph whose time of creation is read."""
 
 FREED = "backward through the graph a second time"
-"""In the error that what was kept of a former step may lead to."""
+"""Part of the error message that a graph of an earlier step may cause."""
 
 OFTEN = 20
-"""So many times it is told of one holder."""
+"""Number of times one holder is recorded."""
 
 OF_MODULES = frozenset(("_parameters", "training"))
 LISTS = (list, tuple, deque, set, frozenset)
 
 
 class HoldingName(NamedTuple):
-    """What in the program leads to something: the last name on the way there."""
+    """The last name in the program on the path to an object."""
 
     text: str
     file: str
     within: CodeType | None  # the function whose variable it is
     attribute: bool = False
-    container: str = ""  # the type of what the name stands for, if that holds several
+    container: str = ""  # type of the object with that name, if it is a container
 
 
 @dataclass
 class HeldGraph:
-    """The graphs that one name leads to."""
+    """The graphs that one name keeps alive."""
 
     tensors: int = 0
     steps: set[int] = field(default_factory=set)
-    longest: int = 0  # so many steps lie behind one tensor
+    longest: int = 0  # largest number of steps in the graph of one tensor
 
 
 class KeptGraphs:
-    """Looks for them."""
+    """Searches for graphs of earlier steps."""
 
     def __init__(self, torch: Any, acts: ActNotes) -> None:
         self._tensor, self._module = torch.Tensor, torch.nn.Module
@@ -94,7 +94,7 @@ class KeptGraphs:
         self._lines: set[int] = set()  # that have called backward since the last step
 
     def step_ended(self, frame: FrameType) -> None:
-        """An optimizer has stepped, or there is none and a step is over all the same."""
+        """Called when a step ends: an optimizer stepped, or there is none."""
         self._ends.append(self._acts.look.mark())
         steps = len(self._ends)
         if steps >= self._next:
@@ -104,7 +104,7 @@ class KeptGraphs:
                 self._look(frame, "step")
 
     def backward_ended(self, frame: FrameType) -> None:
-        """There is no optimizer: a line that calls backward again has begun another step."""
+        """Without an optimizer, a line that calls backward again has begun another step."""
         line = self._acts.session.sites.of(frame)
         if line in self._lines:
             self._lines.clear()
@@ -112,7 +112,7 @@ class KeptGraphs:
         self._lines.add(line)
 
     def mode_set(self, frame: FrameType, *, training: bool) -> None:
-        """A module was set to training, or to evaluation."""
+        """Called when a module was set to training or evaluation mode."""
         if not training:
             if self._evaluates is None:
                 self._evaluates = self._acts.look.mark()
@@ -122,7 +122,7 @@ class KeptGraphs:
             self._evaluates = None
 
     def ended(self, error: BaseException | None = None) -> None:
-        """The program is over."""
+        """Called at the end of the program."""
         if len(self._ends) > 1:
             self._look(sys._getframe(1), "end")
         if error is not None and FREED in described(error):
@@ -146,7 +146,7 @@ class KeptGraphs:
         self._spent += perf_counter_ns() - began
 
     def _steps_of(self, tensor: Any, since: int | None) -> set[int]:
-        """The steps in which the nodes behind a tensor were made."""
+        """The steps in which the nodes of a tensor's graph were created."""
         made, found = self._acts.look.made, set()
         node = node_of(tensor)
         if since is not None:
@@ -188,7 +188,7 @@ class KeptGraphs:
 
 
 def _innermost(error: BaseException | None) -> FrameType | None:
-    """Where it was raised."""
+    """The frame in which it was raised."""
     trace = None if error is None else error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -196,14 +196,14 @@ def _innermost(error: BaseException | None) -> FrameType | None:
 
 
 class GraphWalk:
-    """One look at what the program has names for."""
+    """One search through the names of the program."""
 
     def __init__(self, tensor: Any, module: type, acts: ActNotes) -> None:
         self._tensor, self._module = tensor, module
         self._is_machinery = acts.session.sites.is_machinery
-        self._seen: dict[int, int] = {}  # by id(), how deep: what is deep may be nearer elsewhere
+        self._seen: dict[int, int] = {}  # by id(), the depth: another path may be shorter
         self._told: set[tuple[HoldingName, int]] = set()
-        self._own: dict[type, str] = {}  # the files of the program's classes; "" of others
+        self._own: dict[type, str] = {}  # the files of the program's classes; "" for others
 
     def of(self, frame: FrameType | None) -> Iterator[tuple[HoldingName, Any]]:
         """Tensors with a graph, and the names that lead to them."""
@@ -263,7 +263,7 @@ class GraphWalk:
     def _behind(
         self, name: HoldingName, value: Any, depth: int
     ) -> Iterator[tuple[HoldingName, Any]]:
-        """What a function of the program's takes along: its closure and defaults."""
+        """The closure and defaults of a function of the program."""
         if isinstance(value, partial):
             yield from self._inside(name, [value.func, value.args, value.keywords], depth)
         elif isinstance(value, MethodType):
@@ -279,7 +279,7 @@ class GraphWalk:
                 yield from self._inside(name, each, depth + 1)
 
     def _file_of(self, kind: type) -> str:
-        """Where a class was written, if its objects are looked into."""
+        """The file of a class, if its objects are searched."""
         found = self._own.get(kind)
         if found is None:
             module = sys.modules.get(getattr(kind, "__module__", ""), None)

@@ -1,4 +1,4 @@
-"""Acts as rows on their way into the writer."""
+"""Collects acts and writes them as rows."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from gradscope.watch.in_place.faults import Faults
 
 WATCHERS = str(Path(__file__).parents[2] / "watch")
-"""Where functions of ours are that call what they stand for."""
+"""Files of our functions that call the originals they replace."""
 
 FRAMES = 3
-"""So many of the program's own lines are kept of each act."""
+"""Number of lines of the program that are stored per act."""
 
 MOST_ALIKE = 1000
-"""So many acts of a kind are kept of one line, where a program may do them for each number."""
+"""Number of acts that are stored per kind and line, if a program may do them for each value."""
 
 COUNTED = frozenset(
     (
@@ -52,40 +52,40 @@ COUNTED = frozenset(
         schema.CameInAct,
     )
 )
-"""Kinds of which that is so."""
+"""The kinds to which that limit applies."""
 
 UNKNOWN = NONE - 1
 
 
 class EngineLook(NamedTuple):
-    """How an engine's tensors and modules are looked at."""
+    """Access to the tensors and modules of an engine."""
 
     tensor: Callable[[Any], int]
     """The number of a leaf."""
     module: Callable[[Any], int | None]
     """The id of a module, if it has one."""
     ids: Callable[[Any], Any]
-    """Ids of tensors, of their numbers."""
+    """The ids of tensors with these numbers."""
     unseen: Callable[[], AbstractContextManager[object]]
-    """Inside, looks at tensors are seen by no mode of the program's."""
+    """A context in which reads of tensors are invisible to modes of the program."""
     stands_for: Callable[[Any, Any], object]
-    """Is told that a function stands in for one of the engine's; None: no longer does."""
+    """Called when a function replaces one of the engine; None: it no longer does."""
     made: Callable[[Any], int | None]
-    """When a node was made, as `mark` counts; None: not known."""
+    """When a node was created, as counted by `mark`; None: not known."""
     mark: Callable[[], int]
-    """What a node that is made from now on has at least."""
+    """A lower bound for nodes created from now on."""
     memory: Callable[[Any], memoryview | None]
-    """The bytes from a tensor's first element to its last; None: they cannot be looked at."""
+    """The bytes from the first element of a tensor to its last; None: not readable."""
     address: Callable[[Any], int]
-    """Where a tensor's first element is; 0: it has no memory of its own."""
+    """The address of a tensor's first element; 0: it has no memory of its own."""
     leaves: Callable[[], Iterable[Any]] = tuple
-    """Leaves that it has met, those that are alive."""
+    """The known leaves that are alive."""
     hooks_nodes: tuple[tuple[Any, str], ...] = ()
-    """Functions, and where they are, by which hooks of nodes are registered."""
+    """The functions that register hooks of nodes, and where they are."""
 
 
 def made_at(made_of: Callable[[Any], Any]) -> Callable[[Any], int | None]:
-    """When a node was made, by what is kept of its making."""
+    """The creation time of a node, from its record."""
     return lambda node: getattr(made_of(node), "t", None)
 
 
@@ -99,7 +99,7 @@ NOBODY = EngineLook(
 )  # fmt: skip
 
 NOTED = "an act was noted"
-"""What fails, as a fault says it."""
+"""The description of this activity in faults."""
 
 NAMES = (
     "id", "kind", "of", "tensors", "module", "inside", "stack", "thread", "task", "step", "t",
@@ -107,18 +107,18 @@ NAMES = (
 
 
 def leaves_of(optimizer: Any) -> list[Any]:
-    """What an optimizer steps."""
+    """The parameters of an optimizer."""
     return [leaf for group in optimizer.param_groups for leaf in group.get("params", ())]
 
 
 class StopsNews(Protocol):
-    """What waits for news of a program that can be stopped."""
+    """Listener for acts of a program that can be stopped."""
 
     news: set[str]
 
 
 class ActsSession(Protocol):
-    """What acts ask of the session of their recording."""
+    """The part of a recording's session that acts use."""
 
     start: int
     level: str
@@ -136,7 +136,7 @@ class ActsSession(Protocol):
 
 
 class ActNotes:
-    """Takes notes of acts."""
+    """Records acts."""
 
     def __init__(self, session: ActsSession) -> None:
         self.session = session
@@ -148,22 +148,22 @@ class ActNotes:
         self._log = Log(len(NAMES))
         self._places: dict[tuple[int, ...], int] = {(): 0}
         self._lists: list[tuple[int, ...]] = [()]
-        self._facts: dict[int, ActFacts] = {}  # of acts that are not written yet
+        self._facts: dict[int, ActFacts] = {}  # of acts not written yet
         self._kinds = {kind: session.writer.intern(kind.KIND) for kind in schema.ACTS.values()}
         self._optimizers: dict[int, tuple[ref[Any], int]] = {}
-        self._unmet: dict[int, int] = {}  # places of modules without an id, by id()
+        self._unmet: dict[int, int] = {}  # indices of modules without an id, by id()
         self._ids_of_met: list[int] = []
         self._waiting = np.zeros((len(NAMES), 0), np.int64)
         self._alike: dict[tuple[type[ActFacts], int], int] = {}
         self.kept: KeptGraphs | None = None
-        self.generator: Any = None  # the engine's, where it is looked at
+        self.generator: Any = None  # of the engine, if its state is read
 
     def caller(self, frame: FrameType) -> FrameType | None:
-        """The frame of the program that called, as this one shows it; None: the engine did."""
+        """The calling frame of the program, seen from this one; None: the engine called."""
         sites = self.session.sites
         code = frame.f_code
         known = sites.known_machinery.get(id(code))
-        if known is False:  # as nearly always
+        if known is False:  # the usual case
             return frame
         if known is None and not sites.is_machinery(code):
             return frame
@@ -186,10 +186,10 @@ class ActNotes:
         stack: int = NONE,
         at: tuple[int, int] | None = None,
     ) -> int:
-        """An act that is done on this frame, or was on this stack; its id.
+        """Record an act on this frame or stack. Returns its id.
 
-        `tensors`: or the place of a list of them, from `listed`. `at`: its time and step, if not
-        now.
+        `tensors`: the tensors, or the index of a list of them, from `listed`. `at`: time and step,
+        if not now.
         """
         if frame is not None:
             stack = self.session.sites.of_several(frame, FRAMES)
@@ -210,7 +210,7 @@ class ActNotes:
         module: int = NONE,
         at: tuple[int, int] | None = None,
     ) -> int:
-        """The same in numbers: `tensors` from `listed`."""
+        """Like `note`, with numbers instead of objects: `tensors` from `listed`."""
         session = self.session
         contexts = session.contexts
         state = contexts.threads.local.state
@@ -228,12 +228,12 @@ class ActNotes:
         return number
 
     def is_too_many(self, kind: type[ActFacts], stack: int) -> bool:
-        """Whether no more acts of this kind and line are wanted."""
+        """Whether the limit for acts of this kind and line is reached."""
         many = self._alike[kind, stack] = self._alike.get((kind, stack), 0) + 1
         return many > MOST_ALIKE
 
     def listed(self, tensors: Sequence[Any]) -> int:
-        """The place of a list of tensors; of a thousand parameters there is one for many acts."""
+        """The index of a list of tensors, which many acts share."""
         if not tensors:
             return 0
         number = self.look.tensor
@@ -247,7 +247,7 @@ class ActNotes:
         return place
 
     def _id_of(self, module: Any) -> int:
-        """Its id; below NONE: that of one which has none yet, see `flush`."""
+        """The id of a module; below NONE: a module without an id yet, see `flush`."""
         number = self.look.module(module)
         if number is not None:
             return number
@@ -259,14 +259,14 @@ class ActNotes:
         return UNKNOWN - place
 
     def met(self, module: Any) -> None:
-        """A module has its id now."""
+        """Called when a module gets its id."""
         place = self._unmet.get(id(module))
         number = self.look.module(module)
         if place is not None and number is not None:
             self._ids_of_met[place] = number
 
     def built(self, optimizer: Any, frame: FrameType | None, act: schema.OptimizerAct) -> int:
-        """An optimizer was built, or is met for the first time; the id of that act."""
+        """Record that an optimizer was created or first seen. Returns the id of the act."""
         number = self.note(act, frame, leaves_of(optimizer))
         self.session.contexts.steps.is_told = True
         optimizers, key = self._optimizers, id(optimizer)
@@ -274,38 +274,38 @@ class ActNotes:
         return number
 
     def has_optimizers(self) -> bool:
-        """Whether the program has built any that is alive."""
+        """Whether any optimizer of the program is alive."""
         return bool(self._optimizers)
 
     def optimizers(self) -> list[Any]:
-        """Those that are alive."""
+        """The optimizers that are alive."""
         held = [weak() for weak, _ in list(self._optimizers.values())]
         return [each for each in held if each is not None]
 
     def of(self, optimizer: Any) -> int:
-        """The act that made this optimizer; NONE: nobody saw that."""
+        """The act that created this optimizer; NONE: not recorded."""
         found = self._optimizers.get(id(optimizer))
         return NONE if found is None else found[1]
 
     def made(self, tensor: Any) -> int | None:
-        """When the node of a tensor was made, as the trace counts: its `t`, or its number."""
+        """When the node of a tensor was created, as in the trace: its `t`, or its number."""
         made = self.look.made(node_of(tensor))
         after = made is not None and made > self.session.start
         return made - self.session.start if after else made  # type: ignore[operator]
 
     def random_state(self) -> int:
-        """A digest of what the next random numbers follow from; NONE: it is not looked at.
+        """A digest of the state of the random generator; NONE: not read.
 
-        Both engines have the same bytes for it; those of other devices are not looked at.
+        Both engines have the same bytes for it. Generators of other devices are not read.
         """
         if self.generator is None:
             return NONE
-        state = self.generator.get_state()  # its memory is there as long as it is
+        state = self.generator.get_state()  # its memory lives as long as it does
         there = self.look.memory(state)
         return NONE if there is None else crc32(there)
 
     def meet_compilers(self) -> None:
-        """PyTorch is imported: its compiler of frames is to leave ours alone."""
+        """Called when PyTorch is imported: its compiler must not compile our frames."""
         self.faults.meet_compilers()
         for each in (
             ActNotes.guarded, ActNotes.looked, ActNotes.caller, Sites.is_machinery, is_ours,
@@ -314,7 +314,7 @@ class ActNotes:
             uncompiled(each)
 
     def guarded(self, what: Callable[..., object], *given: Any) -> None:
-        """Do what looks at tensors; a fault is noted: Note [A fault of ours]."""
+        """Call a function that reads tensors; faults are counted: Note [A fault of ours]."""
         self.faults.guarded(NOTED, self._unseen, what, *given)
 
     def _unseen(self, what: Callable[..., object], *given: Any) -> None:
@@ -322,14 +322,14 @@ class ActNotes:
             what(*given)
 
     def looked(self, what: Callable[..., Any], *given: Any) -> Any:
-        """What this finds, which looks at no tensor; None, and a fault noted, if it cannot."""
+        """The result of a function that reads no tensors; if it raises, None and a fault."""
         return self.faults.guarded(NOTED, what, *given)
 
     def flush(self, *, last: bool = False) -> None:
-        """Hand new acts to the writer.
+        """Pass new acts to the writer.
 
-        A module has its id, and its path, when the outermost one is first called. Till then, or to
-        the `last` time, what was done to it waits.
+        A module gets its id and its path when the outermost module is first called. Its acts wait
+        until then, or until the `last` flush.
         """
         table = np.concatenate([self._waiting, self._log.take()], axis=1)
         modules = table[NAMES.index("module")]
@@ -349,7 +349,7 @@ class ActNotes:
         self._put_facts(data["id"].tolist())
 
     def _put_facts(self, numbers: list[int]) -> None:
-        """Hand what these acts say besides to the writer."""
+        """Pass the kind-specific columns of these acts to the writer."""
         found: defaultdict[type[ActFacts], dict[int, ActFacts]] = defaultdict(dict)
         for number in numbers:
             act = self._facts.pop(number, None)

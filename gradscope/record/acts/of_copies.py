@@ -1,4 +1,4 @@
-"""What was meant as a copy of weights and is their own memory: averages, states to come back to."""
+"""Detects intended copies of weights that share their memory: averages, saved states."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from gradscope.record.acts.stand_ins import StandIns
 
 ADDS = ("add_", "lerp_")
-"""By which averages of weights are kept."""
+"""Methods that update averages of weights."""
 
 LOOKED_AT = 20_000
-"""So many calls of each."""
+"""Number of calls of each method that are checked."""
 
 HOPS = 3
-"""Over so many names it is asked where what is written to was stored."""
+"""Number of names that are followed to find where a tensor was stored."""
 
 
 class CopyActs:
-    """Stands in for what adds to a tensor in place, and for what takes a state."""
+    """Replaces the functions that add to a tensor in place or return a state dict."""
 
     def __init__(self, torch: Any, acts: ActNotes, stand_ins: StandIns) -> None:
         self._torch = torch
@@ -55,7 +55,7 @@ class CopyActs:
         self._plain = (torch.Tensor, torch.nn.Parameter)
         self._leaves: dict[int, ref[Any]] = {}  # of optimizers, by address
         self._of_optimizers = 0
-        self._stored: dict[int, int] = {}  # acts that tell where it was stored, by line
+        self._stored: dict[int, int] = {}  # acts of the statement that stored it, by line
         self._taken: dict[int, tuple[ref[Any], int]] = {}  # tensors of states, by id()
 
     def start(self) -> None:
@@ -68,9 +68,9 @@ class CopyActs:
     # -- averages ---------------------------------------------------------------------------------
 
     def _adding(self, own: Any, name: str) -> Any:
-        """That method, which looks first whether a tensor is added to itself.
+        """A method that first checks whether a tensor is added to itself.
 
-        It takes half a microsecond, so that after a while the method itself is there again.
+        This takes half a microsecond, so the original method is restored after some calls.
         """
         acts, plain, getframe = self._acts, self._plain, sys._getframe
         is_compiling, tell = self._torch.compiler.is_compiling, self._added
@@ -113,7 +113,7 @@ class CopyActs:
         return None if found is None else found()
 
     def _stored_at(self, frame: FrameType) -> int:
-        """The act that tells which line may have stored what this line writes to."""
+        """The act of the line that may have stored what this line writes to."""
         address = id(frame.f_code) + frame.f_lasti
         if address not in self._stored:
             self._stored[address] = self._stored_by(frame)
@@ -147,7 +147,7 @@ class CopyActs:
                 taken[id(each)] = ref(each, _forgetting(taken, id(each))), number
 
     def loaded(self, frame: FrameType, module: Any, state: Any) -> None:
-        """A module was given a state; whether that is its own memory is told."""
+        """Called when a module loads a state dict; records if it is its own memory."""
         own = parameters_in(module)
         same = [
             name
@@ -161,7 +161,7 @@ class CopyActs:
             self._named_alike(frame, act)
 
     def _named_alike(self, frame: FrameType, loaded: int) -> None:
-        """Tells which line may have made two names of one module, as the line that loads asks.
+        """Record the line that may have given one module two names, for the line that loads.
 
         `target = net` for `target.load_state_dict(net.state_dict())`.
         """
@@ -179,13 +179,13 @@ def _forgetting(known: dict[int, Any], key: int) -> Callable[[Any], object]:
 
 
 def _is_same(one: Any, other: Any, acts: ActNotes) -> bool:
-    """Whether two tensors are of the same memory."""
+    """Whether two tensors share memory."""
     at = acts.look.address
     return one is not other and at(one) == at(other) != 0
 
 
 def _stored_in(stored: Stored, frame: FrameType) -> list[int]:
-    """Lines that give this name something: of the function that is running, or of its file."""
+    """Lines that assign to this name, in the running function or in its file."""
     code = frame.f_code
     local = not stored.attribute and code.co_name != "<module>"
     lines = lines_that_store(stored, code.co_filename, code) if local else []

@@ -1,12 +1,12 @@
-"""What the backwards of custom Functions returned, beside what their forwards say.
+"""Compares the backwards of custom Functions with the derivatives of their forwards.
 
 # Note [Forwards run again]
-Of the first calls of each class it is kept what they were given and returned. When the recording is
-over, the forward runs once more on copies, with history, and the gradients that the engine derives
-of that are compared with those that the program's backward returned. Nothing that the program has
-is touched: what it prints is left out, random numbers go on as they would have. If the forward
-gives other results then (it reads something that has changed), nothing is said. Classes and objects
-of the program's are held weakly, and those that are gone by then are not compared.
+Arguments and results of the first calls of each class are stored. When the recording ends, the
+forward runs once more on copies, recorded by autograd, and the resulting gradients are compared
+with those that the program's backward returned. The state of the program is not changed: output is
+discarded, and random numbers continue as they would have. If the forward then returns other results
+(because it reads something that has changed), nothing is reported. Classes and objects of the
+program are held weakly, and those that no longer exist are not compared.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from gradscope.record.acts.stand_ins import StandIns
 
 CALLS = 3
-"""So many calls of each class are compared."""
+"""Number of calls of each class that are compared."""
 
 CLASSES = 100
 
 
 @dataclass(eq=False)
 class FunctionCall:
-    """One call of a Function, as its forward and backward were given and returned what."""
+    """One call of a Function: arguments and results of its forward and backward."""
 
     given: list[Any]
     needs: list[bool]
@@ -52,12 +52,12 @@ class FunctionCall:
     gradients: list[Any] | None = None
     returned: list[Any] | None = None
     versions: list[int | None] = field(default_factory=list)  # of its gradients
-    wrote: bool = False  # its backward, into a gradient that it was given
+    wrote: bool = False  # its backward wrote into a gradient it received
     on_ctx: str = ""  # the attribute of ctx that is one of its outputs
 
 
 class ForwardsCompared(NamedTuple):
-    """What came of a comparison, worst last."""
+    """Possible results of a comparison, worst last."""
 
     rank: int
     call: FunctionCall
@@ -66,28 +66,28 @@ class ForwardsCompared(NamedTuple):
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
 OF_ENGINES = frozenset(("torch", "numpy", "gradscope"))
-"""Packages whose objects hold nobody's, if they cannot be held weakly: dtypes, devices, sizes."""
+"""Packages whose objects may be held: dtypes, devices and sizes, which hold no other objects."""
 
 GONE = ref(set())  # type: ignore[var-annotated]
-"""In place of what cannot be held weakly."""
+"""Replaces an object that cannot be held weakly."""
 
 
 def _is_plain(value: Any, depth: int = 3) -> bool:
-    """Whether it is a number, a text, or some of these: keeping it keeps nothing else alive."""
+    """Whether it is a number, a text, or a list of these: it keeps nothing else alive."""
     if type(value) in (list, tuple, dict):
         return depth > 0 and all(_is_plain(each, depth - 1) for each in held_in(value))
     return type(value) in PLAIN
 
 
 class FunctionActs:
-    """Stands in for `Function.apply`, and for that of nodes, which calls the backward."""
+    """Replaces `Function.apply`, and that of nodes, which calls the backward."""
 
     def __init__(self, torch: Any, acts: ActNotes, stand_ins: StandIns) -> None:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
         self._calls: ByIdentity[list[FunctionCall]] = ByIdentity()
-        self._classes = 0  # of which calls are kept, or were
+        self._classes = 0  # number of classes whose calls are or were stored
         self._under_way: ByIdentity[FunctionCall] = ByIdentity()
         self._tensors = (torch.Tensor, torch.nn.Parameter)
 
@@ -128,7 +128,7 @@ class FunctionActs:
         if cls.backward is base.backward or any(type(t) not in self._tensors for t in tensors):
             return None
         backward = inspect.unwrap(cls.backward)
-        boxed = getattr(cls, "boxed_grads_call", False)  # before PyTorch 2.12 there is no such
+        boxed = getattr(cls, "boxed_grads_call", False)  # does not exist before PyTorch 2.12
         if boxed or self._acts.session.sites.is_machinery(backward.__code__):
             return None
         if cls.__module__.partition(".")[0] == "torch":
@@ -205,7 +205,7 @@ class FunctionActs:
             call.returned = None
 
     def _given(self, value: Any) -> Any:
-        """What is kept of something that a forward is given, without holding the program's own."""
+        """An argument of a forward in a form that does not keep the program's objects alive."""
         if isinstance(value, self._tensors):
             return self._keep(value)
         if _is_plain(value):
@@ -218,10 +218,10 @@ class FunctionActs:
     def _keep(self, tensor: Any) -> KeptArray:
         return keep(tensor, self._acts.look.memory)
 
-    # -- when the recording is over --------------------------------------------------------------
+    # -- at the end of the recording -------------------------------------------------------------
 
     def compare(self) -> None:
-        """Say of each class what came of its calls: Note [Forwards run again]."""
+        """Record the result for each class: Note [Forwards run again]."""
         for function in self._calls.alive():
             calls = self._calls.pop(function) or []
             whole = [each for each in calls if each.gradients and each.returned is not None]
@@ -253,7 +253,7 @@ class FunctionActs:
     def _tell_line(
         self, function: Any, method: str, call: FunctionCall, line: int, calls: int, **facts: str
     ) -> None:
-        """Of a class, what its own lines do to what the engine gives and keeps."""
+        """Record what the lines of a class do to gradients and to ctx."""
         stack = self._stack(getattr(function, method), [line], call.stack)
         act = FunctionAct(type=function.__name__, calls=calls, **facts)  # type: ignore[arg-type]
         self._acts.note(act, None, stack=stack)

@@ -1,4 +1,4 @@
-"""What is done to modules: their mode, what is assigned to them, loaded into and hooked on them."""
+"""Acts on modules: modes, assignments, loaded states and hooks."""
 
 from __future__ import annotations
 
@@ -56,23 +56,23 @@ LISTS = {
     "register_hook": "_backward_hooks",
     "register_post_accumulate_grad_hook": "_post_accumulate_grad_hooks",
 }
-"""Where those that are registered are kept."""
+"""Attributes with registered parameters, buffers and modules."""
 
 
 FLAGS = frozenset(("requires_grad", "training"))
-"""Attributes of modules that programs set where they mean those of all that is in one."""
+"""Attributes that programs set on a module when they mean all its submodules."""
 
 LOOKS = 2
-"""Of so many calls of models after each backward and step it is looked where they come from."""
+"""Number of calls of models after each backward and step whose caller is recorded."""
 
 MOST_LEFT = 20
 
 SATURATE = frozenset(("Sigmoid", "Tanh", "Hardsigmoid", "Softsign", "LogSigmoid"))
-"""Modules that make gradients small: where they were built is told, since they are to blame."""
+"""Modules that can make gradients small: the line that creates them is recorded."""
 
 
 class ModuleActs:
-    """Stands in for what programs call on modules, and for assignments to them."""
+    """Replaces methods that programs call on modules, and assignments to their attributes."""
 
     def __init__(
         self, torch: Any, acts: ActNotes, stand_ins: StandIns, loaded: Callable[..., None]
@@ -87,7 +87,7 @@ class ModuleActs:
         self._is_grad_enabled = torch.is_grad_enabled
         self._site = acts.session.sites.of
         self._ran: tuple[set[int], ...] = (set(), set(), set(), set())
-        self._outermost: set[int] = set()  # modules that are called in no other
+        self._outermost: set[int] = set()  # modules that are not called by another
         self._called_from: set[tuple[int, int, int]] = set()
         self.looks = LOOKS
 
@@ -97,7 +97,7 @@ class ModuleActs:
         self._stand_ins.replace(module, "__setattr__", self._assigning(module.__setattr__))
 
     def called(self, module: Any, number: int) -> None:
-        """A module of this id is called; how and, of a model, from where, is told if it is new."""
+        """Called for each call of a module; records new modes and, for a model, new callers."""
         if not self._acts.on:
             return
         how = 2 * self._is_grad_enabled() + bool(attributes(module).get("training", True))
@@ -134,7 +134,7 @@ class ModuleActs:
         yield from self._other_hooks()
 
     def _other_hooks(self) -> Iterator[StandIn]:
-        """Those of optimizers, of nodes, and of what nodes save."""
+        """Stand-ins for hooks of optimizers, of nodes, and of saved tensors."""
         torch = self._torch
         for name in HOOKS_OF_OPTIMIZERS:
             yield StandIn(torch.optim.Optimizer, name, _hooked_as(name, -1), before=True)
@@ -158,7 +158,7 @@ class ModuleActs:
                     frame = acts.caller(calls)
                     if frame is not None:
                         acts.guarded(self._assigned, self_, name, value, frame)
-                elif name in FLAGS:  # of a module, and of none of those in it
+                elif name in FLAGS:  # set on a module, not on its submodules
                     frame = acts.caller(getframe(1))
                     if frame is not None and variables_of(frame).get("self") is not self_:
                         acts.guarded(_flag_set, acts, frame, self_, name, value)
@@ -191,7 +191,7 @@ class ModuleActs:
         return self._torch.Tensor, self._torch.nn.Module, list, tuple, dict
 
     def _assigned(self, module: Any, name: str, value: Any, frame: FrameType) -> None:
-        """A parameter, buffer, module or tensor that asks for gradients, or what may hold some."""
+        """Record the assignment of a parameter, buffer, module, tensor or container of these."""
         parameter, tensor = self._torch.nn.Parameter, self._torch.Tensor
         if is_a(value, (list, tuple, dict)):
             stack = self._acts.session.sites.of_several(frame, FRAMES)
@@ -218,14 +218,14 @@ class ModuleActs:
             self._acts.note(act, frame, self._parameters([value]))
 
     def _made_of(self, tensor: Any) -> list[Any]:
-        """The parameters that a tensor was computed from, outside of forwards."""
+        """The parameters from which a tensor was computed outside of forwards."""
         if self._acts.is_inside():
             return []
         leaves, _ = behind([tensor])
         return [each for each in leaves if isinstance(each, self._torch.nn.Parameter)]
 
     def met(self, module: Any) -> None:
-        """A module is called for the first time: what it holds that PyTorch does not know of."""
+        """At the first call of a module: record what it holds without being registered."""
         if not self._acts.on:
             return
         self._met[module] = True
@@ -241,20 +241,20 @@ class ModuleActs:
                     )  # fmt: skip
 
     def ending(self) -> None:
-        """What was never called, since programs call another method of it, is looked at now."""
+        """Check modules that were never called, because programs call another method."""
         for module in self._containers.alive():
             if module not in self._met:
                 self.met(module)
 
     def _unregistered(self, module: Any, found: list[Any]) -> list[Any]:
-        """Those of them whose parameters are not among the module's own."""
+        """Those of the modules whose parameters are not among the module's own."""
         own = set(map(id, parameters_in(module).values()))
         return [
             each for each in found if any(id(one) not in own for one in self._parameters([each]))
         ]
 
     def _held(self, container: Any) -> list[Any]:
-        """What it holds that has parameters, or is one."""
+        """The parameters, or objects with parameters, that it holds."""
         return [each for each in held_in(container)[:64] if self._asks(each)]
 
     def _asks(self, value: Any) -> bool:
@@ -302,7 +302,7 @@ def _made(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _mor
 
 
 def _filled(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
-    """A container was made: whether something is in it more than once."""
+    """At the creation of a container: record if it contains a module more than once."""
     parts = list(attributes(given[0]).get("_modules", {}).values())
     if len(parts) == len({id(each) for each in parts}):
         return
@@ -339,7 +339,7 @@ def _needs_set(
 
 
 def _holds(hook: Any, tensor: Any) -> bool:
-    """Whether a hook keeps the tensor, whose graph keeps the hook."""
+    """Whether a hook holds the tensor whose graph holds the hook."""
     if is_leaf(tensor) or not isinstance(hook, FunctionType):
         return False
     cells = [cell for cell in hook.__closure__ or () if cell != CellType()]
@@ -367,7 +367,7 @@ def _hooked_by(name: str) -> Tell:
 
 
 def _hooked_as(by: str, place: int) -> Tell:
-    """Of hooks whose owner is no leaf and no module; `place`: where the function is given."""
+    """Record hooks whose owner is no leaf or module; `place`: index of the function argument."""
 
     def tell(
         acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What is done with optimizers, schedules and scalers."""
+"""Acts of optimizers, learning rate schedulers and gradient scalers."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ ZEROINGS = ZeroGradAct(set_to_none=False), ZeroGradAct(set_to_none=True)
 
 
 class LastStep(NamedTuple):
-    """What was told of an optimizer's last step."""
+    """What was recorded of an optimizer's last step."""
 
-    same: tuple[int, ...]  # what is as it was if it is told in the same words
-    settings: list[Any]  # kept, so that their id() stay their own
+    same: tuple[int, ...]  # parts of the record that are the same as before
+    settings: list[Any]  # held, so that their id() stays unique
     decay: tuple[float, ...]
     act: StepAct
 
 
 class OptimizerActs:
-    """Stands in for what programs call on them, and is told when one has stepped."""
+    """Replaces methods that programs call on them, and is called after each step."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class OptimizerActs:
         self._stand_ins = stand_ins
         self._tensors = tensors
         self._steps = 0
-        self._said: dict[int, LastStep] = {}  # by the act that made the optimizer
-        self._held: dict[int, set[int]] = {}  # likewise: the id()s of what it holds
+        self._said: dict[int, LastStep] = {}  # by the act that created the optimizer
+        self._held: dict[int, set[int]] = {}  # likewise: the id()s of its parameters
         self._moved = ParameterMoves(acts, each=acts.session.level in ("values", "full"))
         self.is_due = self._moved.is_due
         self._not_finite = not_finite
@@ -87,7 +87,7 @@ class OptimizerActs:
         )
 
     def _filled_by(self, name: str) -> Tell:
-        """A parameter is given new numbers."""
+        """Stand-in for a function of nn.init, which fills a parameter."""
         parameter = self._torch.nn.Parameter
 
         def tell(
@@ -104,7 +104,7 @@ class OptimizerActs:
         return tell
 
     def _setting(self, own: Any) -> Any:
-        """An attribute with a name of what groups hold: no optimizer of the engine's reads it."""
+        """Record an attribute with the name of a group setting, which no optimizer reads."""
         acts, getframe = self._acts, sys._getframe
         engines = self._torch.optim.Optimizer.__module__.partition(".")[0]
 
@@ -145,7 +145,7 @@ class OptimizerActs:
         yield StandIn(scaler, "step", self._scaled_step, inside=True, look=self._steps_so_far)
 
     def _of(self, optimizer: Any) -> int:
-        """The act that made an optimizer; one that was there before is told of now."""
+        """The act that created an optimizer; if it existed before, it is recorded now."""
         number = self._acts.of(optimizer)
         if number == NONE:
             with self._acts.look.unseen():
@@ -154,19 +154,19 @@ class OptimizerActs:
         return number
 
     def _hold(self, number: int, optimizer: Any) -> list[Any]:
-        """What it holds now is known; those of them that were not."""
+        """Mark its current parameters as known. Returns those that were not."""
         leaves = leaves_of(optimizer)
         before = self._held.get(number, ())
         self._held[number] = set(map(id, leaves))
         return [leaf for leaf in leaves if id(leaf) not in before]
 
     def stepping(self, optimizer: Any) -> None:
-        """One is about to step, which is looked at."""
+        """Called before a step that is measured."""
         self._moved.stepping(optimizer)
         self._not_finite.stepping(optimizer, self._of(optimizer))
 
     def step(self, optimizer: Any, frame: FrameType) -> None:
-        """One has stepped, called from this frame."""
+        """Called after a step, which this frame called."""
         moved = self._moved.stepped(optimizer)
         self._steps += 1
         self._tensors.forget()
@@ -177,10 +177,10 @@ class OptimizerActs:
         leaves = leaves_of(optimizer)
         none = [leaf for leaf in leaves if gradient_of(leaf) is None]
         many = len(leaves)
-        if self._held[of] != set(map(id, leaves)):  # the list of a group is another, or has others
+        if self._held[of] != set(map(id, leaves)):  # the list of a group was replaced or changed
             new = self._hold(of, optimizer)
             acts.note(ParamGroupAct(instead=True), frame, new, of=of)
-        # A setting that is the same object as at the last step is the same number.
+        # A setting that is the same object as at the last step has the same value.
         same = *map(id, settings), many, len(none)
         said, random = self._said.get(of), acts.random_state()
         if said is not None and said.same == same and moved is None and random == NONE:
@@ -222,7 +222,7 @@ class OptimizerActs:
         many = len(group.get("params", ()))
         act = ParamGroupAct(lr=lr, weight_decay=decay, momentum=momentum, many=many)
         acts.note(act, frame, group["params"], of=of)
-        if of != NONE:  # else it is being built
+        if of != NONE:  # else it is being created
             self._hold(of, given[0])
 
     def _schedule_built(
@@ -265,7 +265,7 @@ class OptimizerActs:
 
 
 def _factor(acts: ActNotes, factor: Any, schedule: int) -> None:
-    """What a schedule multiplies its rates with is a function of the program's."""
+    """Record the function of the program that returns the factor of a scheduler."""
     own = written(factor)
     if own is None or is_installed(own.__code__.co_filename):
         return
@@ -294,7 +294,7 @@ def _as_built(optimizer: Any, *, before: bool = False) -> OptimizerAct:
 
 
 def setting(value: Any) -> float:
-    """A setting as a number; a tensor's is not asked for, which could make the program wait."""
+    """A setting as a number; tensors are not read, which could make the program wait."""
     return float(value) if isinstance(value, _NUMBERS) else math.nan
 
 
@@ -302,7 +302,7 @@ _NUMBERS = int, float
 
 
 def _read_number(value: Any) -> float:
-    """What a schedule has just read for itself: that made nobody wait who did not wait already."""
+    """The metric that a scheduler has just read itself, so that reading it causes no wait."""
     try:
         return float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):

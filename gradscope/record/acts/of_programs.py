@@ -1,4 +1,4 @@
-"""What programs do beside tensors, modules and optimizers: clip, checkpoint, seed, warn, copy."""
+"""Other acts of programs: clipping, checkpoints, seeds, warnings, copies."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 from gradscope.record.acts.stand_ins import StandIns
 
 CLIPS = {"clip_grad_norm_": "max_norm", "clip_grad_value_": "clip_value"}
-"""Functions, and what they call the limit."""
+"""Clipping functions, and the names of their limits."""
 
 DECORATED = frozenset(("decorate_context", "decorated"))
-"""Functions of the engines that run another one with gradients off, where it is decorated so."""
+"""Functions of the engines that run a decorated function with gradients off."""
 
 OF_A_SCALAR = "Converting a tensor with requires_grad=True to a scalar"
-"""How the warning about `float(loss)` begins, which comes once."""
+"""Beginning of the warning about `float(loss)`, which is shown once."""
 
 LONGEST = 400
-"""Of a warning's text."""
+"""Largest number of characters stored of a warning."""
 
 
 class ProgramActs:
-    """Stands in for functions by which they do it."""
+    """Replaces the functions that do this."""
 
     def __init__(
         self, torch: Any, acts: ActNotes, stand_ins: StandIns, tensors: TensorActs
@@ -83,7 +83,7 @@ class ProgramActs:
             home, never = getattr(torch, name), set[int]()
             yield StandIn(home, where, _off_by(torch, name, never), inside=True, never=never)
         drawn = _generators(torch, self._acts)
-        checkpoint = getattr(torch.utils, "checkpoint", None)  # old versions import it when asked
+        checkpoint = getattr(torch.utils, "checkpoint", None)  # old versions import it on demand
         if checkpoint is not None:
             yield StandIn(checkpoint, "checkpoint", _checkpointed(drawn), look=drawn)
         yield StandIn(torch, "manual_seed", _seeded, inside=True)
@@ -129,7 +129,7 @@ def _warned(acts: ActNotes, frame: FrameType | None, message: Any) -> None:
 
 
 def _module_clipped(given: tuple[Any, ...], more: dict[str, Any]) -> Any:
-    """The module whose parameters a generator gives; it has not begun."""
+    """The module whose parameters a generator yields; it has not started."""
     frame = getattr(asked(given, more, 0, "parameters"), "gi_frame", None)
     found = None if frame is None else variables_of(frame).get("self")
     return found if "_parameters" in attributes(found) else None
@@ -150,16 +150,16 @@ def _clipped_by(name: str, limit: str, not_finite: NotFiniteSteps) -> Tell:
             leaves = list(parameters_in(module).values())
         elif hasattr(leaves, "requires_grad"):
             leaves = [leaves]
-        told = leaves if isinstance(leaves, list | tuple) else []  # a generator has given all
+        told = leaves if isinstance(leaves, list | tuple) else []  # a generator is exhausted
         acts.note(ClipAct(by=name, max=most, norm=found), frame, told, module)
 
     return tell
 
 
 def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
-    """A sample of a distribution is drawn under no_grad, which is an act of who draws it.
+    """Record that gradients were switched off, including samples drawn under no_grad.
 
-    Code of the engine's that does it for itself, as optimizers do at each step, is asked once.
+    Code of the engine that does it itself, as optimizers do at each step, is checked only once.
     """
 
     def tell(acts: ActNotes, frame: FrameType, _: Any, given: Any, _more: Any) -> None:
@@ -181,13 +181,13 @@ def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
             learned = _was_on(given[0]) and _has_a_path(variables_of(frame).get("self"))
             acts.note(GradOffAct(by=code.co_name, learned=learned), frame)
         elif not decorated:
-            never.add(id(code))  # `caller` has kept it: no other code gets its id()
+            never.add(id(code))  # `caller` holds it: no other code gets its id()
 
     return tell
 
 
 def _decorated(frame: FrameType) -> CodeType | None:
-    """The code of the function that is run with gradients off; its first line is its decorator."""
+    """The code of the function that runs with gradients off; its first line is the decorator."""
     held = variables_of(frame)
     function = held.get("func", held.get("function"))
     return getattr(function, "__code__", None)
@@ -198,20 +198,20 @@ def _stands_in_the_program(code: CodeType | None, acts: ActNotes) -> TypeGuard[C
 
 
 def _was_on(mode: Any) -> bool:
-    """Whether gradients were on around this `no_grad`, as PyTorch and the runtime remember it."""
+    """Whether gradients were on around this `no_grad`, as stored by PyTorch and the runtime."""
     before = getattr(mode, "before", (False,))
     return bool(getattr(mode, "prev", before[0]))
 
 
 def _has_a_path(distribution: Any) -> bool:
-    """Whether a distribution of learned parameters could draw samples with their history."""
+    """Whether a distribution with trainable parameters could draw differentiable samples."""
     if not getattr(distribution, "has_rsample", False):
         return False
     return any(getattr(each, "requires_grad", False) for each in vars(distribution).values())
 
 
 def _generators(torch: Any, acts: ActNotes) -> Callable[..., dict[str, Any]]:
-    """Asks for the states from which random numbers follow, by who gives them."""
+    """Reads the states of random generators, by their owner."""
 
     def states(*_: Any) -> dict[str, Any]:
         own = torch.default_generator.get_state()  # its memory is there as long as it is
@@ -242,7 +242,7 @@ def _checkpointed(states: Callable[..., dict[str, Any]]) -> Tell:
 
 
 DYNAMO = "torch/_compile.py", "torch/_dynamo/eval_frame.py"
-"""What PyTorch's compiler, once it is imported, puts around `torch.manual_seed`."""
+"""The wrapper that PyTorch's compiler, once imported, puts around `torch.manual_seed`."""
 
 
 def _seeded(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
@@ -256,7 +256,7 @@ def _seeded(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], mo
 
 
 NEW_SEED = 67280421310721
-"""The seed of a generator that nobody has seeded: c10::detail's default_rng_seed_val."""
+"""The seed of a generator that was not seeded: c10::detail's default_rng_seed_val."""
 
 
 def _whole(seed: Any) -> str:

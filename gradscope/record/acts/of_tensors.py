@@ -1,4 +1,4 @@
-"""What is done to single tensors: frozen, cleared, cut out of history."""
+"""Acts on single tensors: freezing, clearing gradients, cutting the graph."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
 
 CUTS = ("detach", "detach_")
-"""What comes back of them has no history."""
+"""Methods whose result has no graph."""
 
 TAKEN_OUT = ("tolist", "numpy")
 SHOWN = ("__repr__", "__format__")
@@ -44,33 +44,33 @@ CHOICES = (
     "long", "int", "bool",
 )  # fmt: skip
 WHOLE = ("long", "int")
-"""They leave whole numbers of fractions."""
+"""Methods that turn fractions into whole numbers."""
 
 WHOLE_LOOKED_AT, MOST = 4, 1_000_000
-"""So many of each line are looked at, that have no more numbers than this."""
+"""Number of calls per line that are checked, and largest number of elements."""
 
 COMPARISONS = {"__gt__": ">", "__lt__": "<", "__ge__": ">=", "__le__": "<="}
-"""Of them, too, and they make no node, so that on PyTorch nobody else sees them."""
+"""Those of them that create no node, so that on PyTorch nothing else records them."""
 
 WRITES = ("zero_", "fill_", "mul_", "div_")
-"""By which programs clear gradients, or make them smaller."""
+"""Methods with which programs clear gradients or scale them down."""
 
 TYPES = frozenset(("long", "int", "bool"))
-"""Names that stand for types of numbers in `torch` itself."""
+"""Names of dtypes in `torch`."""
 
 WRITTEN = re.compile(r"(\[[^=]*\])?(\.\w+_\(|\s*([-+*/]=|(?<=\])\s*=(?!=)))")
 WRITES_DATA = re.compile(rf"\.data{WRITTEN.pattern}")
-"""A line that writes into the memory of a parameter: `w.data.mul_(2)`, `w.data[0] = 0`."""
+"""Matches a line that writes into a parameter: `w.data.mul_(2)`, `w.data[0] = 0`."""
 
 LOOKED_AT = 8
-"""So many cuts of a line are looked at: it may stand in a loop over several tensors."""
+"""Number of cuts per line that are examined: the line may be in a loop over several tensors."""
 
 FAR = 2000
-"""So many nodes are looked at for the leaves that a cut takes from a backward."""
+"""Number of nodes that are searched for the leaves that a cut separates from a backward."""
 
 
 class TensorActs:
-    """Stands in for what programs call on tensors, and assign to them."""
+    """Replaces methods that programs call on tensors, and assignments to their attributes."""
 
     def __init__(
         self, torch: Any, acts: ActNotes, stand_ins: StandIns, not_finite: NotFiniteSteps
@@ -83,11 +83,11 @@ class TensorActs:
         self._gradients: dict[int, ref[Any]] | None = None  # of leaves of optimizers, by address
         self._sample_of: Callable[[], Any] = _nobody
         self._sampled = -1
-        self._read: Callable[[], Any] = _nobody  # the leaf of which `.data` was read last
+        self._read: Callable[[], Any] = _nobody  # the leaf whose `.data` was read last
         self._perhaps: set[int] = set()  # lines that may write into gradients
         self._writers: dict[int, bool] = {}  # lines that read `.data`
         self._seen_cuts: dict[int, tuple[int, tuple[int, bool]]] = {}
-        """By line: how often, and what was found the last time it was looked at."""
+        """By line: the count, and the result of the last check."""
 
     def start(self) -> None:
         tensor, put_property = self._torch.Tensor, self._stand_ins.put_property
@@ -114,7 +114,7 @@ class TensorActs:
         yield from (StandIn(tensor, name, self._wrote_by(name)) for name in WRITES)
         yield StandIn(self._torch, "_foreach_zero_", self._wrote_all)
 
-    # -- what asks for gradients ----------------------------------------------------------------
+    # -- requires_grad --------------------------------------------------------------------------
 
     def _requires_grad(
         self, acts: ActNotes, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
@@ -128,11 +128,11 @@ class TensorActs:
     # -- gradients ------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Leaves have been written; their gradients are to be looked at again."""
+        """Called after leaves were written to: their gradients must be looked up again."""
         self._gradients = None
 
     def _leaf_of(self, gradient: Any) -> Any:
-        """The leaf of an optimizer whose gradient this is, or looks at."""
+        """The leaf of an optimizer to whose gradient this tensor, or view, belongs."""
         if self._gradients is None or self._sample() != self._sampled:
             leaves = [leaf for each in self._acts.optimizers() for leaf in leaves_of(each)]
             leaves = leaves or [each for each in self._acts.look.leaves() if each.requires_grad]
@@ -148,7 +148,7 @@ class TensorActs:
         return leaf if there is not None and there.shape == gradient.shape else None
 
     def _may_be_a_gradient(self, tensor: Any) -> bool:
-        """Whether it looks at one, or a part of one."""
+        """Whether it is a view of one, or of a part of one."""
         known = (self._gradients or {}).values()
         held = (gradient_of(leaf) for found in known if (leaf := found()) is not None)
         at = self._acts.look.address
@@ -160,7 +160,7 @@ class TensorActs:
         )
 
     def _sample(self) -> int:
-        """Where the gradient of one leaf is: elsewhere after a backward that found it cleared."""
+        """The address of the gradient of one leaf: changes after a backward if it was cleared."""
         leaf = self._sample_of()
         gradient = None if leaf is None else gradient_of(leaf)
         return -1 if gradient is None else self._acts.look.address(gradient)
@@ -179,7 +179,7 @@ class TensorActs:
                 acts.note(GradZeroedAct(by=name), frame, [leaf])
             elif not acts.has_optimizers() and is_leaf(given[0]) and not given[0].requires_grad:
                 address = id(frame.f_code) + frame.f_lasti
-                # One is enough: whose it is, is not known.
+                # One is enough: the owner is not known.
                 if address not in self._perhaps and self._may_be_a_gradient(given[0]):
                     self._perhaps.add(address)
                     acts.note(GradZeroedAct(by=name), frame)
@@ -193,11 +193,11 @@ class TensorActs:
         if leaves:
             acts.note(GradZeroedAct(by="_foreach_zero_"), frame, leaves)
 
-    # -- history --------------------------------------------------------------------------------
+    # -- cuts -----------------------------------------------------------------------------------
 
     def _data_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         if not isinstance(value, self._torch.Tensor):
-            return  # PyTorch refuses it
+            return  # PyTorch raises
         self._acts.note(DataSetAct(), frame, _leaves([tensor]))
         if value.requires_grad and not is_leaf(value) and self._is_grad_enabled():
             self._cut(frame, "data", [value])
@@ -245,7 +245,7 @@ class TensorActs:
             self._cut(frame, "item", [given[0]])
 
     def warned_of_a_scalar(self) -> None:
-        """From here on `float(loss)` warns no more, and may have a stand-in: see that note."""
+        """From now on `float(loss)` no longer warns, and may have a stand-in: see that note."""
         self._stand_ins.put((StandIn(self._torch.Tensor, "__float__", self._read_as_float),))
 
     def _read_as_float(
@@ -254,7 +254,7 @@ class TensorActs:
         self._a_number(frame, "float", result, given[0])
 
     def _a_number(self, frame: FrameType, by: str, number: Any, tensor: Any) -> None:
-        """The program reads one out of a tensor."""
+        """Called when the program reads a value of a tensor."""
         if number - number != 0:
             self.not_finite.read(frame, by, number, tensor)
         if tensor.requires_grad:
@@ -280,7 +280,7 @@ class TensorActs:
         return tell
 
     def _whole_by(self, name: str) -> Tell:
-        """Told is between which numbers what was given lies, where some are no whole ones."""
+        """Record the range of the input if some of its values are not whole numbers."""
         looked: dict[int, int] = {}
 
         def tell(
@@ -317,7 +317,7 @@ class TensorActs:
 
 
 def _behind_the_read(frame: FrameType, line: str) -> str | None:
-    """What stands in a line behind the attribute that is being read; None: that is not known."""
+    """The text of the line after the attribute that is being read; None: not known."""
     places = islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
     first, last, _, end = next(places, (None, None, None, None))
     if end is None or first != last or last != frame.f_lineno:
@@ -326,7 +326,7 @@ def _behind_the_read(frame: FrameType, line: str) -> str | None:
 
 
 def _nobody() -> None:
-    """There is none yet."""
+    """Used before any leaf is known."""
 
 
 def _leaves(tensors: list[Any]) -> list[Any]:
@@ -334,7 +334,7 @@ def _leaves(tensors: list[Any]) -> list[Any]:
 
 
 def behind(tensors: list[Any]) -> tuple[list[Any], bool]:
-    """The leaves that these tensors were computed of, and whether these are all."""
+    """The leaves from which these tensors were computed, and whether the list is complete."""
     leaves: list[Any] = [each for each in tensors if is_leaf(each)]
     nodes = [node for each in tensors if (node := node_of(each)) is not None]
     others, whole = leaves_behind(nodes, FAR)

@@ -1,4 +1,4 @@
-"""A custom Function's forward, run again with history, and its gradients beside those returned."""
+"""Runs the forward of a custom Function again and compares its gradients with those returned."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ COARSE = 0.05
 """Of other dtypes."""
 
 COPIES = ("AccumulateGrad", "Alias", "Clone", "Copy", "Mul", "Div", "View", "Reshape", "Expand")
-"""Nodes of forwards that hand on what they are given."""
+"""Nodes of forwards that return their input."""
 
 
 class Ctx:
-    """What a forward is given for ctx when it runs again: it takes all, and keeps it."""
+    """The ctx of a forward that is run again: accepts and stores everything."""
 
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
         self.materialize_grads = True
 
     def _takes(self, *_given: Any) -> None:
-        """Nothing is made of it."""
+        """Ignore the call."""
 
     save_for_backward = save_for_forward = mark_dirty = mark_non_differentiable = _takes
     set_materialize_grads = mark_shared_storage = _takes
 
 
 def compared(torch: Any, function: Any, call: FunctionCall) -> list[dict[str, Any]]:
-    """What is to be said of each input that needs a gradient; nothing, if it cannot be told."""
+    """Results for each input that needs a gradient; none, if they cannot be determined."""
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return [_not_checked("it may wait for other processes")]
@@ -61,7 +61,7 @@ def _not_checked(why: str) -> dict[str, Any]:
 
 @contextmanager
 def _aside(torch: Any, random: Any) -> Iterator[None]:
-    """Inside, nobody hears what is printed, and random numbers are those of the call."""
+    """A context in which output is discarded, and random numbers are those of the call."""
     after = torch.get_rng_state()
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), catch_warnings():
@@ -76,23 +76,23 @@ def _compared(torch: Any, function: Any, call: FunctionCall) -> list[dict[str, A
     leaves, passed = [], []
     gone = [each for each in call.given if isinstance(each, ref) and each() is None]
     if gone:
-        return [_not_checked("an object that it was given is there no more")]
+        return [_not_checked("an object that it received no longer exists")]
     with torch.enable_grad():
         for value, needs in zip(call.given, call.needs, strict=True):
             held: Any = value() if isinstance(value, ref) else value
             tensor = held.tensor(torch) if isinstance(held, KeptArray) else held
             if needs:
                 leaves.append(tensor.requires_grad_())
-                tensor = tensor * 1  # it may be written to
+                tensor = tensor * 1  # it may be written to in place
             passed.append(tensor)
         separate = function.setup_context is not torch.autograd.Function.setup_context
         ctx = () if separate else (Ctx(tuple(call.needs)),)
         made = function.forward(*ctx, *passed)
     outputs = list(made) if isinstance(made, tuple) else [made]
     if not _are_the_same(torch, outputs, call.outputs):
-        return [_not_checked("its forward gives other results when run again")]
+        return [_not_checked("its forward returns other results when run again")]
     if _is_identity(call) and _is_no_more_than_a_copy(outputs):
-        return [_not_checked("its forward returns what it is given")]
+        return [_not_checked("its forward returns its input")]
     roots, gradients = [], []
     for output, gradient in zip(outputs, call.gradients or (), strict=True):
         if gradient is not None and getattr(output, "requires_grad", False):
@@ -126,7 +126,7 @@ def _are_the_same(torch: Any, outputs: list[Any], before: list[Any]) -> bool:
 
 
 def _is_identity(call: FunctionCall) -> bool:
-    """Whether what goes in comes out: then another gradient is what the Function is for."""
+    """Whether it returns its input: then a different gradient is the purpose of the Function."""
     given = [
         (each.data, each.shape) for each, needs in zip(call.given, call.needs, strict=True) if needs
     ]
@@ -134,7 +134,7 @@ def _is_identity(call: FunctionCall) -> bool:
 
 
 def _is_no_more_than_a_copy(outputs: list[Any]) -> bool:
-    """Whether that is so for any numbers, and not only for these: `x.clamp(-1, 1)` is more."""
+    """Whether that holds for all values, and not only for these, as for `x.clamp(-1, 1)`."""
     waiting = [each.grad_fn for each in outputs if getattr(each, "requires_grad", False)]
     while waiting:
         node = waiting.pop()
@@ -166,12 +166,12 @@ def _verdict(torch: Any, own: Any, returned: KeptArray | None) -> dict[str, Any]
             return _not_checked("the gradient has another shape")
     given = np.where(finite, _doubles(torch, tensor), 0)
     if not np.isfinite(given).all():
-        return _not_checked("the gradient that it returned is not finite")
+        return _not_checked("the returned gradient is not finite")
     return _beside(wanted, given, TOLERANCES.get(str(own.dtype).partition(".")[2], COARSE))
 
 
 def _beside(wanted: Doubles, given: Doubles, tolerance: float) -> dict[str, Any]:
-    """How a gradient differs from the derived one."""
+    """The difference between a gradient and the derived one."""
     scale = max(_norm(wanted), _norm(given))
     error = _norm(given - wanted) / scale
     if error <= tolerance:

@@ -1,10 +1,10 @@
-"""Functions of ours in the place of an engine's, which do what those do and tell of it.
+"""Replaces functions of an engine by functions that call the original and report it.
 
 # Note [A frame that is not there]
-A warning names the line that called the function which warns, or who called that. Python leaves out
-its own frames there, which it knows by their file; ours have the name of that file. What warns of
-itself in C names the innermost frame, so what does (`torch.tensor`, `float`) has no stand-in. And
-our engine asks frames for the name of what was called.
+A warning names the line that called the warning function, or the caller of that. Python skips its
+own frames there, which it recognises by their file; ours have the name of that file. Functions that
+warn in C name the innermost frame, so these (`torch.tensor`, `float`) have no stand-in. And our
+engine reads the names of called functions from frames.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 Tell = Callable[["ActNotes", "FrameType", Any, tuple[Any, ...], dict[str, Any]], object]
-"""Notes an act: on which frame it was done, what came back, and what was given."""
+"""Records an act: the frame it was done on, the result, and the arguments."""
 
 
 class StandIn(NamedTuple):
-    """One function of an engine's, and what tells of its calls."""
+    """One function of an engine, and the function that records its calls."""
 
     home: Any  # a class or module
     name: str
     tell: Tell
-    before: bool = False  # tell of it before it is done
-    inside: bool = False  # the engine's own calls of it count, too
+    before: bool = False  # record it before the call
+    inside: bool = False  # also record the engine's own calls of it
     never: Container[int] = ()  # but from code with these id()s
-    looks: bool = True  # at tensors, when it tells
+    looks: bool = True  # `tell` reads tensors
     look: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
-    """What is to be seen before it is done; then `tell` is given that and what came back."""
+    """Called before the call; its result is passed to `tell`, with that of the call."""
 
 
 class StandIns:
-    """Those that are there now."""
+    """The stand-ins that are installed."""
 
     def __init__(self, acts: ActNotes, is_compiling: Callable[[], bool]) -> None:
         self._acts = acts
@@ -49,22 +49,22 @@ class StandIns:
         self._replaced = Replaced(acts.look.stands_for)
 
     def put(self, all_: Iterable[StandIn]) -> None:
-        """Put them in place of those functions."""
+        """Install stand-ins for these functions."""
         for each in all_:
             own = called(each.home, each.name)
             if own is not None:
                 self.replace(each.home, each.name, self._told(own, each))
 
     def replace(self, home: Any, name: str, ours: Any) -> None:
-        """Have this function called instead, until `take_back`."""
+        """Install a function that is called instead, until `take_back`."""
         self._replaced.put(home, name, ours)
 
     def take_back(self) -> None:
-        """All is as it was, but what others have replaced since."""
+        """Restore all originals, except those that others have replaced since."""
         self._replaced.take_back()
 
     def leave(self, home: Any, name: str) -> None:
-        """The same of one thing, before that."""
+        """Restore a single original."""
         self._replaced.leave(home, name)
 
     def _told(self, own: Any, stand_in: StandIn) -> Any:
@@ -106,7 +106,7 @@ class StandIns:
         on_set: Callable[[Any, Any, FrameType], object],
         on_get: Callable[[Any, FrameType], object] | None = None,
     ) -> None:
-        """The same of a property's setter, and its getter, if that is asked for."""
+        """Install a stand-in for the setter of a property, and for its getter if requested."""
         own, acts, getframe = raw(home, name), self._acts, sys._getframe
         engines = acts.session.sites.engines
 
@@ -145,7 +145,7 @@ class StandIns:
                 raise
 
         get, put, delete = (hidden(each, name) for each in (fget, fset, fdel))
-        # A getter that is C costs what it did.
+        # A getter written in C has no additional cost.
         ours = attribute(own, put, delete, None if on_get is None else get)
         self._replaced.put_as_it_is(home, name, ours)
 
@@ -153,5 +153,5 @@ class StandIns:
 def asked(
     given: tuple[Any, ...], more: dict[str, Any], place: int, name: str, otherwise: Any = None
 ) -> Any:
-    """What a call was given for one of its parameters."""
+    """The argument of a call for one of its parameters."""
     return given[place] if len(given) > place else more.get(name, otherwise)

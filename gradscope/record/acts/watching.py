@@ -1,4 +1,4 @@
-"""The whole of it: watches what a program does with an engine that it has imported."""
+"""Records the acts of a program with the engine it has imported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class WatchedActs:
-    """Acts of the program, from `start` to `stop`; of level `graph` there are none."""
+    """Records acts of the program from `start` to `stop`; none at level `graph`."""
 
     def __init__(self, session: ActsSession) -> None:
         self.acts = ActNotes(session)
@@ -41,7 +41,7 @@ class WatchedActs:
         self.says_random = session.level in ("values", "full")
 
     def start(self, torch: Any, look: EngineLook) -> None:
-        """Stand in for functions of this `torch`, or its like."""
+        """Install stand-ins in this `torch`, or in our runtime."""
         if not self._wanted:
             return
         acts = self.acts
@@ -66,19 +66,19 @@ class WatchedActs:
         acts.on = True
 
     def met(self, module: Any) -> None:
-        """A module is called for the first time."""
+        """Called at the first call of a module."""
         if self._modules is not None:
             self.acts.met(module)
             self.acts.guarded(self._modules.met, module)
 
     def stepping(self, optimizer: Any) -> None:
-        """An optimizer is about to write its parameters."""
+        """Called before an optimizer writes its parameters."""
         optimizers = self._optimizers
         if optimizers is not None and self.acts.on and optimizers.is_due(optimizer):
             self.acts.guarded(optimizers.stepping, optimizer)
 
     def stepped(self, optimizer: Any, frame: FrameType) -> None:
-        """An optimizer has written its parameters, in a call on this frame."""
+        """Called after an optimizer has written its parameters, in a call on this frame."""
         if self._optimizers is not None and self.acts.on:
             self.acts.guarded(self._stepped, optimizer, frame)
 
@@ -89,7 +89,7 @@ class WatchedActs:
         self._optimizers.step(optimizer, frame)
 
     def backward_ended(self) -> None:
-        """One that ran in no other is over: where no optimizer steps, it tells of steps."""
+        """Called at the end of an outermost backward, which ends steps without an optimizer."""
         acts = self.acts
         if self._modules is not None:
             self._modules.looks = LOOKS
@@ -104,13 +104,13 @@ class WatchedActs:
         self.acts.on = self._stand_ins is not None
 
     def stop(self) -> None:
-        """Watch no longer; all is as it was."""
+        """Stop watching and restore everything."""
         self.acts.on = False
         if self._stand_ins is not None:
             self._stand_ins.take_back()
 
     def ending(self, error: BaseException | None = None) -> None:
-        """The program is over, and what it has is still there."""
+        """Called at the end of the program, while its objects still exist."""
         if self.acts.kept is not None and self.acts.on:
             self.acts.guarded(self.acts.kept.ended, error)
             if self._not_finite is not None:
@@ -121,16 +121,16 @@ class WatchedActs:
                 self.acts.guarded(self.acts.session.sites.note_files)
 
     def compare_functions(self) -> None:
-        """Nobody watches any longer: see Note [Forwards run again] in `of_functions.py`."""
+        """Called after `stop`: see Note [Forwards run again] in `of_functions.py`."""
         if self._functions is not None and self.checks_functions:
             self.acts.guarded(self._functions.compare)
 
     def flush(self, *, last: bool) -> None:
-        """Hand all notes so far to the writer."""
+        """Pass all notes so far to the writer."""
         self.acts.flush(last=last)
 
     def over(self) -> None:
-        """Hold nobody who holds this."""
+        """Release all references that form cycles with this."""
         self.acts.look, self.acts.kept, self.acts.generator = NOBODY, None, None
         self._stand_ins = self._modules = self._optimizers = self._functions = None
         self._not_finite = None
@@ -139,4 +139,4 @@ class WatchedActs:
 
 
 def _nothing(*_: Any) -> None:
-    """What is done where nobody watches."""
+    """Does nothing, if acts are not recorded."""

@@ -1,1 +1,1 @@
-"""Real PyTorch, as an engine that can be recorded: from what `watch` tells to rows of a trace."""
+"""PyTorch as an engine that can be recorded: converts reports of `watch` to rows of a trace."""

@@ -1,4 +1,4 @@
-"""What a trace of PyTorch has observed, what it has inferred, and what nobody could see."""
+"""What is observed in a trace of PyTorch, what is inferred, and what is not recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRAPH = {
         "graph_task.needed", "graph_task.captured", "node.arguments", "node.died", "unreached",
     ],
 }  # fmt: skip
-"""From walks over the graph: calls that made no node are not there, and how long calls took."""
+"""From traversals of the graph: calls without a node and durations of calls are not recorded."""
 
 ENGINE = {
     "observed": [
@@ -42,11 +42,11 @@ ENGINE = {
         "reentrant_enter.pool", "saved_unpacked", "wait", "wake",
     ],
 }  # fmt: skip
-"""Runs of nodes and hooks are seen; counts, queue and buffers are replayed from the graph.
+"""Runs of nodes and hooks are observed; counts, queue and buffers are inferred from the graph.
 
-`saved_unpacked` is absent: PyTorch tells nobody when a node reads what it keeps. It does not follow
-from a run, either: a custom function reads what its code asks for, if it does, and a node that
-raises has read only some; to tell of the others alone would let silence look like a fact.
+`saved_unpacked` is absent: PyTorch does not report when a node reads what it has saved, and it does
+not follow from a run: a custom Function reads what its code requests, and a node that raises has
+read only a part. Recording only the other cases would suggest that these did not read anything.
 """
 
 CALLS = {
@@ -54,10 +54,10 @@ CALLS = {
     "inferred": ["act.came_in", "saved.version", "version"],
     "absent": ["version.OPTIMIZER"],
 }
-"""Where calls are seen as they happen: what is here is neither inferred nor absent then.
+"""If calls are observed as they happen: these are then neither inferred nor absent.
 
-Which tensor a write is to, or a call has brought in, follows from its memory; an optimizer's writes
-are told as its step.
+The tensor that was written to, or that a call returned as input, is inferred from its memory.
+Writes of an optimizer are recorded as its step.
 """
 
 VALUES = {
@@ -65,25 +65,25 @@ VALUES = {
     "inferred": ["value.GRAD", "value.NODE_OUTPUT"],
     "absent": ["value.data"],
 }
-"""Where numbers are looked at.
+"""If values are measured.
 
-What a node returned is seen where it arrives, and a gradient that is taken over as it is, where its
-node takes it.
+What a node returned is measured where it arrives. A gradient that is moved into `.grad` is measured
+where its node receives it.
 """
 
 ENDS = {"observed": ["node.died", "unreached"], "inferred": [], "absent": []}
-"""Where nodes keep records of ours, which tell when they go."""
+"""If nodes hold records of ours, which report when they are released."""
 
 LARGE = 1 << 18
-"""Storages of so many bytes and more are followed, from level `engine` on, where that is so."""
+"""Smallest storage in bytes whose release is recorded, from level `engine` on, with ENDS."""
 
 STORAGES = {"observed": [], "inferred": ["storage.freed"], "absent": []}
-"""That one has gone is seen at the next end of a backward or step."""
+"""The release of a storage is noticed at the next end of a backward or step."""
 
 OPERANDS = {"observed": [], "inferred": ["op.outputs", "tensor.op"], "absent": []}
-"""Where it is seen where all lies that calls are given and return (level `full`).
+"""If the memory of all arguments and results of calls is recorded (level `full`).
 
-Who that was, follows from the order of calls: identities.py.
+Which tensors they are is inferred from the order of calls: identities.py.
 """
 
 
@@ -95,7 +95,7 @@ def claims(
     operands: bool = False,
     ends: bool = False,
 ) -> dict[str, Any]:
-    """The parts of `meta` that say so: tables, columns and event kinds by name."""
+    """The keys of `meta` that list observed, inferred and absent tables, columns and events."""
     parts = [GRAPH] if level == "graph" else [GRAPH, ENGINE]
     parts += [ENDS] if ends else []
     follows = ends and level != "graph"
@@ -109,7 +109,7 @@ def claims(
 
 
 def put_claims(writer: Writer, facts: dict[str, Any]) -> None:
-    """The rows of these parts."""
+    """Write these facts as rows of `meta`."""
     writer.block(Meta, {
         "key": [writer.intern(key) for key in facts],
         "value": [writer.intern(orjson.dumps(names).decode()) for names in facts.values()],
@@ -117,20 +117,20 @@ def put_claims(writer: Writer, facts: dict[str, Any]) -> None:
 
 
 MISSED = {
-    "unknown": "results of calls that no backward came to for long",
-    "lost": "numbers in tensors, of which more came at once than are kept",
-    "unread": "numbers in tensors that are not plain ones on the CPU",
-    "operands": "what calls were given and returned, of which more came at once than is kept",
-    "unnamed": "calls that made nodes: their names follow from those of the nodes",
-    "former": "nodes from before the recording began: what hooks they have is not known",
-    "ends": "ends of nodes, of which more came at once than are kept",
+    "unknown": "results of calls that no backward reached in time",
+    "lost": "values of tensors, because the buffer was full",
+    "unread": "values of tensors that are not plain CPU tensors",
+    "operands": "arguments and results of calls, because the buffer was full",
+    "unnamed": "calls that created nodes: their names are derived from those of the nodes",
+    "former": "hooks of nodes that were created before the recording began",
+    "ends": "releases of nodes, because the buffer was full",
     "compiled_steps": COMPILED,
-    "compiled": "what runs inside regions of torch.compile: each is one node, "
+    "compiled": "operations inside regions of torch.compile: each region is one node, "
     "CompiledFunctionBackward",
 }
-"""What may not be seen, in words."""
+"""What may not be recorded, in words."""
 
 
 def missed(**many: int) -> dict[str, int]:
-    """The same with how often, for `meta.unseen`."""
+    """These texts with their counts, for `meta.unseen`."""
     return {MISSED[name]: times for name, times in many.items() if times}

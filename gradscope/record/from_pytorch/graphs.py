@@ -1,4 +1,4 @@
-"""Nodes, edges and saved values as rows, and the calls that made them, as far as nodes tell."""
+"""Rows of nodes, edges and saved values, and of their calls as far as they follow from nodes."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 
 
 def _output(record: NodeRecord, nr: int) -> int:
-    """The tensor whose gradient this input of a node takes."""
+    """The tensor whose gradient this input of a node receives."""
     return record.rest[nr - 1] if nr else record.first
 
 
 class PyTorchGraphs:
-    """Rows of what walks have found."""
+    """Rows of what traversals have found."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class PyTorchGraphs:
         self._values = values
         self._operands_of_nodes: list[
             Ints
-        ] = []  # what calls were given that no node made: node, slot, tensor
-        self.unnamed = 0  # calls whose names follow from their nodes'
+        ] = []  # arguments that no node created: node, slot, tensor
+        self.unnamed = 0  # calls whose names are derived from their nodes
         self._made_before = 0
-        self.compiled = False  # a node stands for a region that torch.compile has made
+        self.compiled = False  # a node represents a region of torch.compile
         self._names: dict[str, tuple[int, int]] = {}
         self.walked: NativeGraphRows | None = None  # if nodes are found natively
         self.arguments = PyTorchArguments()
@@ -86,36 +86,36 @@ class PyTorchGraphs:
         return self._tensors.numbers.one()
 
     def found(self, nodes: Sequence[FoundNode]) -> None:
-        """Describe them: first all outputs, since any may be kept by any."""
+        """Add rows for nodes: first all outputs, because any node may have saved them."""
         for node in nodes:
             self._describe(node)
         self.found_saved([node.all_saved() for node in nodes if node.saved], perf_counter_ns())
 
     def found_saved(self, nodes: Sequence[SavedByNode], walk_began: int) -> None:
-        """Describe what nodes have saved that one walk has met, by when that began."""
+        """Add rows for values saved by nodes that one traversal found; `began`: its start."""
         self._tensors.storages.walk = walk_began
         for node in nodes:
             self._keep(node)
 
     @property
     def made_before(self) -> int:
-        """How many nodes were made while nobody watched."""
+        """Number of nodes that were created before the recording."""
         return self._made_before + (0 if self.walked is None else self.walked.made_before)
 
     @property
     def ends_lost(self) -> int:
-        """How many nodes went of which that was not read in time."""
+        """Number of released nodes whose release was not read in time."""
         return 0 if self.walked is None else self.walked.ends.lost
 
     def left(self, watcher: Watcher, paused: object) -> None:
-        """The program is over, and what it has is still there."""
+        """Called at the end of the program, while its objects still exist."""
         if self.walked is not None and paused is None:
             self.walked.ends.look(watcher)
         if self.walked is not None:
             self.walked.storages.stop()
 
     def look_for_ends(self) -> None:
-        """See what memory has gone."""
+        """Check which storages have been freed."""
         if self.walked is not None:
             self.walked.storages.look()
 
@@ -183,7 +183,7 @@ class PyTorchGraphs:
             ))  # fmt: skip
 
     def _where(self, tensor: Any) -> tuple[int, int, int, int, int]:
-        """What MEMORY says of a tensor that a node keeps."""
+        """The columns MEMORY of a saved tensor."""
         data, counter = self.in_place.memory_of(tensor)
         storage = self._tensors.storages.of(tensor) if data else NONE
         in_order = data and not tensor.is_nested and tensor.is_contiguous()
@@ -191,7 +191,7 @@ class PyTorchGraphs:
         return data, counter, self._tensors.storages.walk, storage, whole
 
     def root(self, task: PyTorchTask, sequence: int) -> None:
-        """The node that PyTorch makes above several roots; nobody sees more of it than its run."""
+        """The node that PyTorch creates above several roots; only its run is observed."""
         number, roots = task.root, task.asked.roots
         self._nodes.append((
             number, self._intern("GraphRoot"), sequence, task.asked.above, NONE, (), NONE, NONE,
@@ -200,7 +200,7 @@ class PyTorchGraphs:
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
 
     def _seen(self, ops: Ops, saved: dict[str, Ints]) -> None:
-        """Calls as they were seen; what no call was seen of stays as it follows."""
+        """Use observed calls; others stay as derived from their nodes."""
         session, values = self._session, self._values
         given = take_all(self._operands_of_nodes)
         operands = [] if self.walked is None else self.walked.operands()
@@ -229,10 +229,10 @@ class PyTorchGraphs:
             values.made(ops.rows, number, ops.outputs.take(ops.last), task, step)
 
     def _tensor(self, node: SavedByNode, value: FoundSavedValue) -> int:
-        """Which tensor it is: by its history, its leaf, or as the node's own result."""
+        """The tensor of a saved value: by its node, as a leaf, or as the node's own result."""
         tensor, record = value.tensor, node.record
         if value.output_of is not None:
-            found = value.output_of.topological >= 0  # by a walk; others are in nobody's way
+            found = value.output_of.topological >= 0  # by a traversal
             if found and value.output_nr < value.output_of.many:
                 return self._complete(_output(value.output_of, value.output_nr), tensor)
         elif tensor.requires_grad:
@@ -248,14 +248,14 @@ class PyTorchGraphs:
             if self._values.on and nr is None and value.output_of is None:
                 at = max(node.record.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
-        if nr is None and value.output_of is None:  # what no node made was an operand
+        if nr is None and value.output_of is None:  # a tensor that no node created was an operand
             self._operands_of_nodes.append(
                 np.array([[node.record.number], [NONE], [number]], np.int64)
             )
         return number
 
     def _complete(self, number: int, tensor: Any) -> int:
-        """What a node's output is, now that it is at hand."""
+        """Describe the output of a node, now that the tensor is available."""
         self._tensors.complete(number, tensor)
         return number
 
@@ -264,7 +264,7 @@ class PyTorchGraphs:
         put(self._session.writer.block, schema.Version, names, rows)
 
     def put_calls(self, parts: list[tuple[list[str], Ints]], moves: Moves, *, over: bool) -> None:
-        """Rows of calls that have made no node, as far as they were seen."""
+        """Rows of observed calls that created no node."""
         contexts, write = self._session.contexts, self._session.writer.block
         threads = {ident: thread for thread, ident in contexts.threads.idents().items()}
         rows = [np.zeros(0, np.int64)]
@@ -287,7 +287,7 @@ class PyTorchGraphs:
             if told.writes:
                 place = told.writes["place"]
                 new = self.in_place.not_told(ids[place]) & (phase[place] != schema.Phase.OPTIMIZER)
-                new &= (task[place] == NONE) | (stack[place] != NONE)  # else it is the engine's
+                new &= (task[place] == NONE) | (stack[place] != NONE)  # else by the engine
                 place, *columns = (each[new] for each in told.writes.values())
                 write(schema.Version, dict(zip(WRITTEN[1:], columns, strict=True)) | {
                     "op": ids[place], "stack": stack[place], "thread": thread[place],
@@ -297,7 +297,7 @@ class PyTorchGraphs:
         self.operands.forget(*self._calls.waiting())
 
     def flush(self) -> None:
-        """Hand new rows to the writer."""
+        """Pass new rows to the writer."""
         write = self._session.writer.block
         gone = None if self.walked is None else self.walked.ends.read()
         rows = take_all(self._ops)
@@ -314,7 +314,7 @@ class PyTorchGraphs:
         if self.walked is not None:
             self.walked.write()
         merged = self._tensors.merged
-        for row in self._nodes if merged else ():  # some tensors have turned out to be others
+        for row in self._nodes if merged else ():  # some tensors were identified with others
             if isinstance(row[5], list):
                 row[5][:] = [merged.get(each, each) for each in row[5]]
         put(write, schema.Node, names, self._nodes)
@@ -328,7 +328,7 @@ class PyTorchGraphs:
             self.walked.storages.flush()
 
     def _all_saved(self) -> dict[str, Ints]:
-        """What nodes keep, in columns."""
+        """Saved values, in columns."""
         rows = take_all(self._saved)
         parts = [] if self.walked is None else take_all(self.walked.saved)
         if rows:

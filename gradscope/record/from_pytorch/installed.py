@@ -1,4 +1,4 @@
-"""The PyTorch that a program imports: found without importing it, and watched once it is there."""
+"""Finds the installed PyTorch without importing it, and notices when a program imports it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 
 def folder() -> Path | None:
-    """Where it is; None if there is none."""
+    """The folder of PyTorch; None if it is not installed."""
     spec = PathFinder.find_spec("torch")
     origin = None if spec is None else spec.origin
     return None if origin is None or Path(origin).name != "__init__.py" else Path(origin).parent
 
 
 def version() -> str:
-    """Which it is; "" if nothing says so."""
+    """The version of PyTorch; "" if it is not known."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -29,7 +29,7 @@ def version() -> str:
 
 
 def is_imported() -> bool:
-    """Whether PyTorch is there, whole."""
+    """Whether PyTorch is completely imported."""
     torch = sys.modules.get("torch")
     if torch is None or torch is _Executed.module:
         return torch is not None
@@ -37,7 +37,7 @@ def is_imported() -> bool:
 
 
 class _Executed:
-    """The PyTorch whose code has run, though Python has not ended its import yet."""
+    """The PyTorch module whose code has run, although its import has not finished yet."""
 
     module: ModuleType | None = None
 
@@ -71,7 +71,7 @@ class WhenImported(MetaPathFinder):
 
 
 class _Telling(Loader):
-    """Another loader, and a word when it is done."""
+    """Wraps a loader and calls a function when it has finished."""
 
     def __init__(self, own: Any, waiting: WhenImported) -> None:
         self._own, self._waiting = own, waiting
@@ -91,5 +91,5 @@ class _Telling(Loader):
         self._own.exec_module(module)
         _Executed.module = module
         if spec is not None:
-            vars(spec)["_initializing"] = False  # else other threads that name it wait for this one
+            vars(spec)["_initializing"] = False  # else other threads that use it wait for this one
         self._waiting.imported()

@@ -1,4 +1,4 @@
-"""What the watcher tells a recording of PyTorch: noted by the part whose rows it becomes."""
+"""Passes the reports of the watcher to the parts of a PyTorch recording."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 class PyTorchListener(ProgramNotes):
-    """Notes what the watcher tells, for one session. Numbers are the ids that rows have."""
+    """Records the reports of the watcher for one session. Numbers are those of rows."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.faults = session, session.faults
-        self.recording = object()  # what nodes name that were made for this one
+        self.recording = object()  # nodes created in this recording refer to it
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
         self.maker: RecordMaker | None = None
         self.local = session.contexts.threads.local
@@ -56,7 +56,7 @@ class PyTorchListener(ProgramNotes):
         self.paused: PyTorchPause | None = None
 
     def listens_to(self, watcher: Watcher) -> None:
-        """Each part knows what this watcher can see."""
+        """Configure each part for what this watcher can observe."""
         session, graphs, values = self.session, self.graphs, self.values
         self.watcher = watcher
         values.ring = watcher.ring
@@ -74,7 +74,7 @@ class PyTorchListener(ProgramNotes):
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
 
     def new_record(self, frame: FrameType | None) -> PythonNodeRecord:
-        """A node is made on this frame, or was made while nobody watched."""
+        """Called when this frame creates a node; None: it was created before the recording."""
         number = self._node_numbers()
         if frame is None:
             return PythonNodeRecord(self.recording, number, 0, NONE, perf_counter_ns())
@@ -82,7 +82,7 @@ class PyTorchListener(ProgramNotes):
         return PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
 
     def making(self) -> RecordSources:
-        """What native code has to know of threads and lines."""
+        """What native code needs to know about threads and lines."""
         from gradscope.watch.native.creation import RecordSources
 
         return RecordSources(offset(PyTorchThread, "context"), OURS, self._asked)
@@ -97,7 +97,7 @@ class PyTorchListener(ProgramNotes):
         return state, context, self.session.sites.of(frame)
 
     def takes_records_of(self, maker: RecordMaker) -> None:
-        """It makes what nodes keep, and gives out numbers."""
+        """Use this maker, which creates records of nodes and assigns numbers."""
         self.maker = maker
         maker.nodes.words[0], maker.others.words[0] = self._node_numbers(), self.numbers.one()
         self.session.sites.tell(maker.add)
@@ -116,7 +116,7 @@ class PyTorchListener(ProgramNotes):
         return number
 
     def found_saved(self, nodes: list[SavedByNode], walk_began: int) -> None:
-        """What nodes have saved that a native walk has met and Python has to say; when it began."""
+        """Saved values found natively that Python has to read; start of that traversal."""
         self.graphs.found_saved(nodes, walk_began)
 
     def found(self, nodes: list[FoundNode]) -> None:
@@ -124,11 +124,11 @@ class PyTorchListener(ProgramNotes):
         self.graphs.found(nodes)
 
     def looks_since(self) -> int:
-        """When a look at a backward begins, if it is wanted; else 0."""
+        """The current time, if a backward is to be recorded; else 0."""
         return perf_counter_ns() if self.paused is None else self.paused.began()
 
     def left_out(self, *, creates: bool) -> None:
-        """A backward that was not looked at is over."""
+        """Called at the end of a backward that was not recorded."""
         if self.paused is not None and self.paused.ended():
             self.session.backward_ended(creates=creates)
 
@@ -160,7 +160,7 @@ class PyTorchListener(ProgramNotes):
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
             if ran is not None and hooked:
-                ran.after(task.asked.sequence_nr)  # nobody can put a hook on it
+                ran.after(task.asked.sequence_nr)  # it cannot have a hook
             runs = None if ran is None else ran.runs()
             number = int(runs.sequence[0]) if runs is not None and len(runs.sequence) else NONE
             self.graphs.root(task, number)
@@ -173,7 +173,7 @@ class PyTorchListener(ProgramNotes):
     def hook_begins(
         self, kind: str, node: int, index: int, hook: Any, site: int, attended: Any = None
     ) -> Any:
-        """A hook of the program's is called."""
+        """Called before a hook of the program."""
         if self.values.ring is not None:
             self.values.ring.forget()
         task = self.local.state.task
@@ -196,13 +196,13 @@ class PyTorchListener(ProgramNotes):
     # -- level `values` -------------------------------------------------------------------------
 
     def hook_given(self, token: Any, grad: Any, nr: int) -> None:
-        """What a hook is about to be told of."""
+        """The gradient that a hook will receive."""
         if self.values.on:
             task, node, *_ = token
             self.values.look(ARRIVED, grad, node, nr, task=task)
 
     def hook_looked(self, token: Any, leaf: Any, result: Any, nr: int) -> None:
-        """What is there after a hook."""
+        """The gradient after a hook."""
         if self.values.on:
             task, node, *_ = token
             if leaf is None:
@@ -212,18 +212,18 @@ class PyTorchListener(ProgramNotes):
                 self.values.look(Place.HOOK, gradient_of(leaf), node, 0, number, task)
 
     def seeded(self, task: PyTorchTask, asked: BackwardCall, grads: Sequence[Any]) -> None:
-        """What a backward begins with."""
+        """The gradients with which a backward begins."""
         for (node, nr), grad in zip(asked.roots, grads, strict=False):
             self.values.look(Place.SEED, grad, node, nr, task=task.id)
 
     def handed_over(self, task: PyTorchTask, grads: Sequence[Any]) -> None:
-        """What a backward has returned: it arrived at an input of a node, and went no further."""
+        """The gradients that a backward has returned, which arrived at inputs of nodes."""
         if not task.asked.accumulate_grad:
             for (node, nr), grad in zip(task.asked.inputs, grads, strict=False):
                 self.values.look(ARRIVED, grad, node, nr, task=task.id)
 
     def step_written(self, optimizer: Any, frame: FrameType) -> None:
-        """An optimizer has made its parameters anew of their gradients."""
+        """Called after an optimizer has updated its parameters."""
         super().step_written(optimizer, frame)
         self.graphs.look_for_ends()
         if self.watcher is not None:

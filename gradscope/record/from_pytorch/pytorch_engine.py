@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PyTorch:
-    """The PyTorch that the program imports, or has imported."""
+    """The PyTorch that the program imports or has imported."""
 
     local = local
     contexts_name_steps = False  # there is a time beside each
@@ -46,4 +46,4 @@ class PyTorch:
 
 
 def _nothing_more(error: BaseException) -> None:
-    """PyTorch says all it knows itself."""
+    """Add nothing to errors: PyTorch's own messages are complete."""

@@ -1,4 +1,4 @@
-"""One recording of PyTorch: what the watcher tells, as rows on their way into the writer."""
+"""One recording of PyTorch: passes the reports of the watcher as rows to the writer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PyTorchSource:
-    """Watches PyTorch for one session, and hands over the rows of what its listener was told."""
+    """Watches PyTorch for one session and writes what its listener records."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -44,7 +44,7 @@ class PyTorchSource:
     # -- when it watches ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Watch from here on, or from when the program has imported PyTorch."""
+        """Start watching, or when the program has imported PyTorch."""
         UnderWay.now = True
         self._was_there = is_imported()
         if self._was_there:
@@ -53,7 +53,7 @@ class PyTorchSource:
             self._waiting.start()
 
     def _imported(self) -> None:
-        """PyTorch is there. The program is in the middle of its import."""
+        """Called when PyTorch is imported, in the middle of the program's import statement."""
         with self.session.own_time.working(STARTING):
             began = self.faults.guarded("watching began", self._begin)
         if not began:
@@ -93,7 +93,7 @@ class PyTorchSource:
         return True
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         UnderWay.now = False
         self._waiting.stop()
         self.moves.stop()
@@ -107,26 +107,26 @@ class PyTorchSource:
             self.listener.maker.finish()
 
     def pause(self) -> PyTorchPause:
-        """Leave out what comes now."""
+        """Pause."""
         paused = self.listener.paused = PyTorchPause()
         if self.watcher is not None:
             self.watcher.pause()
         return paused
 
     def resume(self) -> None:
-        """Watch again."""
+        """Resume."""
         self.listener.paused = None
         if self.watcher is not None:
             self.watcher.resume()
 
     def abandon(self) -> None:
-        """Let go."""
+        """Release everything in a forked child."""
         self.stop()
 
     # -- rows -----------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Hand all notes so far to the writer."""
+        """Pass all notes so far to the writer."""
         listener = self.listener
         since, until = listener.tasks.under_way_since, perf_counter_ns()
         handing_on = self.faults.handing_on
@@ -147,12 +147,12 @@ class PyTorchSource:
         self.moves.forget(listener.calls.since())
 
     def events(self) -> int:
-        """How many events were noted so far."""
+        """Number of events recorded so far."""
         listener = self.listener
         return listener.tasks.events
 
     def unseen(self) -> dict[str, int]:
-        """What could not be seen, in words, and how many times."""
+        """Descriptions of what could not be recorded, with their counts."""
         listener = self.listener
         left_out = {} if self.watcher is None else self.watcher.left_out
         unnamed = missed(
@@ -170,6 +170,6 @@ class PyTorchSource:
         return {**left_out, **unnamed}
 
     def unfinished(self) -> int:
-        """Graph tasks that had begun and not ended when notes were last flushed."""
+        """Number of graph tasks that were running at the last flush."""
         listener = self.listener
         return listener.tasks.unfinished

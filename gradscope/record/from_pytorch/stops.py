@@ -1,4 +1,4 @@
-"""A PyTorch program that can be stopped: what is known of it while it stands."""
+"""A PyTorch program that can be stopped, and what is known while it is stopped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PyTorchStops:
 
     @contextmanager
     def _aside(self) -> Iterator[None]:
-        """What runs inside, a backward too, is nobody's."""
+        """A context in which calls and backwards are not recorded."""
         watcher = self._source.watcher
         if watcher is None:
             yield
@@ -45,7 +45,7 @@ class PyTorchStops:
             yield
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
-        """Find the nodes that lead to these, from which no backward has started yet."""
+        """Find the nodes that lead to these tensors, before a backward starts from them."""
         source = self._source
         if source.watcher is not None:
             is_machinery = source.session.sites.is_machinery
@@ -53,7 +53,7 @@ class PyTorchStops:
             source.faults.guarded("a graph was looked at", source.watcher.reach, tensors)
 
     def so_far(self, *, running: bool) -> None:
-        """Hand over rows of backwards under way on this thread, right after a flush."""
+        """Write rows of running backwards of this thread, right after a flush."""
         source, watcher = self._source, self._source.watcher
         if watcher is None or watcher.runs is None:
             return

@@ -1,4 +1,4 @@
-"""Backwards as rows: what each was asked, who called it, how it ended."""
+"""Rows of backwards: arguments, calling line, and end of each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HOOKS = {
     "register_step_post_hook": HookKind.OPTIMIZER_POST,
 }
 ON_NODES = {HookKind.TENSOR, HookKind.POST_ACCUMULATE}
-"""These are told of a node that is known; of others it follows from runs, or there is none."""
+"""Hooks that are reported with their node; for others it follows from runs, or there is none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +89,7 @@ class Tasks:
     def begin(
         self, asked: BackwardCall, root: int, stack: int, parent: PyTorchTask | None, thread: int
     ) -> PyTorchTask:
-        """One starts; the task that runs on this thread until it ends."""
+        """Called when a backward starts. Returns its task, which runs on this thread."""
         session = self._session
         self._count += 1
         number, depth = self._count, 0 if parent is None else parent.depth + 1
@@ -104,7 +104,7 @@ class Tasks:
         return task
 
     def end(self, task: PyTorchTask, error: BaseException | None, ran: BackwardRuns | None) -> None:
-        """It ended, by itself or by an exception."""
+        """Called when it ended, normally or with an exception."""
         task.ident, task.ran = get_ident(), ran
         self.events += 2 if ran is None else 2 + 4 * ran.many
         if error is not None:
@@ -118,9 +118,9 @@ class Tasks:
 
     @property
     def under_way_since(self) -> int:
-        """When the first of the backwards under way began; now, where there is none.
+        """When the first of the running backwards began; the current time if there is none.
 
-        What another thread begins from here on, while notes are written, is under way, too.
+        Backwards that another thread begins from now on, while notes are written, also count.
         """
         now = self._session.contexts.now()
         begun = [task.begin for task in list(self._under_way.values())]
@@ -132,7 +132,7 @@ class Tasks:
         self, task: PyTorchTask | None, kind: str, node: int, index: int, hook: Any, site: int,
         module: int,
     ) -> tuple[int, int, int, int] | None:  # fmt: skip
-        """A hook is called. Nothing is told of one in a backward, on a node that is not known."""
+        """Called before a hook. Hooks in a backward on an unknown node are not recorded."""
         code = HOOKS[kind]
         if code in ON_NODES and (task is None or not node):
             return None
@@ -168,7 +168,7 @@ class Tasks:
     # -- rows -----------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Hand new rows to the writer."""
+        """Pass new rows to the writer."""
         begun, ended = take_all(self._begun), take_all(self._ended)
         self._session.own_time.add(GRAPHS, sum([task.own for task in ended]))
         self.unfinished += len(begun) - len(ended)
@@ -180,7 +180,7 @@ class Tasks:
         self._write_ended(ended)
 
     def so_far(self, task: PyTorchTask | None, backwards: list[BackwardRuns]) -> list[PyTorchTask]:
-        """Rows of what has run in these backwards under way, the innermost first, for one look."""
+        """Rows of the runs of running backwards, innermost first, for a snapshot."""
         tasks = []
         for backward in backwards:
             if task is None:

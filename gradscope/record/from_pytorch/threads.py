@@ -1,4 +1,4 @@
-"""The threads that a recording of PyTorch has met, each with its state."""
+"""The threads known to a recording of PyTorch, each with its state."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ def known() -> list[PyTorchThread]:
 
 
 class PyTorchPause:
-    """A stretch that is left out."""
+    """A period that is not recorded."""
 
     saw_backward = False
     depth = 0  # of backwards, one in another
 
     def began(self) -> int:
-        """A backward began, which nobody looks at."""
+        """Called when an unrecorded backward began."""
         self.saw_backward = True
         self.depth += 1
         return 0
 
     def ended(self) -> bool:
-        """One is over; whether it ran in no other."""
+        """Called when it ended. Returns whether it was an outermost one."""
         self.depth -= 1
         return self.depth == 0
 
 
 class UnderWay:
-    """Whether somebody watches PyTorch in this process."""
+    """Whether PyTorch is being recorded in this process."""
 
     now = False

@@ -1,8 +1,8 @@
-"""Level `values`: what tensors held, from the rows that machine code has put down.
+"""Level `values`: statistics of tensors, from the rows written by machine code.
 
-Results of calls are known by the number of the call's row; which node it made is known when a
-backward has come to that. Gradients are known by the run that took them, or by the call that added
-them. What else there is Python looks at: leaves, what hooks return, what a backward begins with.
+Results of calls are identified by the row of the call; its node is known after a backward has
+reached it. Gradients are identified by the run that received them, or by the call that added them.
+Other values are measured from Python: leaves, results of hooks, gradients passed to a backward.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 COUNTS = ("nan", "posinf", "neginf", "zero")
 MOST_KEPT = 1 << 15
-"""So many results may wait for a backward to come to the nodes that their calls made."""
+"""Largest number of results that wait until a backward reaches the nodes of their calls."""
 
 
 class PyTorchValues:
-    """Takes what the ring holds, whenever notes are flushed."""
+    """Reads the ring whenever notes are flushed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -54,16 +54,16 @@ class PyTorchValues:
 
     @property
     def on(self) -> bool:
-        """Whether numbers are looked at."""
+        """Whether values are measured."""
         return self.ring is not None
 
     def not_finite(self) -> int:
-        """How many tensors that were looked at are not finite."""
+        """Number of measured tensors that are not finite."""
         return 0 if self.ring is None else self.ring.not_finite
 
     @property
     def unread(self) -> int:
-        """How many tensors could not be read."""
+        """Number of tensors that could not be read."""
         return 0 if self.ring is None else self.ring.unread
 
     def made(

@@ -1,1 +1,1 @@
-"""gradscope's own runtime, recorded: from what its probe is told to rows."""
+"""Recording of gradscope's own runtime: converts the reports to its probe to rows."""

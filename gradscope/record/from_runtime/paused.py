@@ -1,4 +1,4 @@
-"""While a recording pauses, and just after its end: whom the runtime tells instead of the probe."""
+"""Replaces the probe while a recording is paused, and just after its end."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 # Note [In the middle of a call]
 # Another thread may be in the middle of a call when the recording pauses or stops. Such a call
-# still tells the watcher it found when it began; a backward looks again, and must find somebody.
-# Before the notes are written for the last time, threads get the time of some switches to tell what
-# they had begun.
+# still reports to the watcher it found at its start; a backward looks it up again, and must find
+# one. Before the notes are written for the last time, threads get the time of some thread switches
+# to report what they had begun.
 SWITCHES, MOMENT = 0.03, 1.0  # seconds
 
 

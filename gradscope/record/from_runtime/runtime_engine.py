@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Runtime:
-    """The runtime: all it does is told to its probe."""
+    """The runtime: everything it does is reported to its probe."""
 
     local = local
     machinery: tuple[str, ...] = ()  # it is gradscope's own

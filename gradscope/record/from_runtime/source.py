@@ -96,7 +96,7 @@ class RuntimeSource:
 
             self.probe.look = look = ValueLook(session, self.catalog, whole=level == "full")
             self.catalog.on_tensor = look.unknown
-            self.replays.reason = f"level {level} looks at the values of each call"
+            self.replays.reason = f"level {level} measures the values of each call"
 
     def _task_ended(self, *, creates: bool) -> None:
         self.session.backward_ended(creates=creates)
@@ -206,7 +206,7 @@ class RuntimeSource:
     def at(self, places: StopPlaces) -> None:
         """The runtime is there."""
         engine = Stoppable(OwnHook, _plainly, _numbers, self._aside)
-        self.replays.reason = "it can be stopped at any of its calls"
+        self.replays.reason = "the program can be stopped at any of its calls"
         self.probe.hooked, self.session.module_paths = places.hook, self.modules.paths
         places.start(sys.modules["gradscope.runtime"], engine)
 

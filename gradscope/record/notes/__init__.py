@@ -1,1 +1,1 @@
-"""What every source notes with: lists of numbers, source lines, where each thread is, modules."""
+"""Parts shared by all sources: lists of numbers, source lines, thread positions, modules."""

@@ -1,4 +1,4 @@
-"""Shapes and dtypes of results, each kept once."""
+"""Shapes and dtypes of results, each stored once."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Layouts:
     """Numbers for (shape, dtype)."""
 
     def __init__(self, writer: Writer, large: int, named: Callable[[Any], str]) -> None:
-        """`named`: what a dtype is called; from `large` bytes on C functions know no layout."""
+        """`named`: name of a dtype; from `large` bytes on, C functions know no layout."""
         self._writer = writer
         self._large = large
         self._named = named
         self._lock = RLock()
         self.known: dict[Any, int] = {}
-        self._known_large: dict[Any, int] = {}  # C functions do not note calls that make such
+        self._known_large: dict[Any, int] = {}  # C functions do not record calls with such results
         self._new: list[tuple[int, tuple[int, ...], int, int]] = []
 
     def of(self, meta: Any) -> int:
-        """The number of a layout; `meta` is a tuple that holds one (shape, dtype)."""
+        """The number of a layout; `meta` is a tuple that contains one (shape, dtype)."""
         found = self.known.get(meta)
         if found is None:
             found = self._known_large.get(meta)

@@ -1,4 +1,4 @@
-"""What the user's code calls a tensor."""
+"""Names of tensors in the user's code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
 
 SNAPSHOTS = sys.version_info < (3, 13)
-"""Whether asking a frame for its variables leaves a copy of them with it."""
+"""Whether reading the variables of a frame leaves a copy of them in it."""
 
 
 def _held_once() -> int:
-    """How many references to such a copy are counted when only the frame and the asker hold it."""
+    """Reference count of such a copy when only the frame and the caller hold it."""
     found = sys._getframe().f_locals
     return getrefcount(found)
 
@@ -37,7 +37,7 @@ MANY = 1 << 16
 
 
 def local_name(tensor: Any, frame: FrameType | None) -> str:
-    """The name of a leaf, where it is a variable of the function that called or of its module."""
+    """The name of a leaf, if it is a variable of the calling function or of its module."""
     frame = _of_user(frame)
     if frame is None or not is_leaf(tensor):
         return ""
@@ -49,7 +49,7 @@ def local_name(tensor: Any, frame: FrameType | None) -> str:
 
 
 def names_in(frame: FrameType | None) -> dict[int, str]:
-    """The same for many: the names of all there is, by its id."""
+    """Names of all local objects, by id()."""
     frame = _of_user(frame)
     if frame is None:
         return {}
@@ -60,7 +60,7 @@ def names_in(frame: FrameType | None) -> dict[int, str]:
 def names_around(
     frame: FrameType | None, is_machinery: Callable[[CodeType], bool], most: int
 ) -> dict[int, str]:
-    """The same of so many of the program's frames, from this one outwards; inner names first."""
+    """The names in this many frames of the program, from this one outwards; inner names first."""
     found: dict[int, str] = {}
     for name, value in _variables(frame, is_machinery, most):
         found.setdefault(id(value), name)
@@ -70,7 +70,7 @@ def names_around(
 def module_name(
     module: Any, frame: FrameType | None, is_machinery: Callable[[CodeType], bool]
 ) -> str:
-    """The variable that holds a module where it is called; or the attribute of an object there."""
+    """The variable that holds a module in its caller, or the attribute of an object there."""
     own: list[dict[str, Any]] = []
     for name, value in _variables(frame, is_machinery, FRAMES):
         if value is module and name != "self":
@@ -81,9 +81,9 @@ def module_name(
 
 
 def names_of(tensor: Any, frame: FrameType | None) -> set[str]:
-    """All that one is called in all frames from this one outwards: `w`, `0.weight`, `net.0.weight`.
+    """All names of a tensor in frames from this one outwards: `w`, `0.weight`, `net.0.weight`.
 
-    The second kind is what modules that a variable holds call it.
+    The second is a path within a module that a variable holds.
     """
     names: set[str] = set()
     for name, value in _variables(frame):
@@ -98,8 +98,8 @@ def names_of(tensor: Any, frame: FrameType | None) -> set[str]:
 def _variables(
     frame: FrameType | None, is_machinery: Callable[[CodeType], bool] = is_ours, most: int = MANY
 ) -> Iterator[tuple[str, Any]]:
-    """Those of so many of the program's frames, from this one outwards, each with its globals."""
-    known: set[int] = set()  # globals that were told
+    """Variables of this many frames of the program, from this one outwards, with globals."""
+    known: set[int] = set()  # globals that were yielded
     while frame is not None and most:
         if not is_machinery(frame.f_code):
             most -= 1
@@ -117,33 +117,33 @@ def _of_user(frame: FrameType | None) -> FrameType | None:
 
 
 def variables_of(frame: FrameType) -> dict[str, Any]:
-    """A frame's variables, without leaving a copy of them with it.
+    """A frame's variables, without leaving a copy of them in it.
 
-    It would keep alive what the program lets go, until its function returns.
+    The copy would keep objects alive that the program releases, until its function returns.
     """
     found = frame.f_locals
     copied = dict(found)
-    # Those of a module or a class are the variables themselves; some copies `locals()` returned.
+    # For a module or a class, these are the variables themselves; some copies are from `locals()`.
     if SNAPSHOTS and frame.f_code.co_flags & CO_OPTIMIZED and getrefcount(found) == NOBODYS:
         found.clear()
     return copied
 
 
 FRAMES = 3
-"""So many of the program's frames are looked through, from the one that calls backward outwards."""
+"""Number of frames that are searched, from the one that calls backward outwards."""
 
 
 class LeafNames:
-    """Of leaves that no module names: each is looked for at the first backward that met it."""
+    """Finds names of leaves outside modules, at the first backward that reaches each leaf."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self.nameless: list[tuple[ref[Any], int]] = []
-        """Leaves that have not been looked for."""
+        """Leaves that have not been searched for."""
         self._named: list[tuple[int, int]] = []
 
     def met(self, tensor: Any, number: int) -> None:
-        """A leaf has been given a number."""
+        """Called when a leaf gets a number."""
         if tensor.requires_grad and is_leaf(tensor):
             self.nameless.append((ref(tensor), number))
 
@@ -153,7 +153,7 @@ class LeafNames:
         is_machinery: Callable[[CodeType], bool],
         has_one: Container[int],
     ) -> None:
-        """A backward is called on this frame; some leaves are named by modules."""
+        """Called when this frame calls backward; some leaves have names from modules."""
         waiting = [each for each in take_all(self.nameless) if each[1] not in has_one]
         names = names_around(frame, is_machinery, FRAMES) if waiting else {}
         for weak, number in waiting:
@@ -162,7 +162,7 @@ class LeafNames:
                 self._named.append((number, self._writer.intern(name)))
 
     def flush(self) -> None:
-        """Hand new names to the writer."""
+        """Pass new names to the writer."""
         rows = take_all(self._named)
         if rows:
             numbers, names = zip(*rows, strict=True)
@@ -170,18 +170,18 @@ class LeafNames:
 
 
 # Note [Views that make their nodes]
-# A view of something that was written to makes its node when it is first asked for it, or whether
-# it is a leaf. That is the program's to do: what is made later runs earlier.
+# A view of a tensor that was written to creates its node when `grad_fn` or `is_leaf` is first read.
+# We must not cause that: nodes that are created later run earlier.
 
 
 def node_of(tensor: Any) -> Any:
-    """Its node; of such a view, that of what it is a view of."""
+    """The node of a tensor; for such a view, that of its base."""
     base = _written_base(tensor)
     return tensor.grad_fn if base is None else base.grad_fn
 
 
 def is_leaf(tensor: Any) -> bool:
-    """Whether it is one; no such view is."""
+    """Whether it is a leaf; such views are not."""
     return _written_base(tensor) is None and bool(tensor.is_leaf)
 
 
@@ -191,9 +191,9 @@ def gradient_of(tensor: Any) -> Any:
 
 
 def leaves_behind(nodes: list[Any], far: int) -> tuple[list[Any], bool]:
-    """The leaves that a backward comes to from these nodes, and whether these are all.
+    """The leaves that a backward reaches from these nodes, and whether the list is complete.
 
-    `far`: so many nodes are looked at.
+    `far`: largest number of nodes that are visited.
     """
     leaves: list[Any] = []
     waiting, seen = list(nodes), set(nodes)
@@ -210,6 +210,6 @@ def leaves_behind(nodes: list[Any], far: int) -> tuple[list[Any], bool]:
 
 
 def _written_base(tensor: Any) -> Any:
-    """What it is a view of, if that may have been written to since."""
+    """The base of a view, if that may have been written to since."""
     base = tensor._base if tensor._is_view() else None
     return base if base is not None and tensor._version else None

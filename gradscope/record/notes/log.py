@@ -1,15 +1,14 @@
-"""What the probe notes while the program runs: flat lists of numbers, nothing else.
+"""The notes of the probe while the program runs: flat lists of numbers, nothing else.
 
 # Note [Writing little]
-A forward call and its backward cost five microseconds in all, so a note may cost a few hundred
-nanoseconds. The probe therefore keeps a handful of numbers of each. They are written
-much as they were noted; what follows from them is worked out when the trace is read
-(trace/shorthand).
+A forward call and its backward take five microseconds together, so a note may cost a few hundred
+nanoseconds. The probe therefore stores a few numbers for each. They are written almost unchanged;
+what follows from them is derived when the trace is read (trace/shorthand).
 
 # Note [Small lists]
-A list of numbers takes 40 bytes for each. As long as all that was noted fits into a core's own
-cache, noting costs half of what it costs in main memory; so lists are turned into arrays long
-before there is a window's worth to write.
+A list of numbers takes 40 bytes per number. While all notes fit into the cache of a core, noting
+costs half of what it costs in main memory; so lists are converted to arrays long before there is
+enough to write a window.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ R = TypeVar("R")
 
 
 def take_all(rows: list[R]) -> list[R]:
-    """All rows so far, taken out of a list to which other threads may be adding.
+    """All rows so far, removed from a list to which other threads may be adding.
 
-    It has to stay the same list: who is about to add a row to it has looked it up already.
+    It must stay the same list object: a thread about to add a row has already looked it up.
     """
     found = rows[:]
     del rows[: len(found)]
@@ -48,7 +47,7 @@ def columns_of(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str,
 def put(
     writer: Writer, row: type[Row], names: Sequence[str], table: Ints, *, amend: bool = False
 ) -> None:
-    """Hand what a log held to the writer, one row of the array per column."""
+    """Pass the contents of a log to the writer, one row of the array per column."""
     if table.size:
         writer.block(row, dict(zip(names, table, strict=True)), amend=amend)
 
@@ -56,8 +55,8 @@ def put(
 class Log:
     """Records of one kind: `width` numbers each, one after the other.
 
-    Other threads may note at any time; a record is added in one step, so taking whole records
-    needs no lock against them. Whoever rests or takes must be alone.
+    Other threads may add records at any time; this is atomic, so taking whole records needs no
+    lock. Only one thread at a time may call `rest` or `take`.
     """
 
     __slots__ = ("__weakref__", "_cells", "_list", "_taken", "buffer", "note", "width")
@@ -69,14 +68,14 @@ class Log:
         self._taken: list[Ints] = []
         self.buffer: NumberBuffer | None = None
 
-        def note(*numbers: int) -> None:  # it does not hold the log, which holds it
+        def note(*numbers: int) -> None:  # it does not refer to the log, which refers to it
             cells.extend(numbers)
 
         self._list: Callable[..., Any] = note
         self.note = self._list
 
     def compile(self, functions: Callables) -> NumberBuffer:
-        """From now on, note by a C function. See Note [Numbers without objects]."""
+        """Use a C function from now on. See Note [Numbers without objects]."""
         from gradscope.record.notes.c_functions.note_buffers import NumberBuffer
 
         self.buffer = NumberBuffer(functions, self.width, self._list)
@@ -84,7 +83,7 @@ class Log:
         return self.buffer
 
     def finish(self) -> None:
-        """Nobody takes any more: what is still noted goes to a list, as at first."""
+        """Called when records are no longer taken: further ones go to a list, as at first."""
         self.note, self.buffer = self._list, None
 
     def __len__(self) -> int:
@@ -102,7 +101,7 @@ class Log:
             self._taken.append(np.fromiter(cells, np.int64, size).reshape(-1, self.width).T)
 
     def so_far(self) -> Ints:
-        """All records so far, which stay to be taken."""
+        """All records so far, without removing them."""
         table = self.take()
         if table.shape[1]:
             self._taken.append(table)

@@ -1,4 +1,4 @@
-"""Modules of the model, by the paths their owner gives them, and the names of their parameters."""
+"""Modules of the model with their paths, and the names of their parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ModuleRows:
-    """Ids of modules. The first time a root is seen, all below it get theirs."""
+    """Ids of modules. When a root is first seen, all modules below it get ids."""
 
     def __init__(
         self, writer: Writer, number_of: Callable[[Any], int], is_machinery: Callable[[Any], bool]
@@ -28,17 +28,17 @@ class ModuleRows:
         self._number_of = number_of
         self._lock = RLock()
         self.by_id: dict[int, int] = {}
-        """Their ids, by id()."""
+        """Ids of modules, by id()."""
         self._refs: dict[int, ref[Any]] = {}
         self.paths: list[str] = []
-        """Of all that were met, by their ids."""
+        """Paths of all known modules, by id."""
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
         self._aliases: list[tuple[int, int, int, int]] = []
         self.named: set[int] = set()
         self.names_buffers = False
         self.met: Sequence[Callable[[Any], None]] = ()
-        """Are told of each module once."""
+        """Functions that are called once for each module."""
 
     def id(self, module: Any, parent: int) -> int:
         """The id of a module that runs inside `parent`."""
@@ -50,11 +50,11 @@ class ModuleRows:
         return found
 
     def known(self, module: Any) -> int | None:
-        """Its id, if it has been met."""
+        """The id of a module, if it is known."""
         return self.by_id.get(id(module))
 
     def _add(self, module: Any, path: str) -> int:
-        """Give it its id, until it is gone: then its id() may be another's."""
+        """Assign an id to a module while it exists: later its id() may belong to another."""
         key = id(module)
         known, refs = self.by_id, self._refs
 
@@ -101,8 +101,8 @@ class ModuleRows:
             ]
 
     def _name(self, root: Any) -> int:
-        """What the program calls it."""
-        frame = sys._getframe(1)  # its own would hold itself, and all it has called
+        """The name of a root module in the program."""
+        frame = sys._getframe(1)  # its own frame would refer to itself
         return self._writer.intern(module_name(root, frame, self._is_machinery))
 
     def _named(self, parameter: Any, name: str, root: int) -> int:
@@ -116,7 +116,7 @@ class ModuleRows:
         return number
 
     def flush(self, ids: Callable[[Any], Any]) -> None:
-        """Hand new modules and names to the writer; `ids` makes ids of numbers."""
+        """Pass new modules and names to the writer; `ids` converts numbers to ids."""
         rows = take_all(self._rows)
         if rows:
             columns = {name: [row[name] for row in rows] for name in rows[0]}

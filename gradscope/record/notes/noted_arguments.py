@@ -1,8 +1,8 @@
-"""What calls were given besides tensors, as far as their nodes keep it: read, and written as rows.
+"""Reads arguments of calls that are not tensors, as far as their nodes store them.
 
-Nodes keep what derivatives need: dims, exponents, slopes, strides, a flag. To read it takes some
-microseconds, so it is read seldom: of each kind of node, made on one line with one shape, of the
-first four, the eighth, the sixteenth, … Of nodes that were not read nothing is said.
+Nodes store what derivatives need: dims, exponents, slopes, strides, flags. Reading takes some
+microseconds, so only some nodes are read: of those with the same name and shape from the same line,
+the first four, the eighth, the sixteenth, … For other nodes there are no arguments.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from gradscope.trace.writer import Values, Writer
 
 OPERAND = "other"
-"""Where a node keeps a tensor that may be a number the program wrote."""
+"""Slots of nodes with a tensor that may be a number written in the program."""
 
 INPUT, VIEW_OF = "input", "input_is_a_view_of"
-"""Where a convolution keeps what it was given, and how it is said of which shape that is a view."""
+"""Slot of a convolution with its input, and the key for the shape of which that is a view."""
 
 OF_SHAPES = ("_sizes", "_sizes_opt", "_numel", "_argsize_0", "_strides")
-"""How names end of what only says the shape of an operand."""
+"""Suffixes of attributes that only contain the shape of an operand."""
 
 FACTORS = ("alpha", "beta")
-"""What a sum multiplies its operands by; 1, a whole number: it was not given."""
+"""Factors of the operands of a sum; the integer 1 means: not passed."""
 
 RESULT = "result"
 FLAT = frozenset(("TanhBackward0", "SigmoidBackward0", "SoftmaxBackward0"))
-"""Of what is flat where its input is large, the results are looked at, which these keep so."""
+"""Functions that saturate for large inputs, with the slot that holds their results."""
 
 MOST_LOOKED_AT = 1 << 16
-"""Of so many numbers; of more, of some among them."""
+"""Largest number of results that are all measured; of larger ones, only a part."""
 
 UNSIGNED, SIGN = 1 << 64, 1 << 63
 Value = bool | int | float | str | tuple["Value", ...]
 
 
 def is_option(slot: str) -> bool:
-    """Whether what a node keeps by this name, and is no tensor, says more than a shape."""
+    """Whether an attribute of a node with this name contains more than a shape."""
     return not slot.endswith(OF_SHAPES)
 
 
 def base_shape(tensor: Any) -> tuple[int, ...] | None:
-    """Of what a tensor is a view that leaves all numbers in their order; None: of nothing such."""
+    """The shape of the base of which a tensor is a view in the same order; None: no such view."""
     base = tensor._base
     if base is None or tensor.requires_grad or not tensor.numel():
         return None
@@ -65,9 +65,9 @@ def base_shape(tensor: Any) -> tuple[int, ...] | None:
 
 
 def plain(value: object) -> Value | None:
-    """A number, a text or several; None: it is something else.
+    """A number, a text or a list of these; None: something else.
 
-    PyTorch shows dims as if they had no sign.
+    PyTorch shows dims as unsigned numbers.
     """
     if isinstance(value, bool | float | str):
         return value
@@ -80,7 +80,7 @@ def plain(value: object) -> Value | None:
 
 
 class NotedArguments:
-    """What was read, until it is written. `seldom` says when to."""
+    """Arguments that were read and not written yet. `seldom` decides which nodes are read."""
 
     def __init__(self) -> None:
         self.seldom = Seldom()
@@ -88,7 +88,7 @@ class NotedArguments:
         self._looked: list[tuple[int, str]] = []
 
     def add(self, number: int, options: Mapping[str, object]) -> None:
-        """A node, and what it keeps that is no tensor."""
+        """Add a node with its stored arguments that are not tensors."""
         found: dict[str, Value] = {}
         for name, each in sorted(options.items()):
             value = plain(each)
@@ -98,7 +98,7 @@ class NotedArguments:
             self._read.append((number, in_json(found)))
 
     def add_results(self, number: int, array: NDArray[Any]) -> None:
-        """A node, and what it keeps of its results, in any order."""
+        """Add a node with its stored results, in any order."""
         if array.size and array.dtype.kind == "f":
             part = array.reshape(-1)[:: 1 + array.size // MOST_LOOKED_AT].astype(np.float64)
             found: dict[str, Value] = {
@@ -108,7 +108,7 @@ class NotedArguments:
             self._looked.append((number, in_json(found)))
 
     def write(self, writer: Writer, ids: Callable[[list[int]], Values] = list) -> None:
-        """Hand on what waits."""
+        """Write what is waiting."""
         for column, waiting in (("arguments", self._read), ("results", self._looked)):
             read = take_all(waiting)
             if read:
@@ -122,7 +122,7 @@ def _short(number: np.floating[Any]) -> float:
 
 
 def in_json(found: Mapping[str, Value]) -> str:
-    """The text of it; JSON has no infinite numbers."""
+    """The JSON text; infinite numbers are written as text."""
     return json.dumps({name: _finite(value) for name, value in found.items()})
 
 

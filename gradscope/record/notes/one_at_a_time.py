@@ -1,4 +1,4 @@
-"""Who writes out the notes of a recording: one at a time, whatever interrupts whom."""
+"""Ensures that only one thread at a time writes the notes of a recording."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import RLock
 
 
 class Alone:
-    """Keeps others from what one thread is at."""
+    """A lock that detects interruptions of the thread that holds it."""
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -16,10 +16,10 @@ class Alone:
 
     @contextmanager
     def __call__(self, *, wait: bool) -> Iterator[bool]:
-        """Whether this may go on alone.
+        """Whether this thread may continue.
 
-        It may not while another thread is at it and this one does not `wait`, or while this thread
-        is, further up: a hook, a finaliser or a signal handler interrupted it.
+        It may not while another thread holds the lock and this one does not `wait`, or while this
+        thread holds it in an outer call that a hook, finaliser or signal handler interrupted.
         """
         if not self._lock.acquire(blocking=wait):
             yield False

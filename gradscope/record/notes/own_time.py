@@ -1,6 +1,6 @@
-"""How much time gradscope itself took while it recorded, as far as that is measured.
+"""Measures the time spent in gradscope itself while recording.
 
-What is noted call by call is not: two looks at the clock would cost as much as the note.
+Notes of single calls are not measured: reading the clock twice would cost as much as the note.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ STARTING, GRAPHS, WRITING = "starting", "graphs", "writing"
 
 
 class OwnTimeClock:
-    """Nanoseconds by what they went into."""
+    """Nanoseconds by purpose."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -26,7 +26,7 @@ class OwnTimeClock:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """What this thread works inside, without what it waits for others."""
+        """A context that measures this thread's work, without waiting for other threads."""
         began = thread_time_ns()
         try:
             yield
@@ -34,5 +34,5 @@ class OwnTimeClock:
             self.add(what, thread_time_ns() - began)
 
     def facts(self, since: int) -> dict[str, int]:
-        """All that was spent, and `recorded`: how long the recording has been under way."""
+        """All times, and `recorded`: the duration of the recording so far."""
         return {**dict(sorted(self._spent.items())), "recorded": perf_counter_ns() - since}

@@ -1,4 +1,4 @@
-"""The stack of a place that was put down as code and instructions, when nobody could be asked."""
+"""Stacks of places that machine code recorded as code objects and instructions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from gradscope.record.notes.sites import Sites
 
 Instruction = tuple[CodeType, int]
-"""Code, and how far into it."""
+"""A code object and an offset in it."""
 
 
 def stack_of(sites: Sites, frames: Sequence[Instruction]) -> tuple[int, Instruction | None]:
-    """The stack of these frames, the innermost first, and which of them is the user's next."""
+    """The stack of these frames, innermost first, and the index of the next user frame."""
     users = [(code, offset) for code, offset in frames if not sites.is_ours(code)]
     sites._codes += [code for code, _ in frames]
     stack = NONE

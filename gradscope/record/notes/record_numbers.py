@@ -1,16 +1,16 @@
-"""Gives out the numbers by which a recording knows calls, nodes, tensors and storages.
+"""Assigns the numbers by which a recording identifies calls, nodes, tensors and storages.
 
 # Note [Numbers]
-One counter numbers everything, in steps of two. A call with one result takes one number for the
+One counter numbers everything, in steps of two. A call with one result uses one number for the
 call, its node, its result and the result's storage. A tensor's `record_nr` is its number, plus one
-if its gradient goes to the node of that number: so that an input's number says where its gradient
-goes. Calls, which mostly have a node, are told the odd one of the two. Numbers start above those of
-earlier recordings (`base`), which is how a tensor last seen then is known to be new. In the trace
-they are halved and count from 0.
+if its gradient goes to the node with that number: so the number of an input shows where its
+gradient goes. Calls, which mostly have a node, get the odd one of the two. Numbers start above
+those of earlier recordings (`base`), so that a tensor last seen in one of them is known to be new.
+In the trace they are halved and count from 0.
 
-A thread may still tell a recording of a call when another has begun. What it gives a number then
-must not look as if the other had given it: a recording that has ended gives out no new numbers, but
-one of its own again and again, since nobody reads them any more.
+A thread may still report a call to a recording when another has begun. Numbers assigned then must
+not look like those of the other: a recording that has ended assigns no new numbers, but repeats one
+of its own, because they are no longer read.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from gradscope.record.notes.c_functions.note_buffers import Counter
 
 WINDOW = 1 << 9
-"""How many numbers are given out between two rests. See Note [Small lists] in log.py."""
+"""Numbers that are assigned between two rests. See Note [Small lists] in log.py."""
 
 LONG_WINDOW = 1 << 12
-"""The same when there are no lists to be kept small."""
+"""The same if there are no lists to keep small."""
 
 
 class RecordNumbers:
-    """Gives out odd numbers, never the same twice in a process, a window at a time."""
+    """Assigns odd numbers, unique in the process, a window at a time."""
 
     _last = 0
     _lock = RLock()
@@ -59,9 +59,9 @@ class RecordNumbers:
                 self._counter.renew(first + 1, first + size)
 
     def reserve(self, count: int, *, alone: bool) -> int:
-        """The first of so many numbers in a row, less one; what comes later is higher.
+        """The first of this many consecutive numbers, minus one; later numbers are higher.
 
-        Where this thread is `alone`, what is left of the window is used up first.
+        If this thread is `alone`, the rest of the window is used first.
         """
         with RecordNumbers._lock:
             if alone and RecordNumbers._last == self._end and not self._retired:
@@ -73,7 +73,7 @@ class RecordNumbers:
         return first
 
     def compile(self, functions: Callables, *, unused: bool) -> Counter:
-        """From now on, give them out by a C function; `unused`: from the first on."""
+        """Assign them by a C function from now on; `unused`: from the first number on."""
         from gradscope.record.notes.c_functions.note_buffers import Counter
 
         counter = Counter(functions)
@@ -88,7 +88,7 @@ class RecordNumbers:
         return counter
 
     def retire(self) -> None:
-        """Give out no number that a later recording may take for its own."""
+        """Assign no number that a later recording could mistake for its own."""
         with RecordNumbers._lock:
             self._retired = True
             self.next = partial(int, self.base + 3)
@@ -96,7 +96,7 @@ class RecordNumbers:
                 self._counter.renew(0, 0)
 
     def take(self) -> int:
-        """The next number less one, whatever window it is in."""
+        """The next number minus one, in any window."""
         while True:
             try:
                 return int(self.next()) - 1

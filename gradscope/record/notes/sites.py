@@ -1,4 +1,4 @@
-"""Which line of the user's program is running: source lines and stacks, each kept once."""
+"""Source lines and stacks of the user's program, each stored once."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ RUNS_THE_PROGRAM = f"{PACKAGE}{os.path.join('record', 'run_script.py')}"  # noqa
 """The file whose frame runs a whole program: the frames above it are those of the command line."""
 
 LONGEST, LONG_PATH = 80, 4096
-"""How much of a line's text is quoted in an error, and of its path."""
+"""Largest number of characters of a line's text, and of its path, in an error."""
 
 FILES, LINES = 40, 5000
-"""Maximum number of files of the program that are kept, and of lines of each."""
+"""Largest number of files of the program that are stored, and of lines of each."""
 
 INSTALLED = ("site-packages", "dist-packages", "lib/python3", "<frozen")
-"""In the paths of files that are not the program's."""
+"""Parts of the paths of files that do not belong to the program."""
 
 CALLERS = 3
-"""So many lines are told of what often stands in a function for it."""
+"""Number of lines recorded for calls that are often made in helper functions."""
 
 MACHINERY = (PACKAGE, "<gradscope: ", "<frozen runpy>", "<frozen importlib", copy.__file__)
-"""How the files begin whose frames are never the user's program: what is copied is copied there."""
+"""Prefixes of files whose frames are never the user's program, including `copy`."""
 
 
 def is_ours(code: CodeType) -> bool:
@@ -59,9 +59,9 @@ def caller_of(frame: FrameType) -> FrameType | None:
 class Sites:
     """Source positions as stack ids.
 
-    `known` maps the address of an instruction (its code object's, plus its offset in it: bytecode
-    lies inside its code object) to the stack of the user's line there. An address in gradscope's
-    own code is never known, so that its callers are asked for each time.
+    `known` maps the address of an instruction (that of its code object plus its offset: bytecode is
+    inside its code object) to the stack of the user's line. Addresses in gradscope's own code are
+    never known, so that their callers are looked up each time.
     """
 
     def __init__(self, writer: Writer, *, whole: bool, machinery: tuple[str, ...] = ()) -> None:
@@ -69,16 +69,16 @@ class Sites:
         self.whole = whole
         self._writer = writer
         self._machinery = (*MACHINERY, *machinery)
-        self._folder = working_directory()  # the program may go elsewhere, or remove it
+        self._folder = working_directory()  # the program may change it, or remove it
         self.known_machinery: dict[int, bool] = {}
-        """By id() of code, as to hash that takes long."""
-        self.engines: set[int] = set()  # of these the engine's
+        """By id() of code, because hashing code is slow."""
+        self.engines: set[int] = set()  # those of the engine
         self._several: dict[tuple[int, ...], int] = {}
         self._ours: set[int] = set()  # addresses in gradscope's own code
         self._told: Callable[[int, int], None] = _nobody
-        self._codes: list[CodeType] = []  # kept alive: their ids are keys
+        self._codes: list[CodeType] = []  # held: their ids are keys
         self.keeps_text = True
-        """Whether the text of lines goes into the trace."""
+        """Whether the text of lines is stored in the trace."""
         self._lock = RLock()
         self._frames: dict[tuple[str, int, str], int] = {}
         self._stacks: dict[tuple[int, int], int] = {}
@@ -94,7 +94,7 @@ class Sites:
         return self.of(sys._getframe(depth + 1))
 
     def of(self, frame: FrameType | None) -> int:
-        """The stack of this frame, or of the nearest caller that is the user's."""
+        """The stack of this frame, or of the nearest caller in the user's program."""
         known = self.known
         while frame is not None:
             code = frame.f_code
@@ -120,7 +120,7 @@ class Sites:
         return NONE
 
     def is_machinery(self, code: CodeType) -> bool:
-        """`is_ours`, remembered."""
+        """`is_ours`, cached."""
         key = id(code)
         found = self.known_machinery.get(key)
         if found is None:
@@ -131,11 +131,11 @@ class Sites:
         return found
 
     def of_backward(self, frame: FrameType | None, *, accumulates: bool) -> int:
-        """The line that called a backward; of one that returns gradients, with its callers."""
+        """The line that called a backward; for one that returns gradients, with its callers."""
         return self.of(frame) if accumulates or self.whole else self.of_several(frame, CALLERS)
 
     def of_several(self, frame: FrameType | None, most: int) -> int:
-        """The stack of so many of the user's frames, from this one outwards."""
+        """The stack of this many user frames, from this one outwards."""
         frames: list[FrameType] = []
         key: list[int] = []
         known = self.known_machinery
@@ -148,7 +148,7 @@ class Sites:
                 frames.append(frame)
                 key.append(id(code) + frame.f_lasti)
                 if code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__":
-                    break  # what called the script is no part of it
+                    break  # the callers of the script are not part of it
             frame = caller_of(frame)
         addresses = tuple(key)
         found = self._several.get(addresses)
@@ -160,7 +160,7 @@ class Sites:
         return found
 
     def tell(self, add: Callable[[int, int], None]) -> None:
-        """Tell of all that is known: an address, and its line or OURS; now, and as it comes."""
+        """Pass all known addresses, with their line or OURS, to a function; now and in future."""
         for address, value in self._all_known().items():
             add(address, value)
         self._told = add
@@ -169,7 +169,7 @@ class Sites:
         return {**self.known, **dict.fromkeys(self._ours, OURS)}
 
     def compile(self, functions: Callables) -> SiteTable:
-        """`of` as a C function, which asks this one about what it does not know."""
+        """`of` as a C function, which calls this one for unknown addresses."""
         from gradscope.record.notes.c_functions.note_buffers import SiteTable
 
         table = SiteTable(functions, self._all_known(), self.of)
@@ -177,7 +177,7 @@ class Sites:
         return table
 
     def finish(self) -> None:
-        """Let go of who is told, and asks this."""
+        """Release the functions that use this."""
         self._told = _nobody
 
     def _stack(self, frame: FrameType) -> int:
@@ -195,7 +195,7 @@ class Sites:
         return stack
 
     def _link(self, frame: int, parent: int) -> int:
-        with self._lock:  # likewise below: numbers are places
+        with self._lock:  # likewise below: numbers are indices
             found = self._stacks.get((frame, parent))
             if found is None:
                 found = len(self._stacks)
@@ -209,7 +209,7 @@ class Sites:
         return self.position(code.co_filename, line, code.co_qualname, frame.f_globals)
 
     def position(self, file: str, line: int, function: str, scope: dict[str, Any] | None) -> int:
-        """The frame of a place in a file."""
+        """The frame row of a line in a file."""
         key = (file, line, function)
         with self._lock:
             found = self._frames.get(key)
@@ -227,7 +227,7 @@ class Sites:
         return self._link(self.position(file, line, function, None), parent)
 
     def note_files(self) -> None:
-        """Hand the text of the program's own files to the writer, of which something ran."""
+        """Pass the text of the program's own files that were executed to the writer."""
         seen = dict.fromkeys(file for file, _, _ in list(self._frames))
         own = [file for file in seen if not is_installed(file)][:FILES]
         texts = {file: linecache.getlines(file) for file in own}
@@ -247,7 +247,7 @@ class Sites:
         return visible(f"{place} ({short})" if short else place, LONG_PATH)
 
     def of_function(self, function: Any) -> int:
-        """Where a function was written, for hooks."""
+        """The definition of a function, for hooks."""
         found = written(function)
         if found is None or self.is_ours(found.__code__):
             return NONE
@@ -256,7 +256,7 @@ class Sites:
         return self._link(frame, NONE)
 
     def flush(self) -> None:
-        """Hand new frames and stacks to the writer."""
+        """Pass new frames and stacks to the writer."""
         frames = take_all(self._new_frames)
         stacks = take_all(self._new_stacks)
         if frames:
@@ -268,16 +268,16 @@ class Sites:
 
 
 def is_installed(file: str) -> bool:
-    """Whether a file is no part of the program, as its path says."""
+    """Whether a file does not belong to the program, according to its path."""
     return any(part in file for part in INSTALLED)
 
 
 def _nobody(address: int, line: int) -> None:
-    """Is told."""
+    """Does nothing."""
 
 
 def shown(file: str, folder: str) -> str:
-    """A path as the user knows it: relative to where the program began, or the cell `In[3]`."""
+    """A path as shown to the user: relative to the initial folder, or the cell `In[3]`."""
     if (cell := _cell(file)) is not None:
         return cell
     if not folder or not Path(file).is_absolute():
@@ -290,7 +290,7 @@ def shown(file: str, folder: str) -> str:
 
 
 def _cell(file: str) -> str | None:
-    """The cell of a notebook that a file name of IPython stands for; None for any other file."""
+    """The notebook cell for a file name of IPython; None for any other file."""
     if "ipykernel_" not in file and not file.startswith("<ipython-input-"):
         return None
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
@@ -299,7 +299,7 @@ def _cell(file: str) -> str | None:
 
 
 def working_directory() -> str:
-    """Where the process is; "" if somebody has removed that."""
+    """The working directory; "" if it has been removed."""
     try:
         return str(Path.cwd())
     except FileNotFoundError:

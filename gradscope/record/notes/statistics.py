@@ -1,4 +1,4 @@
-"""What an array holds, in a few numbers: how many of which kind, how large, the first bad ones."""
+"""Statistics of an array: counts of special values, sizes, the first values that are not finite."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 SMALL = 4096
-"""Arrays of at most so many elements are looked at in one piece."""
+"""Largest number of elements of an array that is measured in one piece."""
 
 CHUNK = 1 << 13
-"""Elements of a larger one that are looked at together: they stay in the cache for all passes, and
-are too few for NumPy's library to start threads on."""
+"""Elements of a larger array that are measured together: they stay in the cache for all passes, and
+are too few for NumPy's library to start threads."""
 
-# What methods of arrays call in the end.
+# The functions that array methods finally call.
 summed, minimum, maximum = np.add.reduce, np.minimum.reduce, np.maximum.reduce
 
 FIRST = 8
-"""How many bad elements are named."""
+"""Number of elements that are not finite whose indices are stored."""
 
 
 class Statistics(NamedTuple):
-    """Counts over all elements; min to norm over the finite ones, NaN when there is none.
+    """Counts over all elements; min to norm over the finite ones, NaN if there is none.
 
-    Of complex numbers it is their magnitudes that are measured, and an infinite one counts as +inf.
+    For complex numbers, magnitudes are measured, and an infinite one counts as +inf.
     """
 
     size: int
@@ -44,7 +44,7 @@ NOTHING = Statistics(0, 0, 0, 0, 0, nan, nan, nan, nan, nan, ())
 
 
 def statistics(array: Any) -> Statistics:
-    """What an array holds. It is only read, and nothing of it is kept."""
+    """The statistics of an array, which is only read and not held."""
     size = array.size
     if size <= SMALL:
         return _of(array.ravel()) if size else NOTHING
@@ -53,7 +53,7 @@ def statistics(array: Any) -> Statistics:
 
 
 def _of(flat: Any) -> Statistics:
-    """Of one row of elements."""
+    """The statistics of one row of elements."""
     values = _measured(flat)
     size = values.size
     low, high = float(minimum(values)), float(maximum(values))
@@ -84,7 +84,7 @@ def _measured(flat: Any) -> Any:
 
 
 def _sizes(values: Any, count: int) -> tuple[float, float, float]:
-    """Mean, root mean square and norm; none of them overflows where it need not."""
+    """Mean, root mean square and norm, without avoidable overflow."""
     mean, squares = float(summed(values)) / count, float(values.dot(values))
     if not isfinite(mean):
         mean = float(summed(values / count))
@@ -98,7 +98,7 @@ def _sizes(values: Any, count: int) -> tuple[float, float, float]:
 
 
 def _joined(parts: list[Statistics]) -> Statistics:
-    """The statistics of pieces that lie one after the other."""
+    """The statistics of consecutive pieces."""
     size, nans, above, below, zero = (
         sum(column) for column in zip(*(part[:5] for part in parts), strict=True)
     )
@@ -120,7 +120,7 @@ def _joined(parts: list[Statistics]) -> Statistics:
 
 
 def _root(norms: list[float]) -> float:
-    """The root of the sum of squares, also where a square would be too large."""
+    """The root of the sum of squares, even if a square would overflow."""
     largest = max(norms)
     if not largest or not isfinite(largest):
         return largest

@@ -1,6 +1,6 @@
-"""What is known of a function, without running any code of the user's.
+"""Describes a function without running code of the user.
 
-A hook may be any callable: a Mock has every attribute there is, and others raise when asked.
+A hook may be any callable: a Mock has every attribute, and others raise on access.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _NAMED = (FunctionType, MethodType, BuiltinFunctionType, type)
 
 
 def name_of(function: Any) -> str:
-    """Its qualified name, or that of its class."""
+    """The qualified name of a callable, or that of its class."""
     if is_a(function, CallableWrapper):
         function = function.hook
     return str((function if is_a(function, _NAMED) else type(function)).__qualname__)
 
 
 def written(function: Any) -> FunctionType | None:
-    """The function in Python that a call comes to, if there is one."""
+    """The Python function that a call finally reaches, if there is one."""
     while is_a(function, (functools.partial, CallableWrapper)):
         function = function.hook if is_a(function, CallableWrapper) else function.func
     if not is_a(function, (FunctionType, MethodType)):
@@ -38,6 +38,6 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def call_of(node: str) -> str:
-    """The name of the call that makes nodes of this name: `mul` of MulBackward0."""
+    """The name of the call that creates nodes of this name: `mul` for MulBackward0."""
     short = _NODE.sub("", node)
     return _WORD.sub("_", short).lower() if short != node else node

@@ -1,1 +1,1 @@
-"""What a recorded process does as a whole: how it dies, whom it starts, what interrupts it."""
+"""The recorded process as a whole: how it ends, which processes it starts, what interrupts it."""

@@ -1,4 +1,4 @@
-"""Processes that a recorded one starts: they run unrecorded, and the trace says so."""
+"""Child processes of a recorded process: they are not recorded, but listed in the trace."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gradscope.trace.text import clean
 LOADER = "data loader worker"
 LOADERS = ("gradscope.runtime.utils.data", "torch.utils.data")
 MOST_PIDS = 16
-"""So many are named of those that were started alike."""
+"""Number of process ids that are stored per kind and line."""
 
 
 class Children:
-    """Tells of every process that Python is asked to start, unless it is recorded itself.
+    """Notices every process that Python starts, unless it is recorded itself.
 
-    `changed` is called with all of them, in groups that were started alike, when there is another.
+    `changed` is called after each new process with all processes, grouped by kind and line.
     """
 
     def __init__(self, changed: Callable[[list[dict[str, Any]]], None]) -> None:
@@ -35,14 +35,14 @@ class Children:
         self._folder = working_directory()
         self._groups: dict[tuple[str, str], dict[str, Any]] = {}
         self._replaced: list[tuple[Any, str, Any, Any]] = []
-        self._starting = threading.local()  # told of already, further up
+        self._starting = threading.local()  # already noticed by an outer call
 
     def groups(self) -> list[dict[str, Any]]:
-        """All so far: their kind, the line, how many, and the first numbers of them."""
+        """All processes so far: kind, line, count, and the first process ids."""
         return list(self._groups.values())
 
     def watch(self) -> None:
-        """From now on."""
+        """Start noticing processes."""
         module: Any = os
         for name in ("fork", "forkpty"):
             if hasattr(module, name):
@@ -51,7 +51,7 @@ class Children:
         self._replace(subprocess.Popen, "__init__", self._opened(subprocess.Popen.__init__))
 
     def forget(self) -> None:
-        """Put back what was there, unless somebody else has replaced it since."""
+        """Restore the original functions, unless they have been replaced by others since."""
         while self._replaced:
             owner, name, usual, ours = self._replaced.pop()
             if getattr(owner, name) is ours:
@@ -102,7 +102,7 @@ class Children:
 
     def _add(self, kind: str, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._process:
-            return  # a child has children of its own
+            return  # a forked child has its own children
         place = self._place(frame)
         found = {"kind": kind, "line": place, "count": 0, "pids": []}
         group = self._groups.setdefault((kind, place), found)
@@ -120,11 +120,11 @@ class Children:
 
 
 def _nobody(groups: list[dict[str, Any]]) -> None:
-    """Who is told when the recording is over."""
+    """Called instead of `changed` after the recording."""
 
 
 def _is_python(args: Any) -> bool:
-    """Whether a command is this Python, and not gradscope, which records by itself."""
+    """Whether a command runs this Python, and not gradscope, which records on its own."""
     if isinstance(args, str | bytes | os.PathLike) or not args:
         return False
     words = [os.fsdecode(word) for word in args]

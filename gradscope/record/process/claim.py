@@ -1,6 +1,6 @@
-"""Which recording is under way in this process: one at a time, from its start until it is written.
+"""The active recording of this process: one at a time, from its start until it is written.
 
-Two recordings at once would both change the engine, and put back what the other had put there.
+Two recordings at once would both change the engine, and each would undo the other's changes.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
 Claim = tuple["Recording", ...]
 _KEY = "recording"
 _UNDER_WAY: dict[str, Claim] = {}
-"""`setdefault` and `pop` need no lock: no thread and no signal handler comes between."""
+"""`setdefault` and `pop` need no lock: no thread or signal handler can interrupt them."""
 
-TAKEN_OVER = "began a recording of its own (gradscope.record), so this trace ends there"
+TAKEN_OVER = "started its own recording (gradscope.record), so this trace ends there"
 
 
 def current() -> Recording | None:
-    """The recording under way in this process."""
+    """The active recording of this process."""
     return next(iter(_UNDER_WAY.get(_KEY, ())), None)
 
 
 def claimed(recording: Recording) -> Claim | None:
-    """The claim to be the one under way; None: there is one already."""
+    """The claim to be the active recording; None: there is one already."""
     claim = (recording,)
     return claim if _UNDER_WAY.setdefault(_KEY, claim) is claim else None
 
 
 def taken_over(recording: Recording) -> Claim | None:
-    """The claim of the recording that `gradscope trace` makes of the script that starts this one.
+    """The claim of a recording started by a script that runs under `gradscope trace`.
 
-    Alone, the script's own would run; so that of the command ends here.
+    Without `gradscope trace`, the script's own recording would run; so that of the command ends.
     """
     other = current()
     if other is None or other.session is None or not other.options.script:
         return None
-    other.session.acts.checks_functions = False  # that would run them while the script runs
+    other.session.acts.checks_functions = False  # it would run them while the script runs
     other.stop(ending={"exit": f"not known: {TAKEN_OVER}"})
     if not other.trouble:
         other.trouble = f"{other.options.script} {TAKEN_OVER}"
@@ -48,15 +48,15 @@ def taken_over(recording: Recording) -> Claim | None:
 
 
 def release(claim: Claim | None) -> None:
-    """Another one may start, if this one was under way."""
+    """Release the claim, so that another recording may start."""
     if claim is not None and _UNDER_WAY.get(_KEY) is claim:
         _UNDER_WAY.pop(_KEY, None)
 
 
-ALREADY = "another recording is under way in this process; stop it before starting one"
+ALREADY = "another recording is active in this process; stop it before starting one"
 
 
 def complain(text: str) -> None:
-    """Say that a trace is not whole. The program goes on, so nothing is raised."""
+    """Print that a trace is incomplete. Nothing is raised, because the program continues."""
     with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"gradscope: {text}; the program goes on\n")
+        sys.stderr.write(f"gradscope: {text}; the program continues\n")

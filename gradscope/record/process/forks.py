@@ -1,9 +1,9 @@
-"""What Python 3.12 and later say of a fork, without the threads of gradscope's own.
+"""Python's warning about forks (3.12 and later), without gradscope's own threads.
 
 # Note [Threads that a fork warns of]
-Python warns of a fork in a process that has several threads, and shows the line that called
-`os.fork`. It counts those of gradscope, and that line would be gradscope's. So its warning is held
-back, and given again at the program's line if the program itself has several threads.
+Python warns about a fork in a process with several threads, and shows the line that called
+`os.fork`. It would count gradscope's threads and show a line of gradscope. So the warning is
+suppressed, and given again at the program's line if the program itself has several threads.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from gradscope.trace.file.background_write import PEN
 WARNS = sys.version_info >= (3, 12)
 SAYS = "This process (pid={}) is multi-threaded, use of {}() may lead to deadlocks in the child."
 SOON = 0.001
-"""Seconds until a thread that has just ended is gone."""
+"""Seconds until a thread that has just ended no longer exists."""
 
 
 def without_warnings(fork: Callable[[], Any]) -> Callable[[], Any]:
-    """The same function; Python does not warn where `__name__` is None, as when it shuts down."""
+    """The same function; Python does not warn if `__name__` is None, as during shutdown."""
 
     def call() -> Any:
         return fork()
@@ -37,14 +37,14 @@ def without_warnings(fork: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def warn_of_threads(name: str) -> None:
-    """Warn the caller's caller, as Python does in the parent, if the program has other threads."""
+    """Warn at the caller's caller, as Python does in the parent, if the program has threads."""
     if WARNS and _programs_threads() > 1:
         with suppress(DeprecationWarning):  # Python forgets it where warnings are errors
             warnings.warn(SAYS.format(os.getpid(), name), DeprecationWarning, stacklevel=3)
 
 
 def _programs_threads() -> int:
-    """Number of threads of this process, without those of gradscope."""
+    """Number of threads of this process, without gradscope's."""
     count = _threads()
     if count > 1:
         time.sleep(SOON)
@@ -56,5 +56,5 @@ def _threads() -> int:
     ours = sum(each.name == PEN for each in threading.enumerate())
     try:
         return len(os.listdir("/proc/self/task")) - ours - Pulse.running()  # noqa: PTH208
-    except OSError:  # only Linux has it; `threading` does not know the pulse
+    except OSError:  # only on Linux; `threading` does not know the pulse thread
         return threading.active_count() - ours

@@ -1,4 +1,4 @@
-"""Which objects of a class there are in this process."""
+"""Finds the objects of a class in this process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 # Note [A list of all objects]
-# While another thread fills a tuple (`tuple(… for …)`), the tuple must be nobody else's: a list of
-# all objects (`gc.get_objects`) would hold it, and that thread would end in a SystemError. Those
-# that refer to a class are its instances, and hardly anything else.
+# While another thread fills a tuple (`tuple(… for …)`), there must be no other reference to it: a
+# list of all objects (`gc.get_objects`) would hold one, and that thread would raise a SystemError.
+# Objects that refer to a class are its instances, and hardly anything else.
 
 
 def instances(base: type) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The trace of a recording that goes on."""
+"""A snapshot of the trace of a running recording."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def looked(
     session: Session, writer: FileWriter | MemoryWriter, seal: Callable[[], None]
 ) -> Trace | None:
-    """As it is once `seal` has ended it for this look; None: one cannot look now.
+    """The trace after `seal` has completed it for this snapshot; None: not possible now.
 
-    Threads that run meanwhile add nothing to it before the look is over.
+    Running threads add nothing to it until the snapshot is complete.
     """
     read = partial(load, writer.path) if isinstance(writer, FileWriter) else writer.trace
     found: list[Trace] = []

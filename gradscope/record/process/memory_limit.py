@@ -1,4 +1,4 @@
-"""A limit on memory under which a program runs alone, and not beside a recording."""
+"""Memory limits under which a program can run, but not be recorded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from typing import Final
 
 RESERVE: Final = 1 << 28
-"""Bytes of addresses that a recording and what it imports may take after its start."""
+"""Bytes of address space that a recording and its imports may need after its start."""
 
 
 def is_limited() -> bool:
-    """Whether this process may not have all the memory that the machine has."""
+    """Whether the memory of this process is limited."""
     try:
         import resource
     except ImportError:
@@ -22,7 +22,7 @@ def is_limited() -> bool:
 
 
 def leaves_too_little() -> bool:
-    """Whether a limit leaves no room for a recording that has begun."""
+    """Whether a limit leaves too little memory for a recording that has begun."""
     if not is_limited():
         return False
     try:

@@ -1,4 +1,4 @@
-"""A moment every now and then to write out what was noted, however long the program takes."""
+"""Writes notes periodically, even if the program computes for a long time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PERIOD: Final = 0.25
 PATIENCE: Final = 1.0
 
 # Note [Not one of the script's threads]
-# Notes are written out when the program comes by: at the end of a backward, at a step, after so
-# many calls. A program that computes slowly, or sleeps, does not come by, and whatever it did last
-# would be lost if it was killed then. So a thread looks every PERIOD. Scripts count their threads
-# and wait for them, so it is one that `threading` does not know. A fork waits until it is gone.
+# Notes are written at certain events: at the end of a backward, at a step, after a number of calls.
+# A program that computes slowly, or sleeps, has no such events, and its last actions would be lost
+# if it was killed. So a thread writes them every PERIOD. Scripts count their threads and wait for
+# them, so `threading` does not know this one. A fork waits until it has ended.
 
 
 class Pulse:
-    """Calls `beat` every `PERIOD` until it is stopped, in a thread of its own."""
+    """Calls `beat` every `PERIOD` until it is stopped, in a separate thread."""
 
     _all: ClassVar[WeakSet[Pulse]] = WeakSet()
 
@@ -33,7 +33,7 @@ class Pulse:
         Pulse._all.add(self)
 
     def start(self) -> None:
-        """Beat from now on, if the system has a thread to give."""
+        """Start, if the system can start a thread."""
         self._stop, self._stopped = _thread.allocate_lock(), _thread.allocate_lock()
         self._stop.acquire()
         self._stopped.acquire()
@@ -42,11 +42,11 @@ class Pulse:
             self._running = True
 
     def stop(self) -> None:
-        """Beat no longer, and wait for a beat that is under way."""
+        """Stop, and wait for a running beat."""
         if self._running:
             self._running = False
             self._stop.release()
-            self._stopped.acquire(timeout=PATIENCE)  # it may wait for what this thread holds
+            self._stopped.acquire(timeout=PATIENCE)  # it may wait for a lock of this thread
 
     def _work(self, stop: _thread.LockType, stopped: _thread.LockType) -> None:
         try:
@@ -64,13 +64,13 @@ class Pulse:
 
     @classmethod
     def resume_all(cls) -> None:
-        """After it, in the parent."""
+        """After a fork, in the parent."""
         for pulse in cls._rested:
             pulse.start()
 
     @classmethod
     def running(cls) -> int:
-        """How many threads there are."""
+        """Number of threads."""
         return sum(pulse._running for pulse in cls._all)
 
     _rested: ClassVar[list[Pulse]] = []
@@ -78,7 +78,7 @@ class Pulse:
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """A thread that is started inside gets no signals: they are for those of the script."""
+    """A context in which new threads receive no signals: these are for the script's threads."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

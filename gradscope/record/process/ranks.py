@@ -1,4 +1,4 @@
-"""Which of several processes of one program this is, as torchrun and its like say it."""
+"""The rank of this process in a distributed program, as set by torchrun and similar launchers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDINGS = re.compile(r"(\.json)?(\.gz|\.zst)?$")
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """This process is the `number`-th of `size`, counted from 0."""
+    """The rank `number` of this process among `size` processes, from 0."""
 
     number: int
     size: int
@@ -25,13 +25,13 @@ class Rank:
         return self.size > 1
 
     def facts(self) -> dict[str, int]:
-        """What a trace says of it; nothing where there are no ranks."""
+        """Facts for the trace; none if there are no ranks."""
         if not self.is_one_of_several:
             return {}
         return {"rank": self.number, "world_size": self.size}
 
     def file(self, path: Path) -> Path:
-        """Where this process writes what is to be at `path`: `trace.rank2.json`."""
+        """The path to which this process writes instead of `path`: `trace.rank2.json`."""
         if not self.is_one_of_several:
             return path
         ending = ENDINGS.search(path.name)
@@ -41,7 +41,7 @@ class Rank:
 
 
 def this_process() -> Rank:
-    """What RANK and WORLD_SIZE say; the only one, if they say nothing that makes sense."""
+    """The rank from RANK and WORLD_SIZE; a single process if they are not valid."""
     rank, size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
     if not re.fullmatch(r"\d{1,9}", rank, re.ASCII) or not re.fullmatch(r"\d{1,9}", size, re.ASCII):
         return Rank(0, 1)
@@ -50,9 +50,9 @@ def this_process() -> Rank:
 
 
 def wanted(text: str | None) -> frozenset[int] | None:
-    """Which ranks `--ranks 0,2` names; None: all."""
+    """The ranks of `--ranks 0,2`; None: all."""
     if text is None:
         return None
     if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text, re.ASCII):
-        raise UsageError(f"--ranks takes numbers, as in 0,2, not {quoted(text)}")
+        raise UsageError(f"--ranks expects numbers, such as 0,2, not {quoted(text)}")
     return frozenset(map(int, text.split(",")))

@@ -1,4 +1,4 @@
-"""Ends after which nothing of a process runs any more: its trace is finished before them."""
+"""Finishes a trace before calls that end the process without running any more Python."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _NAMES = (
     "SIGTERM SIGTRAP SIGUSR1 SIGUSR2 SIGVTALRM SIGXCPU"
 )
 DEADLY = frozenset(getattr(signal, name) for name in _NAMES.split() if hasattr(signal, name))
-"""Signals that end a process that does nothing about them."""
+"""Signals that end a process without a handler."""
 
 
 class Sealed(Protocol):
-    """A recording, which can be finished for the case that the process ends here."""
+    """A recording that can be completed in case the process ends."""
 
     def seal(self, ending: Facts) -> bool: ...
     def unseal(self) -> None: ...
 
 
 class _Over:
-    """A recording that has ended: who still calls a function of ours finds it finished."""
+    """Replaces a recording that has ended, for callers that still hold our functions."""
 
     def seal(self, ending: Facts) -> bool:
         return False
 
     def unseal(self) -> None:
-        """Nothing was sealed."""
+        """Do nothing: nothing was sealed."""
 
 
 class SuddenEnds:
-    """Functions of `os` and `signal` after which there is no more Python, as a script finds them.
+    """Replaces the functions of `os` and `signal` after which no more Python runs.
 
-    A child that was forked ends as it always did: its recording is its parent's.
+    A forked child ends as usual: its recording belongs to its parent.
     """
 
     def __init__(self, recording: Sealed) -> None:
@@ -50,7 +50,7 @@ class SuddenEnds:
         self._replaced: list[tuple[Any, str, Any, Any]] = []
 
     def watch(self) -> None:
-        """From now on the recording is sealed before each of these."""
+        """Start sealing the recording before each of these functions."""
         self._replace(os, "_exit", _exited)
         self._replace(os, "abort", lambda: _killed(signal.SIGABRT, "os.abort"))
         self._replace(os, "execv", lambda path, *_: _became(path))
@@ -60,7 +60,7 @@ class SuddenEnds:
         self._replace(signal, "raise_signal", lambda number: self._kills(self._process, number))
 
     def forget(self) -> None:
-        """Put back what was there, unless somebody else has replaced it since."""
+        """Restore the originals, unless others have replaced them since."""
         while self._replaced:
             module, name, usual, ours = self._replaced.pop()
             if getattr(module, name) is ours:
@@ -78,7 +78,7 @@ class SuddenEnds:
             if os.getpid() == self._process:
                 try:
                     said = facts(*args, **kwargs)
-                except (TypeError, ValueError):  # wrong arguments: the function says so
+                except (TypeError, ValueError):  # wrong arguments: the function raises
                     said = None
             if said is None:
                 return usual(*args, **kwargs)
@@ -94,7 +94,7 @@ class SuddenEnds:
         sealed = recording.seal(facts)
         try:
             yield
-        finally:  # it did not end: no such program to become, a signal that is blocked
+        finally:  # it did not end: the program does not exist, or the signal is blocked
             if sealed:
                 recording.unseal()
 

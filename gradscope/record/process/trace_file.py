@@ -1,4 +1,4 @@
-"""The file that a recorded program's trace goes to: over an older trace, and nothing else."""
+"""The trace file of a recorded program. It may replace an older trace, but no other file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradscope.trace.text import quoted_path, visible
 from gradscope.trace.writer import FileWriter
 
 SMALL = 1 << 23
-"""Bytes of a trace that is read before it is written over, to say what was in it."""
+"""Largest size in bytes of an old trace that is read before it is replaced, to describe it."""
 
 
 def trace_file(
@@ -37,22 +37,22 @@ def trace_file(
     held = _held(path)
     writer = FileWriter(path, max_bytes)
     if held and writer.path == path:
-        return writer, f"replacing {shown}, which held {held}"
+        return writer, f"replacing {shown}, which contains {held}"
     return writer, said_of(writer, output)
 
 
 def said_of(writer: FileWriter, asked: Path) -> str:
-    """The message to print where a trace goes to another file than was asked for, or ""."""
+    """The message to print if a trace goes to another file than the requested one, or ""."""
     if writer.path.name == asked.name:
         return ""
     return (
         f"{_holder(asked)} is writing {quoted_path(asked)}; "
-        f"this trace goes to {quoted_path(asked.with_name(writer.path.name))}"
+        f"writing this trace to {quoted_path(asked.with_name(writer.path.name))}"
     )
 
 
 def _held(path: Path) -> str:
-    """The recording that the file holds, as in "a finished recording of train.py", or ""."""
+    """The recording in the file, such as "a finished recording of train.py", or ""."""
     try:
         if path.stat().st_size > SMALL:
             return "a recording"
@@ -64,7 +64,7 @@ def _held(path: Path) -> str:
 
 
 def _holder(path: Path) -> str:
-    """Which process has locked a file, where the system says so: "process 7 (python train.py)"."""
+    """The process that has locked a file, if the system tells: "process 7 (python train.py)"."""
     try:
         found = path.stat()
         device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"

@@ -1,1 +1,1 @@
-"""Running a script as `python` would, with the runtime for its `torch`."""
+"""Runs a script in the same way as `python`, with the runtime as its `torch`."""

@@ -1,4 +1,4 @@
-"""The exception that ended a program, as a row of its trace."""
+"""Writes the exception that ended a program as a row of its trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def write_exception(session: Session, error: BaseException) -> None:
-    """Write what was raised, and the program's lines that it went through."""
+    """Write an exception and the lines of the program through which it propagated."""
     site = session.sites
     traceback = error.__traceback__
     stack = schema.NONE

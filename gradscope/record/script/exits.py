@@ -1,4 +1,4 @@
-"""What a script wants done when it ends: it is done then, and not when the process ends."""
+"""Runs the exit functions of a script when it ends, not when the process ends."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 def is_beside(file: object, folder: str | None) -> bool:
-    """Whether a file is of the program in this folder, and not of a package installed below it.
+    """Whether a file belongs to the program in this folder, and not to an installed package.
 
-    gradscope is none of the program's, wherever it lies: the folder may be that of a clone of it.
+    gradscope is never part of the program, even if the folder is a clone of it.
     """
     name = str(file)
     if folder is None or not name.startswith(os.path.join(folder, "")):  # noqa: PTH118
@@ -34,7 +34,7 @@ def is_beside(file: object, folder: str | None) -> bool:
 
 
 class Exits:
-    """The wishes of a script. Those of other code wait for the end of the process."""
+    """The exit functions of a script. Those of other code run at the end of the process."""
 
     def __init__(self, folder: str | None) -> None:
         self._folder = folder
@@ -42,7 +42,7 @@ class Exits:
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Inside, `atexit.register` called by the script is noted here."""
+        """A context in which the script's calls of `atexit.register` are collected here."""
         module: Any = atexit
         register, unregister = module.register, module.unregister
 
@@ -68,7 +68,7 @@ class Exits:
         return is_beside(scope.get("__file__"), self._folder)
 
     def fulfil(self) -> None:
-        """Do it, the last first; what fails is said, and the others are done."""
+        """Run the functions, the last one first; errors are printed, and the others run."""
         while self._wishes:
             func, args, kwargs = self._wishes.pop()
             try:
@@ -79,9 +79,9 @@ class Exits:
 
 
 def say_why(code: object) -> str:
-    """Write what `sys.exit` was given to the standard error, as Python does; its text."""
+    """Write the argument of `sys.exit` to stderr, as Python does. Returns its text."""
     text, stream = "", sys.stderr
-    with suppress(BaseException):  # whatever its `__str__` raises, or the script's stream
+    with suppress(BaseException):  # errors of its `__str__`, or of the script's stream
         text = str(code)
         if stream is None:
             os.write(2, text.encode(errors="backslashreplace"))
@@ -96,7 +96,7 @@ def say_why(code: object) -> str:
 
 
 def say_ignored(func: Any, error: BaseException) -> None:
-    """Say it as Python says what nobody can catch."""
+    """Print an exception in the same way as Python prints unraisable ones."""
     text, of = "Exception ignored in atexit callback", func
     if sys.version_info >= (3, 13):
         text, of = f"{text} {func!r}", None
@@ -111,7 +111,7 @@ def say_ignored(func: Any, error: BaseException) -> None:
 
 @cache
 def unraisable() -> Any:
-    """The type of what `sys.unraisablehook` takes; Python gives it no name."""
+    """The type of the argument of `sys.unraisablehook`; Python has no name for it."""
     types: list[type] = []
 
     class Raises:

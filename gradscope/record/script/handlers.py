@@ -1,12 +1,12 @@
-"""Signal handlers of the program: they find it in its own code, never in the middle of a note.
+"""Runs signal handlers of the program only in its own code, never in the middle of recording.
 
 # Note [When a handler runs]
-Python runs a handler between any two of its steps, so also inside gradscope's own code. What the
-handler raises there, such as a time-out by SIGALRM, would leave a note half taken, and could be
-lost in a guard that holds faults of ours. So each handler is set inside a `Waits`, which has
-the signal come once more while code of ours is innermost: Python looks again a few steps later.
-Code that takes longer is interrupted, and what the handler raises is kept until that is over. The
-program sees its own handler wherever it asks for it.
+Python runs a handler between any two bytecode instructions, so also inside gradscope's code. An
+exception raised there, such as a time-out by SIGALRM, would leave a note incomplete, and could be
+swallowed by a guard for faults of ours. So each handler is set inside a `Waits`, which repeats the
+signal while our code is innermost: Python checks again a few instructions later. Code that takes
+longer is interrupted, and an exception of the handler is held until it has finished. The program
+sees its own handler wherever it asks for it.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from gradscope.trace.file.background_write import identity_of
 from gradscope.watch.in_place.standing_in import Replaced
 
 AT_LAST = 60.0
-"""Seconds that an exception of a handler waits at most."""
+"""Longest time in seconds that an exception of a handler waits."""
 
 Handler = Callable[[int, "FrameType | None"], object]
 
 
-_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
+_CREDENTIALS = struct.Struct("3i")  # of a process: process id, user id, group id
 
 
 class Wakes:
-    """What Python writes to when a signal comes: gradscope's own, unless an event loop has one."""
+    """The descriptor Python writes to on a signal: ours, unless an event loop has set one."""
 
-    another: ClassVar[bool] = False  # then each signal counts, also one that comes again
+    another: ClassVar[bool] = False  # then every signal counts, including repeated ones
     ours: ClassVar[int] = -1
 
     @classmethod
     def begin(cls) -> None:
-        """See who has one."""
+        """Check whether an event loop has set one."""
         there = own_wakes(-1)
         cls.another = there not in {-1, cls.ours}
         own_wakes(there, warn_on_full_buffer=cls.another)
 
     @classmethod
     def set(cls, descriptor: int, /, **more: bool) -> int:
-        """`signal.set_wakeup_fd`, as the program finds it."""
+        """Replaces `signal.set_wakeup_fd` for the program."""
         if descriptor == -1:
             before = own_wakes(cls.ours, warn_on_full_buffer=False)
         else:
@@ -65,14 +65,14 @@ class Wakes:
 
 
 class Arrivals:
-    """Which signals have come to this process, and no handler of Python's was called.
+    """Signals that this process has received and for which no Python handler was called.
 
-    Python writes their numbers to a socket as they come. A forked child has the same socket, so
-    Linux is asked for the number of the process, too.
+    Python writes their numbers to a socket when they arrive. A forked child has the same socket, so
+    the process id is also requested from Linux.
     """
 
     heard: ClassVar[dict[int, float]] = {}
-    """When a handler was called last, by signals' numbers."""
+    """When a handler was last called, by signal number."""
 
     def __init__(self) -> None:
         self._sockets: tuple[socket.socket, ...] = ()
@@ -104,7 +104,7 @@ class Arrivals:
             self._sockets = ()
 
     def overdue(self, numbers: Collection[int]) -> list[int]:
-        """Those of these that came a while ago, and were not handled since; to be asked often."""
+        """Those of these signals that have been unhandled for a while; must be called often."""
         now = time.monotonic()
         for number in self._new():
             self._came.setdefault(number, now)
@@ -112,7 +112,7 @@ class Arrivals:
         self._came = {
             each: came
             for each, came in waiting.items()
-            if self.heard.get(each, 0.0) < came - LONGEST  # it came a while before it was seen here
+            if self.heard.get(each, 0.0) < came - LONGEST  # it arrived long before it was read
         }
         return [each for each, came in self._came.items() if now - came > LONGEST]
 
@@ -124,13 +124,13 @@ class Arrivals:
                 process, *_ = _CREDENTIALS.unpack(more[0][2])
                 if process == os.getpid():
                     found.append(number[0])
-        except OSError:  # there are no more, or this is over
+        except OSError:  # there are no more, or the socket is closed
             pass
         return found
 
 
 def is_still(of_ours: socket.socket, identity: tuple[int, int]) -> bool:
-    """Whether its descriptor is still that socket's. See Note [Descriptors are everybody's]."""
+    """Whether its descriptor still refers to it. See Note [Descriptors are everybody's]."""
     try:
         return identity_of(of_ours.fileno()) == identity
     except OSError:
@@ -138,7 +138,7 @@ def is_still(of_ours: socket.socket, identity: tuple[int, int]) -> bool:
 
 
 class Instead:
-    """A handler that is set in the place of `known`, which the program sees."""
+    """A handler that is set instead of `known`, which the program sees."""
 
     def __init__(self, known: Any, handler: Handler) -> None:
         self.known = known
@@ -150,16 +150,16 @@ class Instead:
 
 
 class Waits(Instead):
-    """A handler of the program's, which waits while code of ours is at work."""
+    """A handler of the program that waits while our code is running."""
 
     def __init__(self, number: int, handler: Handler) -> None:
         super().__init__(handler, handler)
-        # Python drops what a handler returns when none of the handler's steps is left, so that the
-        # signal does not find the handler itself.
+        # Python drops the result of a handler after its last instruction, so that the signal cannot
+        # interrupt the handler itself.
         again = staticmethod(partial(_thread.interrupt_main, number))  # type: ignore[arg-type]
         self._comes_again: type = type("Dropped", (), {"__slots__": (), "__del__": again})
-        self._since: float | None = None  # when the signal came that waits
-        self._raised: BaseException | None = None  # by the handler, in the middle of our code
+        self._since: float | None = None  # when the waiting signal arrived
+        self._raised: BaseException | None = None  # by the handler, inside our code
 
     def __call__(self, number: int, frame: FrameType | None) -> object:
         Arrivals.heard[number] = now = time.monotonic()
@@ -190,14 +190,14 @@ class Waits(Instead):
 
 
 class Handlers:
-    """While `watch` holds, handlers are set inside a `Waits`, and the program sees its own."""
+    """Sets handlers inside a `Waits` while watching; the program sees its own."""
 
     def __init__(self) -> None:
         self._replaced = Replaced()
         self._ours: dict[int, Instead] = {}  # what gradscope handles itself
 
     def watch(self) -> None:
-        """From now on; of signals only in the thread that may set handlers."""
+        """Start; signals only in the thread that may set handlers."""
         if self._replaced.there:
             return
         self._replaced.put(ctypes.pythonapi, NAME, posting())
@@ -216,7 +216,7 @@ class Handlers:
         self._replaced.put_as_it_is(signal, "set_wakeup_fd", _signal.set_wakeup_fd)
 
     def forget(self) -> None:
-        """Set them as the program knows them."""
+        """Restore the handlers that the program knows."""
         self._replaced.take_back()
         for number in _signal.valid_signals() if _may_set() else ():
             handler = own_get(number)
@@ -236,10 +236,10 @@ class Handlers:
 
 
 def silence() -> None:
-    """The script is over, so its timers and handlers are: what is left to do is gradscope's."""
+    """Remove timers and handlers of the script after its end: only gradscope still runs."""
     if not _may_set():
         return
-    if hasattr(signal, "setitimer"):  # there is none on Windows
+    if hasattr(signal, "setitimer"):  # not on Windows
         for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
             signal.setitimer(timer, 0)
     for number in _signal.valid_signals():
@@ -248,12 +248,12 @@ def silence() -> None:
 
 
 def _is_programs(handler: Any) -> bool:
-    """Whether it is a function, and none that waits already, as those on gradscope's engine do."""
+    """Whether it is a function that does not wait already, as those on gradscope's engine do."""
     return callable(handler) and not type(handler).__module__.startswith("gradscope.")
 
 
 def _known(handler: Any) -> Any:
-    """The handler as the program knows it."""
+    """The handler that the program knows."""
     return handler.known if isinstance(handler, Instead) else handler
 
 

@@ -1,4 +1,4 @@
-"""Stacks that a script prints or logs, and those of its debugger, hold no frames of gradscope's."""
+"""Hides gradscope's frames from stacks that a script prints or logs, and from its debugger."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ WATCHING = ("gradscope.record.", "gradscope.watch.")
 
 @contextmanager
 def ending_above(below: Collection[Callable[..., Any]]) -> Iterator[None]:
-    """Inside, walks of a stack end above the frames of these functions, which run the script.
+    """A context in which traversals of a stack end above these functions, which run the script.
 
-    They pass over frames of what watches, which stand between the script and PyTorch.
+    They skip frames of the watcher between the script and PyTorch.
     """
     codes: set[CodeType] = {function.__code__ for function in below}
     walk, stack = traceback.walk_stack, bdb.Bdb.get_stack
 
     def walk_stack(f: FrameType | None) -> Iterator[tuple[FrameType, int]]:
-        # None is counted from the frame that asks for the first one: none of ours is between.
+        # None is counted from the frame that requests the first one: none of ours is in between.
         above = takewhile(lambda each: each[0].f_code not in codes, walk(f))
         return filterfalse(_is_watching, above)
 

@@ -1,8 +1,8 @@
-"""The main thread, as other threads see it once the script has run to its end.
+"""The state of the main thread, as seen by other threads after the end of the script.
 
 Python marks its main thread as ended and then waits for the others: they may `join` it, or work
-until it is no longer alive. Here that thread still finishes the trace, and it may run other scripts
-after this one. So the mark is set while it waits, and taken away afterwards.
+until it is no longer alive. Here that thread still finishes the trace, and may run other scripts
+afterwards. So the mark is set while it waits, and removed afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 @contextmanager
 def main_thread_has_ended() -> Iterator[None]:
-    """Inside, `threading.main_thread()` has ended; nothing happens on any other thread."""
+    """A context in which `threading.main_thread()` has ended; no effect on other threads."""
     main: Any = threading.main_thread()
     if threading.current_thread() is not main or not main.is_alive():
         yield
@@ -29,7 +29,7 @@ def main_thread_has_ended() -> Iterator[None]:
 
 
 def _mark(main: Any) -> Any:
-    """Release the lock that stands for the thread, as the end of its thread state does."""
+    """Release the lock of the thread, as happens at the end of its thread state."""
     lock = main._tstate_lock
     if lock is None or not lock.locked():
         return lambda: None
@@ -37,14 +37,14 @@ def _mark(main: Any) -> Any:
     main._stop()
 
     def restore() -> None:
-        lock.acquire()  # who waited for it has let go of it at once
+        lock.acquire()  # threads that waited for it have released it at once
         main._tstate_lock, main._is_stopped = lock, False
 
     return restore
 
 
 def _mark_handle(main: Any) -> Any:
-    """Since Python 3.13 a handle stands for the thread; it cannot be taken back, only replaced."""
+    """Since Python 3.13 the thread has a handle, which cannot be reset, only replaced."""
     import _thread
 
     name = "_os_thread_handle" if hasattr(main, "_os_thread_handle") else "_handle"

@@ -1,4 +1,4 @@
-"""Whether a thread runs gradscope's own code, in which no other code may raise anything."""
+"""Whether a thread runs gradscope's own code, in which no other code may raise exceptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.record.script.tracebacks import is_below
 from gradscope.watch.in_place.standing_in import HERE
 
 LONGEST = 0.4
-"""Seconds that something waits for our own code, or for a long step of the program's, at most."""
+"""Longest time in seconds to wait for our own code, or for a long step of the program."""
 
 _RECORDER = tuple(
     os.path.join(PACKAGE, room, "")  # noqa: PTH118
@@ -21,14 +21,14 @@ _PASSES_ON = tuple(
     os.path.join(PACKAGE, "record", *place)  # noqa: PTH118
     for place in (("script", ""), ("run_script.py",), ("process", "sudden_ends.py"))
 )
-"""These take no notes: they run the script, and what the script asks of `os` and `signal`."""
+"""Files that do not record: they run the script, and its calls of `os` and `signal`."""
 
 _GENERATED = ("gradscope.", "namedtuple_")
-"""Methods of dataclasses and named tuples are of no file, and of these modules."""
+"""Modules whose generated methods (dataclasses, named tuples) have no file."""
 
 
 def in_recorder(frame: FrameType | None) -> bool:
-    """Whether our own code runs here, or the standard library or NumPy for it."""
+    """Whether our own code runs here, or the standard library or NumPy on its behalf."""
     if HERE.ours:
         return True
     while frame is not None:

@@ -1,10 +1,10 @@
-"""Exceptions that one thread raises in another are raised in the program's own code.
+"""Delays exceptions that one thread raises in another until that runs the program's own code.
 
-Libraries end a function that takes too long by `PyThreadState_SetAsyncExc`. It raises an exception
-between any two steps of Python, so also inside gradscope's own code, where a note would be left
-half taken. So the thread that calls it waits while the other thread is in code of ours, as signals
-wait (handlers.py). If the exception is raised there all the same, after a long step of PyTorch's,
-guards let it through (errors.py).
+Libraries end a function that takes too long with `PyThreadState_SetAsyncExc`. It raises an
+exception between any two bytecode instructions, so also inside gradscope's code, where it would
+leave a note incomplete. So the thread that calls it waits while the other thread is in our code, as
+signals wait (handlers.py). If the exception is raised there nevertheless, after a long step of
+PyTorch, guards let it through (errors.py).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gradscope.record.script.our_code import LONGEST, in_recorder
 
 NAME = "PyThreadState_SetAsyncExc"
 STEP = 0.0002
-"""Seconds after which the other thread is looked at again."""
+"""Seconds after which the other thread is checked again."""
 
 
 def posting() -> Callable[[Any, Any], Any]:
-    """The function in its place."""
+    """The replacement of the function."""
     own = getattr(ctypes.pythonapi, NAME)
 
     def post(thread: Any, exception: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A script may call as deep as it can alone: what runs below it does not count."""
+"""Gives a script the same recursion depth as without gradscope: frames below it do not count."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.standing_in import Replaced
 
 MOST = 10_000
-"""A higher limit is not tried out: that would take long, and a few calls are nothing to it."""
+"""Higher limits are not tested: that would take long, and a few frames do not matter then."""
 
 
 def room() -> int:
-    """How many calls one inside another are possible from here."""
+    """Number of nested calls that are possible from here."""
     limit = sys.getrecursionlimit()
     return limit - 1 if limit > MOST else _deeper(1)
 
@@ -32,9 +32,9 @@ TRIED = compile("found = room()", "<gradscope: recursion>", "exec")
 
 @contextmanager
 def as_deep_as_alone(found: int) -> Iterator[None]:
-    """Inside, a script has as much room for calls as alone; functions of `sys` show it that limit.
+    """A context with the same recursion depth as without gradscope; `sys` shows the script's limit.
 
-    `found`: the room that `exec` of other code had in the same place, which is TRIED.
+    `found`: the depth that was possible for other code in the same place, TRIED.
     """
     own_get, own_set = sys.getrecursionlimit, sys.setrecursionlimit
     below = own_get() - 1 - found

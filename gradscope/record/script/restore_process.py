@@ -1,10 +1,10 @@
-"""A process in which a script has run is afterwards what it was: whatever scripts change in it.
+"""Restores everything that a script may have changed in the process.
 
 # Note [What Python finds at its end]
-Python takes down what a script leaves behind: it empties `__main__` and the other modules, which
-calls `__del__` and ends suspended generators, and it writes out `sys.stdout`. Where the process
-ends with the script, gradscope's closing lines are written in a process as it was before, and the
-first thing done at exit is to put all back as the script left it.
+At exit, Python cleans up what a script has left: it clears `__main__` and the other modules, which
+calls `__del__` and ends suspended generators, and it flushes `sys.stdout`. If the process ends with
+the script, gradscope's final lines are printed in the restored process, and the first thing done at
+exit is to bring back everything as the script left it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from gradscope.trace.file.background_write import identity_of
 from gradscope.watch.in_place.standing_in import Replaced
 
 LAST = ("last_exc", "last_type", "last_value", "last_traceback")
-"""Names in `sys` for the exception that ended a script."""
+"""Names in `sys` of the exception that ended a script."""
 
 
 @contextmanager
 def as_before(*, ends: bool) -> Iterator[None]:
-    """Inside, a script may change what it likes.
+    """A context in which a script may change the process.
 
     `ends`: the process ends with the script. See Note [What Python finds at its end].
     """
@@ -44,8 +44,8 @@ def as_before(*, ends: bool) -> Iterator[None]:
         before, errors = [part() for part in PARTS], _file_of(sys.stderr)
         replaced = Replaced()
         if ends:
-            gc.freeze()  # what is there need not be looked through again and again
-            gc.enable()  # while gradscope is at work alone, nothing is collected
+            gc.freeze()  # existing objects need not be traversed again and again
+            gc.enable()  # while only gradscope runs, nothing is collected
             frozen, count = gc.get_freeze_count(), gc.get_freeze_count
             replaced.put(gc, "get_freeze_count", lambda: max(count() - frozen, 0))
         try:
@@ -58,16 +58,16 @@ def as_before(*, ends: bool) -> Iterator[None]:
             if sys.stdout is None or sys.stdout.closed:
                 sys.stdout = _nowhere()
             if sys.stderr is None or sys.stderr.closed or _file_of(sys.stderr) != errors:
-                sys.stderr = _nowhere()  # its descriptor may be that of a file of the script's
+                sys.stderr = _nowhere()  # its descriptor may now be that of a file of the script
 
 
 def _leave(parts: list[Callable[[], None]]) -> None:
-    """Put all back as the script left it; nothing of ours holds the exception that ended it."""
+    """Bring back everything as the script left it; we hold no reference to its exception."""
     _put_back(parts)
     traceback = getattr(sys, "last_traceback", None)
     frame = traceback.tb_frame.f_back if traceback is not None else None
     while frame is not None:
-        with suppress(RuntimeError):  # it is not over
+        with suppress(RuntimeError):  # the generator is not exhausted
             frame.clear()
         frame = frame.f_back
 
@@ -78,10 +78,10 @@ def _put_back(parts: list[Callable[[], None]]) -> None:
 
 
 def _file_of(stream: TextIO | None) -> tuple[int, int] | None:
-    """Which file a stream's descriptor stands for. See Note [Descriptors are everybody's]."""
+    """The file to which a stream's descriptor refers. See Note [Descriptors are everybody's]."""
     try:
         return identity_of(stream.fileno()) if stream is not None else None
-    except (OSError, ValueError):  # it has none, or is closed
+    except (OSError, ValueError):  # it has no descriptor, or is closed
         return None
 
 
@@ -89,7 +89,7 @@ def _nowhere() -> TextIO:
     return io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
 
 
-# What scripts change: each part is looked at, and returns what puts it back ----------------------
+# What scripts change: each function reads one part and returns a function that restores it ------
 
 
 def _signals() -> Callable[[], None]:
@@ -131,7 +131,7 @@ def _system() -> Callable[[], None]:
 
 
 def _surroundings() -> Callable[[], None]:
-    """The folder, the environment, and switches of Python's own modules."""
+    """The working directory, the environment, and settings of Python's modules."""
     folder, environment = _folder(), dict(os.environ)
     collecting, thresholds = gc.isenabled(), gc.get_threshold()
     started: Any = multiprocessing.context._default_context
@@ -155,11 +155,11 @@ def _folder() -> Path | None:
     try:
         return Path.cwd()
     except OSError:
-        return None  # it is gone
+        return None  # it no longer exists
 
 
 def _randomness() -> Callable[[], None]:
-    """Where Python's and NumPy's own generators stand, and how NumPy prints and warns."""
+    """The states of Python's and NumPy's random generators, and NumPy's print and error options."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  scripts draw from it
     errors, printing = np.geterr(), dict(np.get_printoptions())
     printing.pop("override_repr", None)

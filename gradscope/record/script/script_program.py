@@ -1,4 +1,4 @@
-"""The program to run: a script or a module, found and compiled as `python` would."""
+"""The program to run: a script or a module, found and compiled in the same way as by `python`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from gradscope.record.script.exits import is_beside
 from gradscope.trace.text import quoted, quoted_path
 
 AS_FILE = 257
-"""`Py_file_input`: read statements to the end of the file."""
+"""`Py_file_input`: compile statements up to the end of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptProgram:
-    """What `__main__` will be."""
+    """The code and the attributes of `__main__`."""
 
     code: CodeType
-    name: str  # what the program finds in sys.argv[0]
+    name: str  # sys.argv[0] of the program
     attributes: Mapping[str, Any]  # of the module `__main__`
 
 
@@ -44,7 +44,7 @@ def folder_of(script: str) -> str:
 
 
 def from_script(script: str) -> ScriptProgram:
-    """The program in a file, a folder or an archive. Raises SyntaxError for what is no Python."""
+    """The program in a file, a folder or an archive. Raises SyntaxError if it is not Python."""
     place = _place(script)
     importer = _importer(place)
     if importer is not None:
@@ -61,7 +61,7 @@ def from_script(script: str) -> ScriptProgram:
 
 
 def from_module(name: str) -> ScriptProgram:
-    """The program `python -m name` would run. What its packages raise on import goes through."""
+    """The program that `python -m name` runs. Exceptions of its packages are not caught."""
     spec = _spec(name)
     loader: Any = spec.loader
     code = loader.get_code(spec.name) if hasattr(loader, "get_code") else None
@@ -86,12 +86,12 @@ def _attributes(spec: ModuleSpec) -> dict[str, Any]:
 
 
 def _place(script: str) -> str:
-    """The whole path; not made shorter, as `Path` would."""
+    """The absolute path, not normalized as `Path` would do."""
     return working_directory() if script == "." else os.path.join(working_directory(), script)  # noqa: PTH118
 
 
 def _importer(place: str) -> Any:
-    """What imports from a folder or a zip archive; None: it is neither."""
+    """The importer of a folder or a zip archive; None: it is neither."""
     try:
         return pkgutil.get_importer(place)
     except ValueError:  # a path with a NUL in it
@@ -103,9 +103,9 @@ def _from_folder(script: str, place: str, importer: Any) -> ScriptProgram:
     code = spec.loader.get_code("__main__") if spec is not None else None
     if code is None:
         raise NotRunnableError(
-            f"{quoted_path(Path(script))} has no __main__.py in it, so it cannot be run"
+            f"{quoted_path(Path(script))} contains no __main__.py, so it cannot be run"
         )
-    if sys.path[:1] != [place]:  # Python leaves it out with -P, but this is what it runs
+    if sys.path[:1] != [place]:  # Python omits it with -P, but this is what it runs
         sys.path.insert(0, place)
     return ScriptProgram(code, script, _attributes(spec))
 
@@ -143,7 +143,7 @@ def _compiled(source: bytes, place: str) -> CodeType:
 
 
 def _unpacked(loader: SourcelessFileLoader, source: bytes) -> CodeType:
-    """The program in a file that is compiled already."""
+    """The program in a compiled file."""
     if not source.startswith(importlib.util.MAGIC_NUMBER):
         raise RuntimeError("Bad magic number in .pyc file")
     code = loader.get_code("__main__")
@@ -160,10 +160,10 @@ def _is_text(source: bytes) -> bool:
 
 
 def _refuse(place: str) -> None:
-    """Raise what Python says of a file whose text is not in the encoding it declares, or in none.
+    """Raise Python's error for a file whose text does not have the encoding it declares.
 
-    `compile` has other words for it, or takes it. Only Python itself reads a file as Python does;
-    without builtins, nothing in the file could do anything.
+    `compile` has another message for it, or accepts it. Only Python itself reads a file in exactly
+    this way; without builtins, nothing in the file could have an effect.
     """
     if os.name != "posix" or not Path(place).is_file():
         return
@@ -182,9 +182,9 @@ def _refuse(place: str) -> None:
 def _spec(name: str) -> ModuleSpec:
     if name.endswith(".py"):
         module = name.removesuffix(".py")
-        raise NotRunnableError(f"-m takes the name of a module: gradscope trace -m {module}")
+        raise NotRunnableError(f"-m expects the name of a module: gradscope trace -m {module}")
     if name.startswith("."):
-        raise NotRunnableError(f"-m takes no relative name: {quoted(name)}")
+        raise NotRunnableError(f"-m expects an absolute name, not {quoted(name)}")
     spec = _found(name)
     if spec is None:
         raise NotRunnableError(f"there is no module named {quoted(name)}")
@@ -209,7 +209,7 @@ def _found(name: str) -> ModuleSpec | None:
         return None
     try:
         return importlib.util.find_spec(name)
-    except (ModuleNotFoundError, ValueError):  # its package is none, it has no spec, or no name
+    except (ModuleNotFoundError, ValueError):  # its parent is no package, or it has no spec or name
         return None
 
 
@@ -220,11 +220,11 @@ def _found(name: str) -> ModuleSpec | None:
 def stage(
     folder: str | None, argv: list[str], lent: tuple[str, ...], *, ends: bool
 ) -> Iterator[ModuleType]:
-    """A fresh `__main__`, with `sys` as its program expects it; afterwards its modules are gone.
+    """A new `__main__`, with `sys` as the program expects it. Its modules are removed afterwards.
 
-    `folder` comes first in `sys.path`, unless Python was told to be safe from what lies there.
-    `lent`: how modules begin that the program gets under other names. `ends`: the process ends
-    with the program. See Note [What Python finds at its end].
+    `folder` is first in `sys.path`, unless Python runs in safe-path mode. `lent`: prefixes of
+    modules that the program gets under other names. `ends`: the process ends with the program. See
+    Note [What Python finds at its end].
     """
     modules = dict(sys.modules)
     main = ModuleType("__main__")
@@ -245,7 +245,7 @@ def stage(
 
 
 def _first_is_ours(argv: list[str]) -> int:
-    """1 if `sys.path` begins with the folder of what was started, which is gradscope; or 0."""
+    """1 if `sys.path` begins with the folder of the started program, gradscope; otherwise 0."""
     started = os.path.dirname(os.path.realpath(argv[0]))  # noqa: PTH120
     return int(bool(sys.path) and sys.path[0] in {started, working_directory(), ""})
 
@@ -253,9 +253,9 @@ def _first_is_ours(argv: list[str]) -> int:
 def _forgotten(
     before: Mapping[str, ModuleType], folder: str | None, lent: tuple[str, ...]
 ) -> dict[str, ModuleType]:
-    """The script's own modules, and those that hold what was called torch for a while.
+    """The modules of the script, and those that refer to the module it knew as torch.
 
-    They are no longer in `sys.modules`.
+    They are removed from `sys.modules`.
     """
     own = {}
     for name, module in sys.modules.copy().items():

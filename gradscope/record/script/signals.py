@@ -20,14 +20,14 @@ from gradscope.record.script.tracebacks import is_below
 from gradscope.record.source import InScripts
 
 # Note [When an interruption is convenient]
-# A signal arrives between any two steps of the program. In the middle of the recorder, half of what
-# it was told would be lost, and what is written later would not fit; in the middle of the engine,
-# half of what it did would not have been told. So it waits until what is under way returns to the
-# script, or calls one of its hooks, where the engine can say when; and the signal is sent once more
-# a millisecond later, until it finds the script's own code at work. A backward that takes longer is
-# interrupted between two steps of the function of a node, which the engine knows how to fail.
+# A signal arrives between any two instructions of the program. Inside the recorder, it would lose
+# part of an event, and later rows would be inconsistent; inside the engine, part of what happened
+# would not be recorded. So it waits until the current operation returns to the script or calls one
+# of its hooks, if the engine can tell when; and the signal is sent again a millisecond later, until
+# it interrupts the script's own code. A backward that takes longer is interrupted between two
+# instructions of the function of a node, which the engine handles as an error.
 AGAIN, SOON, AT_LAST = 0.001, 0.1, 2.0
-"""Seconds: between two tries; until a node may be interrupted; until anything of the engine may."""
+"""Seconds: between two tries; until a node may be interrupted; until the engine may be."""
 
 TERMINATING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -35,11 +35,11 @@ TERMINATING = tuple(
 
 
 FIRST = 1
-"""The process of a container that Linux sends no such signal unless it handles it."""
+"""Process id of the first process of a container, which gets no such signal without a handler."""
 
 
 class Stopped(SystemExit):
-    """Somebody, or what was found, ends the script; its `finally` and `atexit` still run."""
+    """Ends the script, by request or `--stop-on`; its `finally` and `atexit` still run."""
 
     def __init__(self, by: str) -> None:
         super().__init__(int(ExitCode.STOPPED))
@@ -47,31 +47,31 @@ class Stopped(SystemExit):
 
 
 class _Waiting:
-    """A signal that waits for its moment, and is sent again until that has come."""
+    """A signal that waits for a convenient moment, and is sent again until then."""
 
     def __init__(self, number: int, handler: Handler) -> None:
         self._number = number
         self._handler = handler
-        self._since: float | None = None  # when it came; None: it does not wait
+        self._since: float | None = None  # when it arrived; None: it does not wait
         self._again: threading.Timer | None = None
         self._is_sent_again = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Its moment has come, says the engine."""
+        """Called by the engine at a convenient moment."""
         if self._since is not None:
             self._handler(number, frame)
 
     def came_in_vain(self) -> bool:
-        """Whether this is the signal sent again, whose moment has come meanwhile."""
+        """Whether this is the repeated signal, which can be handled now."""
         again, self._is_sent_again = self._is_sent_again, False
         return again and self._since is None
 
     def waited(self) -> float:
-        """How long, in seconds."""
+        """Waiting time in seconds."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
     def wait(self, seconds: float) -> None:
-        """Come again after so many seconds, to the thread this is called in: it handles signals."""
+        """Send it again after this many seconds, to the calling thread, which handles signals."""
         self._since = self._since or time.monotonic()
         self._cancel()
         self._again = threading.Timer(seconds, self._send, (threading.get_ident(),))
@@ -79,7 +79,7 @@ class _Waiting:
         self._again.start()
 
     def end(self) -> None:
-        """It is being handled."""
+        """Called when it is handled."""
         self._since = None
         self._cancel()
 
@@ -96,7 +96,7 @@ class _Waiting:
 
 
 def die_of(number: int) -> None:
-    """End as a process that does nothing about this signal, whatever thread this is."""
+    """End like a process without a handler for this signal, from any thread."""
     with suppress(AttributeError, OSError, TypeError, ValueError):
         ctypes.CDLL(None).signal(number, None)
         os.kill(os.getpid(), number)
@@ -104,7 +104,7 @@ def die_of(number: int) -> None:
 
 
 class Signals:
-    """Handles the signals that end programs; `bottom` is the file whose frames run the script."""
+    """Handles signals that end programs; `bottom` is the file whose frames run the script."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Signals:
     ) -> None:
         self._engine = engine
         self.stopped_by = ""
-        self.finishing = False  # the trace is being finished: whatever comes now is too late
+        self.finishing = False  # the trace is being finished: later signals are ignored
         self._bottom = bottom
         self._finish, self._seal = finish, seal
         self.arrivals = Arrivals()
@@ -123,7 +123,7 @@ class Signals:
         self._waiting: dict[int, _Waiting] = {}
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-C: KeyboardInterrupt, as ever."""
+        """Ctrl-C: raises KeyboardInterrupt, as usual."""
         if os.getpid() == self._process and (
             self.finishing or self._later(number, frame, self.interrupt)
         ):
@@ -131,8 +131,8 @@ class Signals:
         raise KeyboardInterrupt
 
     def terminate(self, number: int, frame: FrameType | None) -> None:
-        """Leave a readable trace, then end as the signal asks for."""
-        if os.getpid() != self._process:  # a child, which ends as it always did
+        """Finish the trace, then end by the signal."""
+        if os.getpid() != self._process:  # a forked child, which ends as usual
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
@@ -145,9 +145,9 @@ class Signals:
             die_of(number)
 
     def look(self) -> None:
-        """End in the place of a main thread that does not get to a signal: now and then called.
+        """End instead of a main thread that does not handle a signal; called periodically.
 
-        Python handles signals between two steps, and a wait for another rank is one step.
+        Python handles signals between two instructions, and a wait for another rank is one.
         """
         for number in self.arrivals.overdue(TERMINATING):
             if self.finishing or getattr(own_get(number), "handler", None) != self.terminate:
@@ -160,7 +160,7 @@ class Signals:
             die_of(number)
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Somebody, or what --stop-on waits for, ends the script, as `sys.exit` does."""
+        """End the script, by request or `--stop-on`, in the same way as `sys.exit`."""
         if os.getpid() == self._process and (
             self.finishing or self._later(number, frame, self.stop)
         ):
@@ -168,9 +168,9 @@ class Signals:
         raise Stopped(self.stopped_by)
 
     def _later(self, number: int, frame: FrameType | None, handler: Handler) -> bool:
-        """Whether this is no good moment, or no signal but one that was sent again in vain.
+        """Whether this moment is not convenient, or the signal was repeated unnecessarily.
 
-        Then `handler` will be called, or the signal come again (see the Note above).
+        Then `handler` will be called, or the signal sent again (see the Note above).
         """
         waiting = self._waiting.get(number)
         if waiting is None:
@@ -187,7 +187,7 @@ class Signals:
 
 
 def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: float) -> bool:
-    """Whether a signal that finds the program here may interrupt it, after so many seconds."""
+    """Whether a signal may interrupt the program here, after this many seconds."""
     if in_recorder(frame):
         return waited > LONGEST
     at_work = in_node = False
@@ -209,7 +209,7 @@ def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: 
 
 @contextmanager
 def handled(signals: Signals, stopper: signal.Signals | None = None) -> Iterator[None]:
-    """Inside, the signals nobody else handles are handled here; `stopper` tells of --stop-on."""
+    """A context in which unhandled signals are handled here; `stopper`: signal for --stop-on."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -237,11 +237,11 @@ def handled(signals: Signals, stopper: signal.Signals | None = None) -> Iterator
 
 
 class _Handled:
-    """The signals that are handled here now, and what was done about them before.
+    """The signals that are handled here now, with their previous handlers.
 
-    A forked child handles them as ever, from its first moment on. It must not learn so from our
-    handler: Python runs one when the interpreter's loop comes around, and a child that waits for
-    its parent may never get there.
+    A forked child handles them as before from its start. It cannot do so from our handler: Python
+    runs a handler in the interpreter's loop, which a child that waits for its parent may never
+    reach.
     """
 
     before: ClassVar[dict[int, Any]] = {}
@@ -257,4 +257,4 @@ class _Handled:
     def in_child(cls) -> None:
         for number, usual in cls.before.items():
             if isinstance(own_get(number), Instead):
-                own_set(number, usual)  # else the script handles it by now
+                own_set(number, usual)  # else the script has set a handler

@@ -1,4 +1,4 @@
-"""Tracebacks of the script alone: without the frames of the machinery that ran it."""
+"""Tracebacks of the script without the frames of gradscope that ran it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118
 
 
 class _Explaining:
-    """Who knows more of an error than it says."""
+    """Adds information to an exception."""
 
     ways: ClassVar[tuple[Callable[[BaseException], None], ...]] = ()
 
 
 @contextmanager
 def explained_by(explain: Callable[[BaseException], None]) -> Iterator[None]:
-    """Inside, this may say more in an exception before it is shown."""
+    """A context in which this function may add to an exception before it is shown."""
     before = _Explaining.ways
     _Explaining.ways = (*before, explain)
     try:
@@ -45,7 +45,7 @@ def explained_by(explain: Callable[[BaseException], None]) -> Iterator[None]:
 
 
 def show(error: BaseException) -> None:
-    """Show an exception nobody caught, as Python does, through the script's own excepthook."""
+    """Show an uncaught exception as Python does, with the excepthook of the script."""
     make_the_scripts(error)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     if sys.version_info >= (3, 12):
@@ -61,7 +61,7 @@ def show(error: BaseException) -> None:
 
 
 def described(error: BaseException) -> str:
-    """The exception in words, even if its own `__str__` raises."""
+    """The exception as text, even if its `__str__` raises."""
     try:
         return "".join(traceback.format_exception_only(error)).strip()
     except Exception:  # noqa: BLE001  reading any attribute of it may raise
@@ -69,9 +69,9 @@ def described(error: BaseException) -> str:
 
 
 def raised_at(error: BaseException) -> str:
-    """Where in gradscope itself it was raised: for the report of a fault. "": elsewhere.
+    """The line in gradscope that raised it, for reports of a fault. "": raised elsewhere.
 
-    What goes through `watch` is PyTorch's: no fault of ours does.
+    Exceptions that pass through `watch` are from PyTorch and are no faults of gradscope.
     """
     frames = traceback.extract_tb(error.__traceback__)
     file = frames[-1].filename if frames else ""
@@ -81,7 +81,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def make_the_scripts(error: BaseException) -> None:
-    """Take the machinery's frames out of an exception, and out of all that led to it."""
+    """Remove gradscope's frames from an exception, its causes and contexts."""
     for explain in _Explaining.ways:
         explain(error)
     pending, seen = [error], {id(error)}
@@ -119,7 +119,7 @@ def _scripts_part(whole: TracebackType | None) -> TracebackType | None:
 
 
 def is_below(code: CodeType) -> bool:
-    """Whether this is of what gradscope stands on: NumPy, Numba, the standard library."""
+    """Whether this belongs to a dependency of gradscope: NumPy, Numba, the standard library."""
     file = code.co_filename
     standard = file.startswith(STANDARD) and "-packages" not in file.removeprefix(STANDARD)
     return standard or file.startswith(FOUNDATIONS)
@@ -127,7 +127,7 @@ def is_below(code: CodeType) -> bool:
 
 @contextmanager
 def thread_tracebacks() -> Iterator[None]:
-    """Inside, exceptions that end a thread are shown without the machinery's frames, too."""
+    """A context in which exceptions that end a thread are also shown without our frames."""
     before = threading.excepthook
 
     def shown(args: threading.ExceptHookArgs) -> None:
@@ -139,7 +139,7 @@ def thread_tracebacks() -> Iterator[None]:
 
     replaced, ours = Replaced(), stand_in(threading, before, shown)
     replaced.put_as_it_is(threading, "excepthook", ours)
-    if before is threading.__excepthook__:  # scripts ask whether it is that
+    if before is threading.__excepthook__:  # scripts compare with it
         replaced.put_as_it_is(threading, "__excepthook__", ours)
     try:
         yield

@@ -1,7 +1,7 @@
-"""Hide that gradscope has imported NumPy, until the script imports it.
+"""Hides that gradscope has imported NumPy, until the script imports it.
 
-Alone, NumPy puts its filters of warnings before those that a script has set by then, as with
-`warnings.simplefilter("error")` in its first line; and `"numpy" in sys.modules` is false.
+Without gradscope, NumPy puts its warning filters before those that a script has set by then, such
+as `warnings.simplefilter("error")` in its first line; and `"numpy" in sys.modules` is false.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "numpy"
 
 @contextmanager
 def unimported() -> Iterator[None]:
-    """Inside, NumPy is not in `sys.modules`, until somebody imports it."""
+    """A context in which NumPy is not in `sys.modules` until it is imported."""
     hidden = LoadedNumPy()
     sys.meta_path.insert(0, hidden)
     try:
@@ -29,7 +29,7 @@ def unimported() -> Iterator[None]:
 
 
 class LoadedNumPy:
-    """A finder of modules that gives whoever imports NumPy the one that is loaded already."""
+    """A module finder that returns the NumPy that is already loaded."""
 
     def __init__(self) -> None:
         found = [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]
@@ -47,13 +47,13 @@ class LoadedNumPy:
         return found
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The loaded one; Python calls this when it imports NumPy."""
+        """The loaded module; Python calls this when it imports NumPy."""
         module = self._modules[spec.name]
         self.show()
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is executed: it was, before."""
+        """Execute nothing: the module was executed before."""
         module.__spec__ = self._spec
 
     def show(self) -> None:

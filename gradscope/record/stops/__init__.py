@@ -1,1 +1,1 @@
-"""Where a program that is being recorded can be stopped, and what is known of it by then."""
+"""Places at which a recorded program can be stopped, and what is known there."""

@@ -1,9 +1,9 @@
-"""How a script is ended from outside: as by `sys.exit`, at its next line.
+"""Ends a script from outside, at its next line, in the same way as `sys.exit`.
 
 # Note [How it ends]
-There a trace function raises, as a debugger's would stop. Where the script has a trace function
-itself, or its backwards run on another thread, or it was in none, a signal brings the word, which
-waits for a convenient moment (script/signals.py).
+A trace function, such as debuggers use, raises at the next line. If the script has its own trace
+function, or its backwards run on another thread, or it has no frame, a signal is used instead,
+which waits for a convenient moment (script/signals.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 
 SPARE = ("SIGUSR2", "SIGUSR1", "SIGPROF", "SIGVTALRM")
-"""Signals of which the first that nobody handles brings the word to the main thread."""
+"""Signals of which the first unhandled one is used to reach the main thread."""
 
 
 def raised_at_next_line(error: BaseException, is_scripts: Callable[[CodeType], bool]) -> bool:
-    """Raise this at the next line of the innermost frame of the script; False: it cannot be.
+    """Raise this at the next line of the innermost frame of the script; False: not possible.
 
-    Only the main thread's error ends a script. See Note [How it ends].
+    Only an error of the main thread ends a script. See Note [How it ends].
     """
     if threading.current_thread() is not threading.main_thread() or sys.gettrace() is not None:
         return False
@@ -43,11 +43,11 @@ def raised_at_next_line(error: BaseException, is_scripts: Callable[[CodeType], b
 
 
 def _no_other_frame(frame: FrameType, event: str, arg: object) -> None:
-    """What is called meanwhile is not traced."""
+    """Do not trace functions that are called meanwhile."""
 
 
 def spare_signal() -> signal.Signals | None:
-    """A signal that nobody handles; None where there is none."""
+    """A signal without a handler; None if there is none."""
     for name in SPARE:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
@@ -56,5 +56,5 @@ def spare_signal() -> signal.Signals | None:
 
 
 def tell_main_thread(number: signal.Signals) -> None:
-    """Have this signal's handler called in the main thread, as if it had come."""
+    """Call the handler of this signal in the main thread, as if the signal had been sent."""
     _thread.interrupt_main(number)

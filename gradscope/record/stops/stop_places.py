@@ -1,16 +1,16 @@
-"""The places at which a program that is being recorded can be stopped, with its real tensors.
+"""The places at which a recorded program can be stopped, with its real tensors.
 
 # Note [Stopping from outside]
-A mode of `torch.overrides` sees each function of tensors that the main thread calls, before and
-after; hooks before and after each node see it run. Both are there for every program, in PyTorch and
-in gradscope's runtime, so that one file serves both. The nodes get their hooks when a call has made
-them: a hook names nothing, and asks the engine which node is running.
+A mode of `torch.overrides` is called for each function of tensors in the main thread, before and
+after; hooks before and after each node are called when it runs. Both exist in PyTorch and in
+gradscope's runtime, so that one file serves both. Nodes get their hooks after the call that created
+them: a hook does not know its node, and asks the engine which node is running.
 
-A view that was written to is not asked for its node: PyTorch would make it then, and not later.
+The node of a view that was written to is not requested: PyTorch would create it then, not later.
 
-What a call calls in turn is seen only where that is Python of the program's own; what runs in a
-region that `torch.compile` has made is not seen. A thread has such a mode when it has first done
-something with the engine, if it did that after `start`. One thread at a time is at a place.
+Calls within a call are seen only if they are made by Python code of the program. Code in regions of
+`torch.compile` is not seen. A thread gets its mode when it first uses the engine after `start`. One
+thread at a time can be at a place.
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ if TYPE_CHECKING:
     from gradscope.record.recording import Recording
 
 HOOKED = "gradscope stops"
-"""What nodes that have our hooks say in their metadata."""
+"""Key in the metadata of nodes that have our hooks."""
 
 STARTS = ("backward", "grad")
-"""Calls that start a backward; it is told of before, too."""
+"""Calls that start a backward; they are also reported before they begin."""
 
 AFTER = (HookKind.POST, HookKind.MODULE_BACKWARD)
-"""Hooks that are called when their node has run."""
+"""Kinds of hooks that are called after their node has run."""
 
 LOOKS = ("__set__", "__delete__", "__repr__", "__format__", "size", "dim", "stride")
-"""Calls that only look at a tensor, unless they make a node (`x.T` does)."""
+"""Calls that only read a tensor, unless they create a node (as `x.T` does)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopPlace:
-    """Where the program is."""
+    """A place at which the program can be stopped."""
 
     kind: str
     """`called`: a function of tensors has returned; `raised`: it has not; `backward`: one is about
     to start; `begins`, `ran`: a node is about to run, has run; `hook`, `hook after`: a hook of the
     program's is about to be called, and its node has run; `asked`: by the program itself."""
     name: str  # of the function, or of the node
-    frame: FrameType | None  # the innermost of the program's
+    frame: FrameType | None  # innermost frame of the program
     node: Any = None
-    given: tuple[Any, ...] = ()  # tensors: what it was called with, or gradients
-    made: tuple[Any, ...] = ()  # what it returned
-    wrote: tuple[Any, ...] = ()  # of those given: written in place
-    nodes: tuple[Any, ...] = ()  # that the call has made
+    given: tuple[Any, ...] = ()  # its tensor arguments, or gradients
+    made: tuple[Any, ...] = ()  # its results
+    wrote: tuple[Any, ...] = ()  # the arguments written in place
+    nodes: tuple[Any, ...] = ()  # created by the call
     line: str = (
         ""  # of the program, `/x/train.py:41`: of the call, or of the one that made the node
     )
-    module: str = ""  # the path of the innermost that is under way, or was then
-    scalars: tuple[float, ...] = ()  # that were given besides
+    module: str = ""  # path of the innermost running module, now or then
+    scalars: tuple[float, ...] = ()  # its other arguments
     error: BaseException | None = None
 
     @property
@@ -82,25 +82,25 @@ class StopPlace:
 
     @property
     def calls(self) -> set[str]:
-        """What the call goes by: its function's name, and those of the nodes that it has made."""
+        """Names of the call: that of its function, and those of the nodes it has created."""
         return {self.name, *(call_of(each.name().rpartition("::")[2]) for each in self.nodes)}
 
 
 Gate = Callable[[StopPlace], "Sequence[Any] | None"]
-"""Is told each place that the program comes to; what it returns takes the place of gradients."""
+"""Called at each place that the program reaches; its result replaces gradients."""
 
 
 class Stoppable(NamedTuple):
-    """What this needs of an engine besides its functions."""
+    """What stops need from an engine, in addition to its functions."""
 
-    own: Callable[..., Any]  # makes a hook one of ours, of which nobody is told
+    own: Callable[..., Any]  # marks a hook as ours, so that it is not reported
     calls: Callable[[FrameType], Callable[..., Any]]  # calls for this frame, which warnings name
     numbers: Callable[[Any], Any]  # of a tensor that is floating, as an array; None: it is not
-    aside: Callable[[], AbstractContextManager[object]]  # inside, what is called is not recorded
+    aside: Callable[[], AbstractContextManager[object]]  # context in which calls are not recorded
 
 
 class StopPlaces:
-    """Tells a gate of each of them, from `start` to `stop`."""
+    """Calls a gate at each place, from `start` to `stop`."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -109,9 +109,9 @@ class StopPlaces:
         self._mode: Any = None
         self._own: Any = None
         self._one = threading.RLock()
-        self.asleep = False  # the program passes all of them
+        self.asleep = False  # the program stops at none of them
         self.news: set[str] = set()
-        """Kinds of acts that were noted since somebody last looked."""
+        """Kinds of acts recorded since they were last read."""
         self._process = os.getpid()
         self._inside = threading.local()
         self._alive: dict[int, tuple[weakref.ref[Any], int]] = {}
@@ -120,16 +120,16 @@ class StopPlaces:
         self.aside: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def watch(self, recording: Recording) -> None:
-        """Those of this recording's program."""
+        """Set the recording whose program is stopped."""
         self.recording = recording
 
     def start(self, torch: Any, engine: Stoppable) -> None:
-        """From here on."""
+        """Start calling the gate."""
         self.torch, (self._own, self._calls, self.numbers, self.aside) = torch, engine
         called = self._called
 
         class Stops(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
-            """Sees what the program calls."""
+            """The mode that is called for each function of the program."""
 
             def __torch_function__(
                 self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -151,29 +151,29 @@ class StopPlaces:
             self.recording.session.contexts.threads.met = here
 
     def stop(self) -> None:
-        """No longer; hooks that are there are nobody's."""
+        """Stop; existing hooks do nothing."""
         mode, self._mode = self._mode, None
         if mode is not None:
-            mode.__exit__(None, None, None)  # of other threads it lets all pass, now
+            mode.__exit__(None, None, None)  # in other threads it does nothing now
         self._alive.clear()
 
     @property
     def are_ours(self) -> bool:
-        """Whether this is the process they were made in, and no child that it forked."""
+        """Whether this is the original process, and not a forked child."""
         return self._process == os.getpid()
 
     @property
     def roots(self) -> list[Any]:
-        """Tensors that still have the history that they had."""
+        """Tensors that still have the same graph."""
         found = ((there(), version) for there, version in list(self._alive.values()))
         return [each for each, was in found if each is not None and _version(each) == was]
 
     def ask(self, frame: FrameType) -> None:
-        """The program itself says that it is to be stopped here, if its engine is there."""
+        """Stop here on request of the program, if its engine is imported."""
         self._pass(StopPlace("asked", "", frame, line=_line(frame)))
 
     def hook(self, hook: Any, kind: int) -> None:
-        """A hook of the program's, of this HookKind, is about to be called."""
+        """Called before a hook of the program, of this HookKind."""
         if self._attends():
             node, frame = self.torch._C._current_autograd_node(), self._frame()
             where = "hook after" if kind in AFTER else "hook"
@@ -226,7 +226,7 @@ class StopPlaces:
                 yield from self._tensors(each)
 
     def _module(self) -> str:
-        """The path of the innermost module that this thread is in the forward of."""
+        """The path of the innermost module whose forward this thread is running."""
         recording = self.recording
         session = None if recording is None else recording.session
         if session is None:
@@ -237,7 +237,7 @@ class StopPlaces:
     # -- nodes ----------------------------------------------------------------------------------
 
     def _hook(self, tensors: Iterable[Any], line: str = "", module: str = "") -> list[Any]:
-        """Put hooks on nodes that lead here and have none; the new ones, the last made first."""
+        """Register hooks on nodes that lead here and have none. Returns these, newest first."""
         waiting = []
         for each in tensors:
             node = each.grad_fn
@@ -279,13 +279,13 @@ class StopPlaces:
     # -- both -----------------------------------------------------------------------------------
 
     def _attends(self) -> bool:
-        """Whether the program is on its own way, and not on one of ours."""
+        """Whether the program runs its own code, and not gradscope's."""
         if self._mode is None or self.asleep or not self.are_ours:
             return False
         return not getattr(self._inside, "gate", False)
 
     def _frame(self) -> FrameType | None:
-        """The innermost frame of the program's."""
+        """The innermost frame of the program."""
         recording = self.recording
         session = None if recording is None else recording.session
         frame: FrameType | None = sys._getframe(1)
@@ -307,7 +307,7 @@ class StopPlaces:
 
 
 def _name(function: Any) -> str:
-    """What a call is called: `linear`, or `.T` for what reads a property."""
+    """The name of a call: `linear`, or `.T` for reading a property."""
     name = str(getattr(function, "__name__", function))
     if name == "__get__":
         return f".{getattr(getattr(function, '__self__', None), '__name__', '')}"
@@ -315,11 +315,11 @@ def _name(function: Any) -> str:
 
 
 def _nothing(_: Any) -> None:
-    """There is no engine yet."""
+    """Does nothing: no engine is imported yet."""
 
 
 def _caller(frame: FrameType) -> FrameType:
-    """The innermost frame that is not gradscope's."""
+    """The innermost frame outside gradscope."""
     found = frame
     while is_ours(found.f_code) and found.f_back is not None:
         found = found.f_back
@@ -336,5 +336,5 @@ def _line(frame: FrameType | None) -> str:
 def _version(tensor: Any) -> int:
     try:
         return int(tensor._version)
-    except RuntimeError:  # one of an inference mode has none
+    except RuntimeError:  # inference tensors have none
         return 0

@@ -1,1 +1,1 @@
-"""How a trace lies in a file: lines, columns, compression, the index; written and scanned."""
+"""Trace files: lines, columns, compression and the index; writing and scanning."""

@@ -1,4 +1,4 @@
-"""Writing to a file while the program goes on."""
+"""Writing to a file while the program continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from gradscope.errors import RecordingError, is_the_programs
 
 LONG: Final = 1 << 16
-"""So many bytes are worth another thread: the system takes its time to find memory for them."""
+"""Smallest number of bytes written by another thread: the system needs time to find memory."""
 MOMENT: Final = 0.0005
 PEN: Final = "gradscope pen"
 """Name of its thread."""
@@ -21,15 +21,15 @@ PEN: Final = "gradscope pen"
 
 # Note [Descriptors are everybody's]
 # A program may close all descriptors it does not know (`os.closerange(3, 256)`), as daemons do. The
-# trace's is among them, and its number is given to the next file that is opened. So before a piece
-# is written the number is asked which file it is; if it is another's, the trace is opened anew.
+# trace's is then closed, and the next file that is opened gets its number. So before a piece is
+# written, we check which file the descriptor refers to; if it is another, we reopen the trace.
 
 
 class Pen:
-    """Writes pieces of a file, one at a time; long ones in a thread of its own.
+    """Writes pieces of a file, one at a time; long ones in a separate thread.
 
-    A piece that cannot be written is cut off, and `failure` says why; no other is written then.
-    Nobody waits on a lock here, so a signal handler may write, too, whatever it interrupts.
+    A piece that cannot be written is cut off, `failure` says why, and no further piece is written.
+    There are no locks here, so a signal handler may write, whatever it interrupts.
     """
 
     def __init__(self, file: int, path: str | os.PathLike[str] = "") -> None:
@@ -38,12 +38,12 @@ class Pen:
         self._pieces: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._left = self._done = 0  # how many pieces were left to the thread, and were written
+        self._left = self._done = 0  # pieces passed to the thread, and written by it
 
     def write(self, at: int, data: bytes) -> None:
-        """Write this at this place, at some time before `wait` returns."""
+        """Write this at this position, at some time before `wait` returns."""
         if self._closed:
-            raise RecordingError(f"{len(data)} bytes came for a trace that is closed")
+            raise RecordingError(f"cannot write {len(data)} bytes to a trace that is closed")
         if len(data) < LONG or not self._has_thread():
             self.wait()
             self._write(at, data)
@@ -57,7 +57,7 @@ class Pen:
             time.sleep(MOMENT)
 
     def close(self) -> None:
-        """Let the thread and the file go; nothing can be written any more."""
+        """End the thread and close the file; nothing can be written any more."""
         self.wait()
         self._closed = True
         self._pieces.put(None)
@@ -66,7 +66,7 @@ class Pen:
                 os.close(self._file)
 
     def cut(self, size: int) -> None:
-        """Let the file end here."""
+        """Truncate the file here."""
         os.ftruncate(self._open(), size)
 
     def _open(self) -> int:
@@ -77,14 +77,14 @@ class Pen:
         again = os.open(self._path, os.O_WRONLY)
         if identity_of(again) != self._identity:
             os.close(again)
-            raise OSError(errno.EBADF, "the program closed the trace's file, and it is gone")
+            raise OSError(errno.EBADF, "the program closed the trace file, and it no longer exists")
         self._file = again
         return again
 
     def _has_thread(self) -> bool:
         if self._thread is None:
             thread = threading.Thread(target=self._work, name=PEN, daemon=True)
-            with suppress(RuntimeError):  # the system has none to give
+            with suppress(RuntimeError):  # the system cannot start a thread
                 thread.start()
                 self._thread = thread
         return self._thread is not None and self._thread.is_alive()
@@ -126,6 +126,6 @@ def _write_at(file: int, data: memoryview, at: int) -> int:
 
 
 def identity_of(file: int) -> tuple[int, int]:
-    """Which file a descriptor stands for now. See Note [Descriptors are everybody's]."""
+    """Which file a descriptor refers to now. See Note [Descriptors are everybody's]."""
     found = os.fstat(file)
     return found.st_dev, found.st_ino

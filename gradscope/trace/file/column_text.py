@@ -1,14 +1,14 @@
-"""One column as JSON, and back.
+"""Encodes a column as JSON, and decodes it.
 
-Numbers are written as whichever of these is short:
+Numbers are written in whichever of these forms is short:
 
-    [3, 1, 4]                               as they are
-    7                                       all cells alike
-    {"first": 3, "by": [2, 2, 5]}           steps; `by` may itself be one number, or runs
+    [3, 1, 4]                               cell by cell
+    7                                       all cells are equal
+    {"first": 3, "by": [2, 2, 5]}           differences; `by` may itself be one number, or runs
     {"runs": [900, 100], "values": [0, 1]}  900 cells of 0, then 100 of 1
     {"values": [0.5, 0], "nan": [1]}        floats that JSON cannot write, by position:
                                             "nan", "inf" and "-inf"; all cells: {"float": "nan"}
-    {"lengths": ..., "values": ...}         lists: how long each cell is, then all their values
+    {"lengths": ..., "values": ...}         lists: the length of each cell, then all values
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 SPECIAL: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 SHORT_RUNS: Final = 8
-"""Runs are written when they are at least this long on average."""
+"""Shortest average length of runs for which this form is used."""
 SAMPLE: Final = 512
 
 
 def encode(data: Data, *, explicit: bool = False) -> Any:
-    """What orjson writes for this column; explicit: cell by cell, however long that is."""
+    """The column as an object for orjson; `explicit`: cell by cell, however long that is."""
     if isinstance(data, Ragged):
         return {
             "lengths": encode(data.lengths, explicit=explicit),
@@ -65,8 +65,8 @@ def _encode_integers(values: Integers, *, explicit: bool) -> Any:
     return np.ascontiguousarray(values)
 
 
-# Which way is short is judged by a few cells: all ways say the same, and looking at all cells for
-# each of them takes longer than writing them.
+# The shortest form is chosen from a few cells: all forms are equivalent, and checking all cells for
+# each form would take longer than writing them.
 
 
 def _sample(values: Integers) -> Integers:
@@ -86,7 +86,7 @@ def _encode_runs(values: Integers, steps: Integers) -> dict[str, Integers]:
 
 
 def _length(values: Integers) -> float:
-    """About how long these numbers are as text, in no particular unit."""
+    """Approximate length of these numbers as text, in no particular unit."""
     few = values[:: len(values) // 64 + 1].astype(np.float64)
     return float(np.log2(np.abs(few) + 4.0).sum())
 
@@ -107,7 +107,7 @@ def _encode_floats(values: Array, *, explicit: bool) -> Any:
 
 
 def decode(coded: Any, rows: int, column: Column | None, room: int) -> Data:
-    """The column again; its lists may hold `room` values. So many rows must be allowed."""
+    """Decode a column; its lists may hold `room` values. The caller has checked `rows`."""
     if isinstance(coded, dict) and "lengths" in coded:
         data: Data = _decode_ragged(coded, rows, column, room)
     elif column is not None and column.many:
@@ -128,14 +128,14 @@ def _decode_ragged(coded: dict[str, Any], rows: int, column: Column | None, room
         raise UnreadableTraceError("it should not hold lists")
     lengths = _decode_integers(coded["lengths"], rows)
     if len(lengths) != rows or (lengths < 0).any():
-        raise UnreadableTraceError("the lengths of its lists make no sense")
-    total = sum(lengths.tolist())  # in Python's integers, which do not wrap around
+        raise UnreadableTraceError("the lengths of its lists are invalid")
+    total = sum(lengths.tolist())  # in Python's integers, which do not overflow
     if total > room:
         raise UnreadableTraceError("its lists are too long for its line")
     decoder = _decode_unknown if column is None else DECODERS[column.stored]
     values = decoder(coded.get("values"), total)
     if len(values) != total or values.dtype.kind == "O":
-        raise UnreadableTraceError("its lists and their lengths do not fit")
+        raise UnreadableTraceError("the lengths of its lists do not add up to its values")
     return Ragged.of_lengths(lengths, values)
 
 
@@ -149,7 +149,7 @@ def _decode_integers(coded: Any, rows: int) -> Integers:
     if isinstance(coded, dict) and "first" in coded:
         by = coded.get("by")
         if isinstance(by, dict) and "first" in by:
-            raise UnreadableTraceError("its steps are steps of steps")
+            raise UnreadableTraceError("its differences are themselves written as differences")
         return _walk(_small(coded["first"]), _decode_integers(by, max(rows - 1, 0)))
     raise UnreadableTraceError("it should hold whole numbers")
 
@@ -163,7 +163,7 @@ def _walk(first: int, steps: Integers) -> Integers:
 
 def _decode_runs(coded: dict[str, Any], rows: int) -> Integers:
     runs, values = _plain_integers(coded["runs"]), _plain_integers(coded.get("values"))
-    # Counted in Python's integers, which do not wrap around, before anything is made.
+    # Counted in Python's integers, which do not overflow, before anything is allocated.
     if len(runs) != len(values) or (runs < 0).any() or sum(runs.tolist()) != rows:
         raise UnreadableTraceError("its runs do not add up to its rows")
     return np.repeat(values, runs)
@@ -206,7 +206,7 @@ def _decode_floats(coded: Any, rows: int) -> Array:
     for name, special in SPECIAL.items():
         positions = _plain_integers(coded.get(name, []))
         if ((positions < 0) | (positions >= len(values))).any():
-            raise UnreadableTraceError(f"it has {name} at a row it does not have")
+            raise UnreadableTraceError(f"it has {name} at a row that does not exist")
         values[positions] = special
     return values
 
@@ -226,7 +226,7 @@ def _decode_texts(coded: Any, _rows: int) -> Array:
 
 
 def _decode_unknown(coded: Any, rows: int) -> Array:
-    """A column only a newer gradscope can name: its values tell what they are; 0 and 1, numbers."""
+    """A column only a newer gradscope knows. Its values show its type; 0 and 1 are integers."""
     coded = int(coded) if type(coded) is bool else coded
     sample = coded
     if isinstance(coded, list):
@@ -235,7 +235,7 @@ def _decode_unknown(coded: Any, rows: int) -> Array:
     elif isinstance(coded, dict):
         sample = 0.0 if SPECIAL.keys() & coded.keys() or "float" in coded else 0
     if type(sample) not in DECODERS:
-        raise UnreadableTraceError(f"it holds {quoted(coded)}")
+        raise UnreadableTraceError(f"it holds an unexpected value: {quoted(coded)}")
     return DECODERS[type(sample)](coded, rows)
 
 

@@ -1,4 +1,4 @@
-"""The text of a trace as it lies on disk: plain, or compressed window by window."""
+"""The text of a trace on disk: plain, or compressed window by window."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Note [Decompression bombs]
-# A file of n bytes may hold at most RATIO * n + FREE bytes of text. The writer keeps to it: a
-# window that would shrink further (3 to 10 is usual) is packed less tightly.
+# A file of n bytes may hold at most RATIO * n + FREE bytes of text. The writer respects this: a
+# window that would shrink further (3 to 10 is usual) is compressed less.
 RATIO: Final = 64
 FREE: Final = 1 << 24
 
@@ -26,7 +26,7 @@ LEVEL: Final = {"gzip": 6, "zstd": 3}
 
 
 class Pack(Protocol):
-    """Turns the text of one window into bytes that can be read without those before."""
+    """Turns the text of one window into bytes that can be read independently of earlier ones."""
 
     def __call__(self, text: bytes) -> bytes: ...
 
@@ -77,7 +77,7 @@ def _zstandard() -> Any:
 
 
 def unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """The text of an open file of this size, piece by piece, whatever it is packed with."""
+    """The text of an open file of this size, piece by piece, decompressed if necessary."""
     magic = file.read(4)
     file.seek(0)
     if magic.startswith(GZIP):
@@ -93,13 +93,13 @@ def unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
         total += len(piece)
         if total > RATIO * size + FREE:
             raise UnreadableTraceError(
-                f"its {size} bytes unpack to more than {RATIO} times as many, which no trace does"
+                f"its {size} bytes decompress to more than {RATIO} times as many: it is not a trace"
             )
         yield piece
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
-    """The text of all members; what is left of a cut one too."""
+    """The text of all members, including what is readable of a truncated one."""
     member = zlib.decompressobj(31)
     packed = b""
     while packed := packed or file.read(CHUNK):

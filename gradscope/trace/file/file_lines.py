@@ -1,4 +1,4 @@
-"""The lines of a trace file: each a piece of one JSON document, each with its checksum.
+"""The lines of a trace file. Each is a part of one JSON document and has a checksum.
 
     {"format":"gradscope-trace","version":[1,0],"blocks":[
     {"table":"node","rows":2,"id":{"first":1,"by":1},"name":7,...,"crc32":3141592653},
@@ -8,22 +8,22 @@
     "index":{"table":["node"],"offset":[62],...,"crc32":...},
     "index_at":12345}
 
-A block line holds rows of one table, or (`"amend":true`) names earlier rows by id and says what is
-known about them by now. A window line says that all that was committed together is whole. The end
-line says that the recording was closed; after it only the index follows: which lines hold which
-table, time and step. `crc32` is that of the line before `,"crc32":`.
+A block line holds rows of one table or, with `"amend":true`, new values of columns of earlier rows,
+which it names by id. A window line marks everything that was committed together as complete. The
+end line marks the recording as closed; after it follows only the index, which says which lines hold
+which table, time and step. `crc32` is the checksum of the line up to `,"crc32":`.
 
 Lines are appended window by window, so a file that was cut anywhere opens up to its last whole
-line, and says so. A line that is whole and does not fit its checksum is an error. `.json.gz` and
-`.json.zst` hold the same text, each window compressed by itself.
+line, with a note. A whole line that does not match its checksum is an error. `.json.gz` and
+`.json.zst` hold the same text, with each window compressed separately.
 
 A reader refuses a higher major version. A higher minor version only adds: tables, event kinds and
 columns that a reader does not know are kept, and written again, but not shown.
 
-No file can make its reader take more memory than its size warrants: a line may stand for at most 4
-cells for each byte of its own (Note [Bounded expansion]), and a compressed file for at most 64
-bytes of text for each of its own, and 16 MiB (Note [Decompression bombs]). No line is longer than
-64 MiB: where a block would be, it is written as several.
+No file can make its reader use more memory than its size justifies: a line may stand for at most 4
+cells per byte (Note [Bounded expansion]), and a compressed file for at most 64 bytes of text per
+byte, plus 16 MiB (Note [Decompression bombs]). No line is longer than 64 MiB: a longer block is
+written as several.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
 
 # Note [Bounded expansion]
 # One short line may stand for many cells: `"rows": 1000000000000, "task": 1`. So that no file can
-# ask for more memory than its size warrants, a line may stand for at most ACCEPTED cells (of eight
-# bytes) for each byte of its own. The writer keeps to WRITTEN, half of that, which leaves room for
-# columns that are added later: where a block would be shorter, it writes columns out cell by cell
-# until it is not. With what parsing takes, opening a trace takes at most MEMORY bytes for each byte
-# of its text, whatever is in it; where that is shorthand (see Note [Shorthand]), SHORT_MEMORY.
+# request more memory than its size justifies, a line may stand for at most ACCEPTED cells (of eight
+# bytes) per byte. The writer stays below WRITTEN, half of that, which leaves room for columns that
+# are added later: if a block would be too short, it writes columns cell by cell until it is not.
+# Including parsing, opening a trace takes at most MEMORY bytes per byte of its text, whatever its
+# contents; for shorthand (see Note [Shorthand]), SHORT_MEMORY.
 WRITTEN: Final = 2
 ACCEPTED: Final = 4
 MEMORY: Final = 128
 SHORT_MEMORY: Final = 512
 
 LONGEST: Final = 1 << 26
-"""The most bytes of a line. A file may be one endless line, which is not read to its end."""
+"""Largest number of bytes of a line. A longer line is not read to its end."""
 FIRST: Final = 200
-"""The most bytes of the first line."""
+"""Largest number of bytes of the first line."""
 
 FORMAT: Final = "gradscope-trace"
 RESERVED: Final = ("table", "rows", "amend", "crc32")
-"""What the line of a block says besides its columns. `end` is a column of several tables."""
+"""Keys of a block line that are not columns. `end` is a column of several tables."""
 
 _OPTIONS: Final = orjson.OPT_SERIALIZE_NUMPY
 _SEAL: Final = re.compile(rb',"crc32":(\d{1,10})}$')
@@ -85,17 +85,17 @@ def read_header(line: bytes) -> tuple[int, int]:
         fields = None
     if not isinstance(fields, dict) or fields.get("format") != FORMAT or "blocks" not in fields:
         raise UnreadableTraceError(
-            "it is not a gradscope trace, or is cut within its first line; name a file that "
+            "it is not a gradscope trace, or is cut off within its first line; name a file that "
             "`gradscope trace` wrote"
         )
     match fields.get("version"):
         case [int(major), int(minor)] if major >= 0 <= minor:
             pass
         case stranger:
-            raise UnreadableTraceError(f"its version is {quoted(stranger)}")
+            raise UnreadableTraceError(f"its version is {quoted(stranger)}, expected two numbers")
     if major > VERSION:
         raise FutureTraceError(
-            f"it is of version {major}.{minor} and this gradscope reads up to {VERSION}: "
+            f"it has version {major}.{minor}, and this gradscope reads versions up to {VERSION}: "
             "install a newer gradscope"
         )
     return major, minor
@@ -108,7 +108,7 @@ def seal(fields: Mapping[str, Any]) -> bytes:
 
 
 def unseal(line: bytes) -> dict[str, Any] | None:
-    """The object on a line; None when the checksum says that this is not what was written."""
+    """The object on a line; None if it does not match its checksum."""
     line = line.rstrip(b"\n").removesuffix(b",")
     found = _SEAL.search(line, max(len(line) - 24, 0))
     if found is None or crc32(line[: found.start()]) != int(found[1]):
@@ -121,7 +121,7 @@ def unseal(line: bytes) -> dict[str, Any] | None:
 
 
 def cells(block: Block) -> int:
-    """How many cells a block has once it is read."""
+    """Number of cells of a block after reading."""
     names = set(block.data)
     if block.table in TABLES and not block.amend:
         names |= {column.name for column in columns(TABLES[block.table])}
@@ -130,7 +130,7 @@ def cells(block: Block) -> int:
 
 
 def block_lines(blocks: Iterable[Block]) -> Iterator[tuple[Block, bytes]]:
-    """The lines of these blocks, each with what it holds: see LONGEST."""
+    """The lines of these blocks, each with the block it holds: see LONGEST."""
     for block in blocks:
         line = block_line(block) + b",\n"
         if len(line) <= LONGEST or block.rows == 1:
@@ -165,17 +165,17 @@ def _block_fields(block: Block, explicit: int) -> dict[str, Any]:
 
 
 def read_block(fields: dict[str, Any], length: int) -> Block:
-    """The block on a line of so many bytes."""
+    """The block on a line of this many bytes."""
     table, rows = fields.get("table"), fields.get("rows")
     if not isinstance(table, str) or type(rows) is not int or rows < 1:
-        raise UnreadableTraceError("it is no block of a table")
+        raise UnreadableTraceError("it is not a block of a table")
     amend = fields.get("amend") is True
     known = {column.name: column for column in columns(TABLES[table])} if table in TABLES else {}
     given = {name: coded for name, coded in fields.items() if name not in RESERVED}
     width = len(given) if amend else len(known.keys() | given.keys())
     allowed = ACCEPTED * length
     if not given or rows * width > allowed:
-        raise UnreadableTraceError(f"a line of {length} bytes cannot stand for {rows} rows")
+        raise UnreadableTraceError(f"a line of {length} bytes cannot hold {rows} rows")
     data = {}
     left = allowed - rows * width
     for name, coded in given.items():
@@ -190,12 +190,12 @@ def read_block(fields: dict[str, Any], length: int) -> Block:
 
 
 def window_line(number: int, blocks: int) -> bytes:
-    """What says that a window of so many blocks is whole."""
+    """The line that marks a window of this many blocks as complete."""
     return seal({"window": number, "blocks": blocks}) + b",\n"
 
 
 def completed(block: Block) -> Block:
-    """A block with the columns nobody filled in; an amendment has only those it changes."""
+    """A block with defaults for missing columns; an amendment has only those it changes."""
     if block.amend or block.table not in TABLES:
         return block
     data = dict(block.data)

@@ -1,4 +1,4 @@
-"""Rows into a file, window by window, so that whatever becomes of the program, they can be read."""
+"""Writes rows to a file, window by window, so that they are readable if the program crashes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gradscope.trace.schema.declare import Row
 
 QUEUED: Final = 1 << 26
-"""How many bytes of rows may wait to be written before a producer has to wait, too."""
+"""Bytes of rows that may wait to be written before a producer has to wait."""
 
 
 @dataclass(slots=True)
@@ -43,34 +43,34 @@ class FileWindow:
     """The blocks between two commits."""
 
     number: int
-    start: int = 0  # how many bytes of rows were in all windows before it
+    start: int = 0  # bytes of rows in all windows before it
     blocks: list[Block] = field(default_factory=list)
-    strings: int = 0  # how many texts were interned when it was committed
+    strings: int = 0  # number of texts interned when it was committed
 
 
 @dataclass(frozen=True, slots=True)
 class WriteProgress:
-    """How far the file has come. Replaced as a whole: see Note [Interrupted anywhere]."""
+    """How much of the file is written. Replaced as a whole: see Note [Interrupted anywhere]."""
 
     size: int = 0  # of the file
-    text: int = 0  # of what is in it, before compression
+    text: int = 0  # of its contents, before compression
     windows: int = 0
     lines: int = 0
     strings: int = 1  # texts with a smaller id are in the file
-    extra: frozenset[int] = frozenset()  # and these, beyond it
-    dropped: Mapping[str, int] | None = None  # rows left out by table, since the budget was spent
+    extra: frozenset[int] = frozenset()  # and these with a larger one
+    dropped: Mapping[str, int] | None = None  # rows left out since the budget was used up, by table
 
 
 class FileWriter:
     """Appends rows to a trace file; a full disk ends the recording, not the program.
 
-    `max_bytes`: a window that would make the file larger is left out, with all that follow, and
+    `max_bytes`: a window that would make the file larger is left out, with all later ones, and
     counted in `meta.dropped`; of later windows only `meta` is written. `background`: encode,
-    compress and write in a thread of its own; None: where there is something to compress, which is
-    where it was measured to pay.
+    compress and write in a separate thread; None: only if the file is compressed, which is when it
+    was measured to be faster.
 
-    A process forked from the one that opened the file writes nothing. `path` says where the trace
-    is: beside the file that was asked for, if another process still writes that one.
+    A process forked from the one that opened the file writes nothing. `path` is the path of the
+    trace: next to the requested file, if another process is still writing that one.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class FileWriter:
             self._thread.start()
         atexit.register(self.close)
 
-    # What a producer calls --------------------------------------------------------------------
+    # Called by producers ----------------------------------------------------------------------
 
     def intern(self, text: str) -> int:
-        # In a fork, a thread that is not there any more may hold the lock.
+        # In a fork, a thread that no longer exists may hold the lock.
         return 0 if self._process != os.getpid() else self._texts.intern(text)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -153,9 +153,9 @@ class FileWriter:
             self._has_failed()
 
     def seal(self, more: Callable[[], None] | None = None) -> None:
-        """Close the file as it is, for the case that the process ends here; then `unseal`.
+        """Close the file as it is, in case the process ends here; then `unseal`.
 
-        `more` writes rows that are there until then only.
+        `more` writes rows that are in the file only until then.
         """
         self.commit()
         self.settle()
@@ -168,11 +168,11 @@ class FileWriter:
             self._drain()
         if not self._has_failed():
             self._finish()
-            if not self._has_failed():  # what a signal handler interrupted may reach further
+            if not self._has_failed():  # a signal handler may have interrupted a longer write
                 self._pen.cut(self._written.size)
 
     def unseal(self) -> None:
-        """It did not end: what comes now stands in the place of the end."""
+        """The process did not end: what is written now replaces the end."""
         if not self._has_failed():
             self._written = self._unsealed
             self._windows[-1].number = self._written.windows + 1
@@ -183,7 +183,7 @@ class FileWriter:
         if self._idle():
             return
         with self._filling:
-            self._ending = True  # first: what comes after what is written now is never written
+            self._ending = True  # first: nothing is written after what is written now
         self.commit()
         if self._thread is not None:
             with self._changed:
@@ -200,7 +200,7 @@ class FileWriter:
         if self._failure is not None:
             raise RecordingError(
                 f"cannot write {quoted_path(self.path)}: {self._failure.strerror}; "
-                f"the trace ends after {self._written.windows} windows"
+                f"the trace is complete up to window {self._written.windows}"
             )
 
     def _idle(self) -> bool:
@@ -211,7 +211,7 @@ class FileWriter:
         alive = self._thread is not None and self._thread.is_alive()
         return waiting <= self._queued or not alive
 
-    # What is done with it ---------------------------------------------------------------------
+    # Writing ----------------------------------------------------------------------------------
 
     def _work(self) -> None:
         while True:
@@ -228,7 +228,7 @@ class FileWriter:
                 window = self._windows[0]
                 if window.number > self._written.windows and self._failure is None:
                     self._write(window)
-                if self._windows[0] is window:  # else a signal handler's commit took it away
+                if self._windows[0] is window:  # else the commit of a signal handler removed it
                     self._windows.popleft()
                 with self._changed:
                     self._changed.notify_all()
@@ -243,7 +243,7 @@ class FileWriter:
         self._drop(window)
 
     def _drop(self, window: FileWindow) -> None:
-        """Write only what the window says about the run, and count the rest."""
+        """Write only the window's facts about the run, and count the rest."""
         meta = [block for block in window.blocks if block.table == Meta.TABLE]
         dropped = Counter(self._written.dropped)
         for block in window.blocks:
@@ -264,7 +264,7 @@ class FileWriter:
         self._append(text, self._pack(text), self._written)
 
     def _say_why_it_ends(self, failure: OSError) -> None:
-        """`meta.cut`, in the room that what could not be written has left."""
+        """Write `meta.cut` in the space of what could not be written."""
         texts = [
             self._texts.intern(text) for text in ("cut", orjson.dumps(failure.strerror).decode())
         ]
@@ -277,7 +277,7 @@ class FileWriter:
         self._pen.write_last(self._written.size, self._pack(text))
 
     def _confession(self, dropped: Mapping[str, int]) -> Block:
-        """`meta.dropped`: what the producer left out, and what the budget did."""
+        """`meta.dropped`: rows left out by the producer, and because of the budget."""
         total = Counter(self._producer_dropped) + Counter(dropped)
         value = orjson.dumps(dict(total), option=orjson.OPT_SORT_KEYS).decode()
         row = {"key": self.intern("dropped"), "value": self.intern(value)}
@@ -293,7 +293,7 @@ class FileWriter:
         self._put([*self._texts.block(new), *blocks], then, free=True)
 
     def _put(self, blocks: Sequence[Block], then: WriteProgress, *, free: bool = False) -> bool:
-        """Append a window; False when the budget is spent. `free`: whatever it costs."""
+        """Append a window; False if the budget is used up. `free`: ignore the budget."""
         entries, lines = [], []
         offset = then.text
         for block, line in block_lines(map(completed, blocks)):
@@ -309,7 +309,7 @@ class FileWriter:
         return True
 
     def _listen(self, window: FileWindow) -> None:
-        """Remember what the producer says it has left out itself."""
+        """Store the number of rows that the producer itself has left out."""
         meta = [completed(block) for block in window.blocks if block.table == Meta.TABLE]
         for block in meta:
             for key, value in zip(
@@ -321,12 +321,12 @@ class FileWriter:
                         self._producer_dropped = said if isinstance(said, dict) else {}
 
     def _append(self, text: bytes, packed: bytes, then: WriteProgress) -> None:
-        """Write behind what is written. Done twice, it is as if done once."""
+        """Write after what is written. Doing it twice has the same result as once."""
         if self._has_failed():
             return
         self._before = self._written
         self._pen.write(then.size, packed)
-        if self._written.windows <= then.windows:  # else a signal handler's commit went further
+        if self._written.windows <= then.windows:  # else the commit of a signal handler wrote more
             size = then.size + len(packed)
             self._written = replace(then, size=size, text=then.text + len(text))
 

@@ -1,4 +1,4 @@
-"""Where in a trace file the rows of a table, a time or a step are: the index at its end."""
+"""The index at the end of a trace file: where the rows of a table, a time or a step are."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 _TAIL: Final = re.compile(rb'"index_at":(\d{1,18})}\n$')
 TIMES: Final = ("t", "begin", "born")
-"""The column that says when a row's life began, whichever its table has."""
+"""Columns with the start time of a row; the first one that its table has is used."""
 
 
 class IndexEntry(NamedTuple):
-    """One block line: what is in it, and where it is. NONE where a table has no time or step."""
+    """One block line: its contents and its position. NONE if its table has no time or step."""
 
     table: str
     offset: int  # in the text
@@ -60,7 +60,7 @@ def _extent(block: Block, name: str) -> tuple[int, int]:
 
 
 def closing(entries: Sequence[IndexEntry], end: Mapping[str, Any], offset: int) -> bytes:
-    """The last lines of a file: the end of the recording and the index. `offset`: where they go."""
+    """The last lines of a file, the end line and the index. `offset`: where they are written."""
     columns = dict(zip(IndexEntry._fields, map(list, zip(*entries, strict=True)), strict=False))
     tables = columns.pop("table", [])
     index = {"table": tables} | {
@@ -76,7 +76,7 @@ def closing(entries: Sequence[IndexEntry], end: Mapping[str, Any], offset: int) 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """All entries of a file, and what its end line says."""
+    """All entries of a file, and the contents of its end line."""
 
     entries: tuple[IndexEntry, ...]
     end: Mapping[str, Any]
@@ -88,7 +88,7 @@ def is_tail(line: bytes) -> bool:
 
 
 def read_index(file: BinaryIO, size: int) -> Index | None:
-    """The index of an open, uncompressed file of this size; None when it has none that is whole."""
+    """The index of an open, uncompressed file of this size; None if it has no complete one."""
     file.seek(max(size - 40, 0))
     found = _TAIL.search(file.read(40))
     if found is None or int(found[1]) > size:
@@ -107,7 +107,7 @@ def read_index(file: BinaryIO, size: int) -> Index | None:
 def _entries(given: Mapping[str, Any], size: int) -> tuple[IndexEntry, ...]:
     tables = given.get("table")
     if not isinstance(tables, list):
-        raise UnreadableTraceError("its index does not say what is where")
+        raise UnreadableTraceError("its index lacks tables or offsets")
     rows = len(tables)  # every column is written cell by cell
     kinds = {name: str if name == "table" else int for name in IndexEntry._fields}
     columns = [
@@ -117,9 +117,9 @@ def _entries(given: Mapping[str, Any], size: int) -> tuple[IndexEntry, ...]:
         raise UnreadableTraceError("its index has columns of different lengths")
     entries = tuple(IndexEntry(*cells) for cells in zip(*columns, strict=True))
     end = 0
-    for place in entries:  # a line that was named twice would be read twice
+    for place in entries:  # a line that is listed twice would be read twice
         within = end <= place.offset <= place.offset + place.length <= size
         if not within or place.length > LONGEST:
-            raise UnreadableTraceError("its index points outside the file's lines, or twice")
+            raise UnreadableTraceError("its index points outside the file's lines, or repeats one")
         end = place.offset + place.length
     return entries

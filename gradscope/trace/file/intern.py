@@ -1,4 +1,4 @@
-"""Text written once and named by a number from then on."""
+"""Interned text: written once, then referred to by an id."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Note [Interrupted anywhere]
-# Ctrl-C, or a signal handler that raises, can end any Python statement half-way; a recording must
-# survive that. So each change of a writer's state is one step that is done or not done: an append,
-# or one assignment. What is left out of the bookkeeping by an interruption can be done again.
+# Ctrl-C, or a signal handler that raises, can end any Python statement halfway; a recording must
+# survive that. So each change of a writer's state is atomic: an append, or one assignment. If an
+# interruption skips part of the bookkeeping, it can be done again.
 
 
 LONGEST: Final = 1 << 23
-"""The most characters of a text that is kept: what a program says in an error has no limit."""
+"""Largest number of characters that are stored of a text: error messages have no limit."""
 
 
 class InternedTexts:
-    """Interned text. An id is a place in one list, which only ever grows."""
+    """Interned text. An id is an index in a list to which items are only appended."""
 
     def __init__(self) -> None:
         self._texts: list[str] = [""]
         self._ids: dict[str, int] = {"": 0}
-        self._lock: Final = RLock()  # an interruption may intern, too
+        self._lock: Final = RLock()  # the code of an interruption may intern text
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def __getitem__(self, id: int) -> str:
-        return self._texts[max(id, 0)]  # NONE is the empty text, too
+        return self._texts[max(id, 0)]  # NONE is also the empty text
 
     def intern(self, text: str) -> int:
-        """The id of this text, in which secrets are masked; the same for the same text."""
+        """The id of this text, with secrets masked; the same for the same text."""
         id = self._ids.get(text)
         return self._add(text) if id is None else id
 

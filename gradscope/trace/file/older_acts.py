@@ -23,7 +23,7 @@ MOST = 1 << 63
 
 
 def typed_acts(blocks: Sequence[Block], make: type[Block]) -> list[Block]:
-    """The blocks, with a table for each kind of act instead of JSON. `make` makes a block."""
+    """The blocks, with a table for each kind of act instead of JSON. `make` creates a block."""
     if not any(block.table == Act.TABLE and FACTS in block.data for block in blocks):
         return [*blocks]
     texts = _texts_of(blocks)
@@ -91,7 +91,7 @@ def _facts(text: str) -> Mapping[str, Any]:
 
 
 def _named_anew(kind: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Facts by the names that their columns have."""
+    """Facts by the names of their columns."""
     groups = facts.get("groups", [])
     group = facts.get("group")
     alike = facts.get("alike", [])

@@ -1,4 +1,4 @@
-"""What a producer hands over, as columns of their declared types."""
+"""Converts the rows a producer passes to columns of their declared types."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ Values: TypeAlias = "Data | Sequence[Any]"
 def prepared(
     row: type[Row], values: Mapping[str, Values], *, amend: bool, texts: int
 ) -> Block | None:
-    """The rows as a block; None when there are none. `texts`: how many are interned.
+    """The rows as a block; None if there are none. `texts`: number of interned texts.
 
-    Arrays are copied, so that a producer may go on using its buffers. One that is marked read-only
-    and has the column's type is taken as it is.
+    Arrays are copied, so that a producer may reuse its buffers. An array that is marked read-only
+    and has the type of the column is not copied.
     """
     known = {column.name: column for column in columns(row)}
     strangers = values.keys() - known.keys()
     if strangers or row is String:
         raise UsageError(
-            f"table {row.TABLE} takes no column {', '.join(sorted(strangers))}"
+            f"table {row.TABLE} has no column {', '.join(sorted(strangers))}"
             if strangers
             else "text is interned, not written as rows: call intern()"
         )
     if amend and not {"id"} < values.keys():
-        raise UsageError(f"an amendment of {row.TABLE} needs ids and what to change")
+        raise UsageError(f"an amendment of {row.TABLE} needs ids and columns to change")
     data = {name: _column(row, known[name], given) for name, given in values.items()}
     lengths = {len(column) for column in data.values()}
     if len(lengths) != 1:
         shown = ", ".join(f"{name} {len(column)}" for name, column in data.items())
-        raise UsageError(f"the columns of {row.TABLE} differ in length: {shown or 'there is none'}")
+        raise UsageError(f"the columns of {row.TABLE} differ in length: {shown or 'no columns'}")
     rows = lengths.pop()
     if not rows:
         return None
@@ -58,7 +58,7 @@ def _check_texts(row: type[Row], name: str, ids: Array, texts: int) -> None:
     least, greatest = int(ids.min()), int(ids.max())
     if least < NONE or greatest >= texts:
         stranger = least if least < NONE else greatest
-        raise UsageError(f"column {row.TABLE}.{name} names text {stranger}, not made by intern()")
+        raise UsageError(f"column {row.TABLE}.{name} has text id {stranger}, not from intern()")
 
 
 def _column(row: type[Row], column: Column, given: Values) -> Data:
@@ -78,7 +78,7 @@ def _array(given: Values, dtype: np.dtype[Any]) -> Array:
         return np.ascontiguousarray(given)
     array = np.asarray(given)
     if array.ndim != 1:
-        raise ValueError(f"it needs one dimension and has {array.ndim}")
+        raise ValueError(f"expected 1 dimension, not {array.ndim}")
     if not array.size or (dtype == np.bool_ and array.dtype.kind in "iu"):
         return array.astype(dtype)
     if array.dtype.kind == "u" and array.max() >= 2**63:

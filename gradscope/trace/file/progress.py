@@ -1,4 +1,4 @@
-"""How far long work has come: told to whoever shows it, and to nobody otherwise."""
+"""Progress of long work, reported to a listener if there is one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Listener: TypeAlias = "Callable[[str, int, int], None]"
-"""Is told what is being done, how much of it is done, and how much there is; 0: not known."""
+"""Receives what is being done, how much of it is done, and the total; 0: not known."""
 
 _listeners: list[Listener] = []
 
 
 @contextmanager
 def told_to(listener: Listener) -> Iterator[None]:
-    """Tell the listener until the block ends, and nobody else meanwhile."""
+    """Report progress to this listener, and to no other, until the block ends."""
     _listeners.append(listener)
     try:
         yield
@@ -25,6 +25,6 @@ def told_to(listener: Listener) -> Iterator[None]:
 
 
 def tell(what: str, done: int = 0, whole: int = 0) -> None:
-    """Say what is being done now: as in "reading the trace"."""
+    """Report what is being done now, such as "reading the trace"."""
     if _listeners:
         _listeners[-1](what, done, whole)

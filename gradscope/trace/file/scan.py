@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
 BY_ITSELF = frozenset({"meta", "string", "finding"})
-"""Tables whose rows follow from no others."""
+"""Tables whose rows do not depend on other tables."""
 
 
 def needed_for(tables: Collection[str]) -> Collection[str]:
-    """These tables and those that are read with them: what is written in short may be any row."""
+    """These tables and those that are read with them: short tables may hold rows of any table."""
     with_them = {"string", "meta"}
     if not BY_ITSELF.issuperset(tables):
         with_them |= {"graph_task", "tensor", *SHORT}
@@ -32,7 +32,7 @@ def needed_for(tables: Collection[str]) -> Collection[str]:
 
 @dataclass(slots=True)
 class Scan:
-    """What the lines of a file, read one after the other, have told so far."""
+    """What is known from the lines of a file read so far."""
 
     tables: Collection[str] | None = None  # read only these; None: all
     version: tuple[int, int] = (0, 0)
@@ -40,18 +40,18 @@ class Scan:
     text: int = 0  # bytes, of all lines
     lost: int = 0  # bytes after the last whole line
     ended: bool = False  # the recording was closed
-    indexed: bool = False  # and the file goes on to its last byte
+    indexed: bool = False  # and the file is complete to its last byte
     end: dict[str, Any] = field(default_factory=dict)
     horizon: int = NONE  # the last event of the last whole window
-    until: int = NONE  # the last time in it, where shorthand leaves events unnumbered
-    skipped: int = 0  # blocks of tables that were not asked for
-    whole: int = 0  # how many blocks are of whole windows
+    until: int = NONE  # the last time in it, if events are not numbered yet (shorthand)
+    skipped: int = 0  # blocks of tables that were not requested
+    whole: int = 0  # number of blocks in complete windows
     _latest: int = NONE
     _time: int = NONE
     _in_window: int = 0
 
     def read(self, pieces: Iterable[bytes]) -> None:
-        """Take in the whole text of a file."""
+        """Process the whole text of a file."""
         for number, line in enumerate(lines_of(pieces), 1):
             self.read_line(number, line)
             if self.lost:
@@ -60,7 +60,7 @@ class Scan:
             raise UnreadableTraceError("it is empty; name a file that `gradscope trace` wrote")
 
     def read_line(self, number: int, line: bytes) -> None:
-        """Take in one line; the first one is the header."""
+        """Process one line; the first one is the header."""
         self.text += len(line)
         try:
             self._line(number, line)
@@ -73,8 +73,8 @@ class Scan:
             return
         if len(line) > LONGEST:
             raise UnreadableTraceError(
-                f"it is longer than {LONGEST >> 20} MiB, as no line of a trace is; copy the file "
-                "again from where it is whole, or record it again"
+                f"it is longer than {LONGEST >> 20} MiB, so it is not a line of a trace; copy the "
+                "file again from an intact copy, or record it again"
             )
         if self.ended:
             self.indexed = is_tail(line)
@@ -88,8 +88,8 @@ class Scan:
             self._fields(fields, len(line))
         elif line.endswith(b"\n"):
             raise UnreadableTraceError(
-                "it is damaged (what it holds does not fit its checksum); copy it again from where "
-                "it is whole, or record it again"
+                "it is damaged (it does not match its checksum); copy the file again from an "
+                "intact copy, or record it again"
             )
         else:
             self.lost = len(line)
@@ -109,7 +109,7 @@ class Scan:
             self._time = max(self._time, _last_time(block))
         elif "window" in fields:
             if fields.get("blocks") != self._in_window:
-                raise UnreadableTraceError("the window it closes has lost blocks")
+                raise UnreadableTraceError("blocks are missing from the window it closes")
             self._in_window = 0
             self.whole = len(self.blocks)
             self.horizon, self.until = self._latest, self._time
@@ -121,9 +121,9 @@ class Scan:
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a text that comes in pieces; the last one may lack its newline.
+    """The lines of a text that arrives in pieces; the last one may lack its newline.
 
-    Of a line that is too long it gives the beginning, as the last.
+    If a line is too long, its beginning is returned as the last line.
     """
     begun: list[bytes] = []
     length, longest = 0, FIRST

@@ -1,1 +1,1 @@
-"""What of a program does not go into a trace, and how a trace is made safe to give away."""
+"""What is kept out of a trace, and how a trace is made safe to share."""

@@ -1,4 +1,4 @@
-"""A trace without what its owner may not want to show: see `redacted`."""
+"""Removes from a trace what its owner may not want to share: see `redacted`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES: Final = {
     ("module", "path"), ("module", "type"), ("span", "name"), ("step", "name"), ("tensor", "name"),
     ("thread", "name"), ("unreached", "path"),
 }  # fmt: skip
-"""Columns with names that the program chose; in tables of acts, these columns are such, too:"""
+"""Columns with names chosen by the program. In tables of acts, these columns also have them:"""
 ACT_NAMES: Final = {"hook", "name", "names", "within"}
 KEPT_FACTS: Final = (
     "producer", "producer_version", "level", "rank", "world_size", "clock_base", "python",
@@ -47,20 +47,21 @@ KNOWN_WORDS: Final = words_of(
     "AvgPool2d AdaptiveAvgPool2d Flatten Identity CrossEntropyLoss MSELoss BCEWithLogitsLoss "
     "NLLLoss SGD Adam AdamW RMSprop Adagrad LBFGS"
 )
-"""Words of PyTorch and Python, which say nothing about the program."""
+"""Words of PyTorch and Python, which reveal nothing about the program."""
 
 
 def redacted(trace: Trace, *, rename: bool = False) -> Trace:
     """The same events without source text, arguments, messages, host, user and absolute paths.
 
     Shapes, times, line numbers and statistics of values stay, and so do the names of files,
-    modules, parameters and functions. `rename` replaces those by numbered ones, equal by equal.
+    modules, parameters and functions. `rename` replaces those by numbered names; equal names get
+    the same number.
     """
     return _Redaction(trace, rename=rename).trace()
 
 
 class _Redaction:
-    """Makes new tables, with texts numbered anew, so that no text of the old ones is left."""
+    """Creates new tables with new text ids, so that no text of the old ones is left."""
 
     def __init__(self, trace: Trace, *, rename: bool) -> None:
         self._old = trace
@@ -114,7 +115,7 @@ class _Redaction:
         return self._texts.setdefault(text, len(self._texts))
 
     def _change(self, table: str, column: str) -> Callable[[str], str]:
-        """What is done to the texts of a column."""
+        """The function that is applied to the texts of a column."""
         if (table, column) in EMPTIED:
             return _nothing
         if (table, column) in MESSAGES:
@@ -124,7 +125,7 @@ class _Redaction:
         is_name = (table, column) in NAMES or (table.startswith("act.") and column in ACT_NAMES)
         return self._name if is_name and self._rename else masked
 
-    # What is put in its place ------------------------------------------------------------------
+    # Replacements ------------------------------------------------------------------------------
 
     def _path(self, path: str) -> str:
         if not path or path.startswith("<"):
@@ -146,7 +147,7 @@ class _Redaction:
         is_outside = inside.startswith(("/", "..")) or inside[1:3] == ":/"
         shown = inside.rpartition("/")[2] if is_outside else inside
         taken = {*self._paths.values()}
-        while shown in taken:  # another file of that name
+        while shown in taken:  # by another file with that name
             shown = f"other/{shown}"
         return shown
 
@@ -199,7 +200,7 @@ def _nothing(_: str) -> str:
 
 
 def _without_message(text: str) -> str:
-    """The type of an exception without its message, which may hold anything."""
+    """The type of an exception, without its message, which may contain anything."""
     if not text or text == "ok":
         return text
     found = MESSAGE.fullmatch(text)

@@ -1,8 +1,8 @@
 """Masks what looks like a secret: passwords, keys and tokens in arguments, source lines and URLs.
 
-A secret is recognised by the name it is given to (`api_key = "…"`, `--password …`), by its place in
-a URL (`://user:…@`), or by the shape that a service gives its tokens (`ghp_…`). A secret that has
-neither such a name nor such a shape is not recognised.
+A secret is recognised by its name (`api_key = "…"`, `--password …`), by its position in a URL
+(`://user:…@`), or by the format of the tokens of a service (`ghp_…`). A secret without such a name
+and such a format is not recognised.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALWAYS: Final = words_of(
     "password passwd passphrase pwd secret secrets credential credentials apikey authorization "
     "bearer"
 )
-"""Words that make a name that of a secret, wherever they stand in it."""
+"""Words that mark a name as that of a secret, at any position in the name."""
 KEYS: Final = words_of(
     "api access secret private auth encryption signing ssh session client account storage wandb "
     "openai anthropic aws azure gcp comet neptune"
@@ -33,9 +33,9 @@ TOKENS: Final = words_of(
     "access auth api bearer refresh session hf hub huggingface github gitlab wandb bot slack jwt "
     "login user"
 )
-"""Words before `key` and `token` that make them secrets; a `pad_token` is none."""
+"""Words before `key` and `token` that mark a secret; a `pad_token` is not one."""
 OFTEN: Final = frozenset({"key", "token", "auth", "pass"})
-"""Last words of names that are secrets where the value looks random."""
+"""Last words of names that are secrets if the value looks random."""
 
 WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 RANDOM: Final = re.compile(r"(?=\S*[A-Za-z])(?=\S*\d)[^\s<\[]\S{15,}")
@@ -63,11 +63,11 @@ MAYBE: Final = re.compile(
     r"(?i)pass|pwd|secret|credential|key|token|auth|bearer|basic|://|[?&]|sk-|gh[pousr]_|glpat|hf_"
     r"|xox|akia|aiza|eyj"
 )
-"""A text without any of these holds no secret that is recognised here."""
+"""A text without any of these contains no secret that is recognised here."""
 
 
 def masked(text: str) -> str:
-    """The text with `***` in the place of what looks like a secret."""
+    """The text with `***` in place of what looks like a secret."""
     if MAYBE.search(text) is None:
         return text
     text = PRIVATE_KEY.sub(_emptied, text)
@@ -95,7 +95,7 @@ def masked_arguments(arguments: Iterable[str]) -> list[str]:
 
 
 def _emptied(found: re.Match[str]) -> str:
-    """A private key without its lines, but as many of them, so that line numbers stay right."""
+    """A masked private key with the same number of lines, so that line numbers stay correct."""
     return found[1] + MASK + "\n" * found[2].count("\n") + found[3]
 
 
@@ -106,7 +106,7 @@ def _unassigned(found: re.Match[str]) -> str:
 
 
 def _is_secret(option: str, value: str) -> bool:
-    """Whether a command-line option has a secret; a number is one only for a plain name."""
+    """Whether a command-line option is a secret; a number is one only with a plain name."""
     words = _words(option.rpartition(".")[2])
     is_number = value.replace(".", "").replace("-", "").isdigit()
     return _surely(words) or (bool(words) and words[-1] in OFTEN and not is_number)

@@ -1,9 +1,9 @@
-"""What a trace holds: the one door to all that is declared about it, and its version.
+"""The declarations of everything in a trace, and the version of the format.
 
 A table, a kind of event or a kind of act is a frozen dataclass (tables.py, events.py, acts.py and
 others); an annotation says how its column is stored (declare.py). Everything else (codec, docs,
 spec, property tests) reads these declarations, so a new column or kind is declared there and
-nowhere else: what is declared there has its name here, too.
+nowhere else. This package exports all of them.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from gradscope.trace.schema.tables import *  # noqa: F403
 from gradscope.trace.schema.unreached import *  # noqa: F403
 
 VERSION = 1
-"""What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
+"""Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
 MINOR = 13
-"""Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
+"""Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
     (1, 0): "first version",
-    (1, 1): "hook_begin.module; in short, single events of several threads",
+    (1, 1): "hook_begin.module; single events of several threads in short tables",
     (
         1,
         2,
     ): "saved_unpacked, reentrant_enter.pool and storage.freed are written; spans of gradscope's "
-    "own work; meta.follows_from; without storage.holder, value.histogram and meta.cost_ns, which "
-    "nobody wrote",
-    (1, 3): "graph_task.order; in short, runs of nodes that were seen from outside",
+    "own work; meta.follows_from; removed: storage.holder, value.histogram and meta.cost_ns, which "
+    "were never written",
+    (1, 3): "graph_task.order; short tables for runs of nodes in an engine observed from outside",
     (1, 4): "thread.rank",
-    (1, 5): "graph_task.order says where sums differ, graph_task.otherwise where nodes do; "
-    "version.old and new may be NONE; in short, what was done with gradients in a run that was "
-    "seen from outside",
+    (1, 5): "graph_task.order marks tasks with other sums than predicted, graph_task.otherwise the "
+    "first node that differs; version.old and version.new may be NONE; a short table for what was "
+    "done with gradients in a run observed from outside",
     (1, 6): "spans of collectives",
     (1, 7): "hooks of optimizers",
     (1, 8): "act",
@@ -43,7 +43,7 @@ HISTORY = {
     (1, 10): "node.died, unreached, alias",
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
-    (1, 13): "source; act.facts became tables of their own, act.<kind>",
+    (1, 13): "source; act.facts was split into one table per kind, act.<kind>",
 }
 
 SINCE = {
@@ -55,7 +55,7 @@ SINCE = {
     "node.results": (1, 12),
     "source": (1, 13),
 }
-"""What nobody looked at in traces of earlier versions, where empty would mean: none."""
+"""Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 
 WRITTEN_LAST = frozenset({"source"})
-"""Tables that are written as a recording ends: empty in a trace of a program that was killed."""
+"""Tables that are written when a recording ends: empty in a trace of a program that was killed."""

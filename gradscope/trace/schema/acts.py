@@ -1,6 +1,6 @@
-"""What a program did that is no operation: one dataclass for each kind of act.
+"""Events of the program that are not operations: one dataclass per kind of act.
 
-An act is one row of `act`, with what all kinds have in common, and one row of the table of its kind
+An act is one row of `act`, with the columns all kinds share, and one row of the table of its kind
 (`act.<kind>`) with the same id, if that kind has columns of its own.
 """
 
@@ -35,7 +35,7 @@ FROM_NUMBERS = frozenset((
     "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "Tensor",
     "FloatTensor", "DoubleTensor",
 ))  # fmt: skip
-"""Functions of PyTorch that make a tensor of numbers from elsewhere."""
+"""Functions of PyTorch that create a tensor from existing data."""
 
 ACTS: dict[str, type[ActFacts]] = {}
 """Every kind of act, by name."""
@@ -43,31 +43,31 @@ ACTS: dict[str, type[ActFacts]] = {}
 
 @table("act")
 class Act(Row):
-    """Something the program did that is no operation: it froze, cleared, clipped, cut, stepped.
+    """An event of the program that is not an operation, such as `zero_grad`, clipping or a step.
 
-    Of kinds that a program may do for each number (cut, warning, grad_off, data_written,
-    added_to_itself, came_in) the first 1,000 of each line are recorded.
+    For kinds that can occur once per value (cut, warning, grad_off, data_written, added_to_itself,
+    came_in), the first 1,000 of each line are recorded.
     """
 
     id: int
     kind: Text = ""  # the name of a kind
-    of: ActId = NONE  # the act that made the optimizer it was done to, or by; or as the kind says
-    tensors: TensorIds = ()  # leaves it was done to, or as the kind says
-    module: ModuleId = NONE  # that it was done to
-    inside: ModuleId = NONE  # whose forward was running
-    stack: StackId = NONE  # up to three of the program's own lines
+    of: ActId = NONE  # act that created the optimizer concerned, unless the kind says otherwise
+    tensors: TensorIds = ()  # leaves concerned, unless the kind says otherwise
+    module: ModuleId = NONE  # module concerned
+    inside: ModuleId = NONE  # module whose forward was running
+    stack: StackId = NONE  # up to three lines of the program
     thread: ThreadId = NONE
-    task: TaskId = NONE  # the backward it was done in
+    task: TaskId = NONE  # the backward it happened in
     step: StepId = NONE
     t: Ns = 0
 
 
 @declared
 class ActFacts(Row):
-    """What an act of some kind says besides; the id is that of its row in `act`."""
+    """Columns of one kind of act; the id is that of its row in `act`."""
 
     KIND: ClassVar[str]
-    TABLE: ClassVar[str] = ""  # of kinds without columns of their own
+    TABLE: ClassVar[str] = ""  # for kinds without columns of their own
     id: ActId = NONE
 
 
@@ -76,7 +76,7 @@ A = TypeVar("A", bound=ActFacts)
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def act(kind: str) -> Callable[[type[A]], type[A]]:
-    """Declare a kind of act; if it has columns, they are a table of its own, `act.<kind>`."""
+    """Declare a kind of act; if it has columns, they form the table `act.<kind>`."""
 
     def declare(facts: type[A]) -> type[A]:
         made = declared(facts)
@@ -89,19 +89,19 @@ def act(kind: str) -> Callable[[type[A]], type[A]]:
     return declare
 
 
-# What asks for gradients, and gradients ---------------------------------------------------------
+# requires_grad and gradients --------------------------------------------------------------------
 
 
 @act("requires_grad")
 class RequiresGradAct(ActFacts):
-    """Tensors were asked to require gradients, or not to."""
+    """`requires_grad` of tensors was set."""
 
     to: bool = False
 
 
 @act("grad_set")
 class GradSetAct(ActFacts):
-    """A leaf's `.grad` was given a value."""
+    """`.grad` of a leaf was assigned."""
 
     to: Text = ""  # None, tensor
 
@@ -110,7 +110,7 @@ class GradSetAct(ActFacts):
 class GradZeroedAct(ActFacts):
     """An operation wrote into a gradient.
 
-    Without tensors: there is no optimizer, and what was written to may have been a gradient.
+    If `tensors` is empty, there is no optimizer, and the tensor written to may be a gradient.
     """
 
     by: Text = ""
@@ -118,17 +118,17 @@ class GradZeroedAct(ActFacts):
 
 @act("data_set")
 class DataSetAct(ActFacts):
-    """A leaf's `.data` was given another tensor."""
+    """`.data` of a leaf was assigned."""
 
 
 @act("one_memory")
 class OneMemoryAct(ActFacts):
-    """A leaf was given the memory of another as `.data`; tensors: both."""
+    """`.data` of a leaf was set to the memory of another leaf. `tensors`: both."""
 
 
 @act("data_written")
 class DataWrittenAct(ActFacts):
-    """A leaf was written to through `.data`, as the line says."""
+    """A leaf was written to through `.data`, according to the source line."""
 
 
 # History ----------------------------------------------------------------------------------------
@@ -136,32 +136,32 @@ class DataWrittenAct(ActFacts):
 
 @act("cut")
 class CutAct(ActFacts):
-    """A tensor lost its history; tensors: the leaves it came from."""
+    """A tensor was cut from its graph. `tensors`: the leaves it was computed from."""
 
     by: Text = ""  # detach, item, data
-    more: bool = False  # it came from other leaves, too
-    written: int = NONE  # written to through `.data`: when its node was made, or its sequence_nr
+    more: bool = False  # it was computed from further leaves
+    written: int = NONE  # if written through `.data`: creation time of its node, or sequence_nr
 
 
 @act("truncated")
 class TruncatedAct(ActFacts):
-    """Numbers that were not whole became integers; of the first calls of a line."""
+    """Values that were not whole numbers were converted to integers; first calls of each line."""
 
     by: Text = ""
     low: float = math.nan
     high: float = math.nan
-    to: Ints = ()  # the lowest and the highest, afterwards
+    to: Ints = ()  # lowest and highest value after the conversion
     many: int = 0
 
 
 @act("came_in")
 class CameInAct(ActFacts):
-    """A tensor without history came from outside; tensors: this one.
+    """An input tensor without a graph was used. `tensors`: that tensor.
 
-    On PyTorch also what was computed without gradients.
+    On PyTorch this includes tensors computed without gradients.
     """
 
-    by: Text = ""  # what the line called, or the operation
+    by: Text = ""  # function that the line called, or the operation
 
 
 @act("grad_off")
@@ -169,7 +169,7 @@ class GradOffAct(ActFacts):
     """Gradients were switched off."""
 
     by: Text = ""  # no_grad, inference_mode, set_grad_enabled; sample
-    learned: bool = False  # of sample: a distribution of learned parameters that has rsample
+    learned: bool = False  # for sample: the distribution has trainable parameters and rsample
 
 
 @act("hook")
@@ -178,8 +178,8 @@ class HookAct(ActFacts):
 
     by: Text = ""  # the method
     hook: Text = ""  # the function's name
-    many: int = 0  # how many were there before
-    holds: bool = False  # it keeps its own tensor
+    many: int = 0  # number of hooks registered before
+    holds: bool = False  # the hook holds a reference to its own tensor
 
 
 # Modules ----------------------------------------------------------------------------------------
@@ -189,12 +189,12 @@ class HookAct(ActFacts):
 class TrainAct(ActFacts):
     """A module was set to training mode or to evaluation mode."""
 
-    to: bool = False  # training
+    to: bool = False  # whether it is training mode
 
 
 @act("ran")
 class RanAct(ActFacts):
-    """A module ran for the first time with these modes; an outermost one, also from this line."""
+    """First run of a module in these modes; for an outermost module, first run from this line."""
 
     grad: bool = False
     training: bool = False
@@ -202,21 +202,21 @@ class RanAct(ActFacts):
 
 @act("made")
 class MadeAct(ActFacts):
-    """A module was made inside the forward of another."""
+    """A module was created inside the forward of another."""
 
     type: Text = ""
 
 
 @act("built")
 class BuiltAct(ActFacts):
-    """An activation that can saturate was made, outside of forwards."""
+    """An activation module that can saturate was created, outside of any forward."""
 
     type: Text = ""
 
 
 @act("shared")
 class SharedAct(ActFacts):
-    """A container was made that has one module many times."""
+    """A container was created that contains the same module several times."""
 
     within: Text = ""  # the container's type
     type: Text = ""
@@ -225,23 +225,24 @@ class SharedAct(ActFacts):
 
 @act("assigned")
 class AssignedAct(ActFacts):
-    """An attribute of a module or an optimizer was given something."""
+    """An attribute of a module or an optimizer was assigned."""
 
     name: Text = ""
-    what: Text = ""  # parameter, module, buffer, tensor, flag, setting; or a container of what
-    within: Text = ""  # the type of whose attribute it is
+    what: Text = ""  # parameter, module, buffer, tensor, flag, setting; or a container of one
+    within: Text = ""  # type of the object that has the attribute
     leaf: bool = False
-    replaced: bool = False  # another parameter or module was there
-    to: float = math.nan  # of a flag (0 or 1) and a setting
-    there: float = math.nan  # of a setting: what the groups have
-    left: Texts = ()  # of the flag `training`: types in the module that are in another mode
+    replaced: bool = False  # it replaced another parameter or module
+    to: float = math.nan  # new value of a flag (0 or 1) or a setting
+    there: float = math.nan  # for a setting: its value in the parameter groups
+    left: Texts = ()  # for the flag `training`: types of submodules that are in another mode
 
 
 @act("filled")
 class FilledAct(ActFacts):
     """A parameter was filled by a function of nn.init.
 
-    After steps, of what optimizers hold, whoever called it; else by the program.
+    Before the first step: only if the program called the function. Afterwards: any caller, but only
+    for parameters of an optimizer.
     """
 
     by: Text = ""
@@ -249,34 +250,34 @@ class FilledAct(ActFacts):
 
 @act("loaded")
 class LoadedAct(ActFacts):
-    """A module was given a state."""
+    """A module loaded a state dict."""
 
     strict: bool = False
     missing: Texts = ()
     unexpected: Texts = ()
-    many: int = 0  # how many names were loaded
+    many: int = 0  # number of names that were loaded
 
 
 @act("state_taken")
 class StateTakenAct(ActFacts):
-    """The state of a module was taken, by state_dict()."""
+    """`state_dict()` of a module was called."""
 
 
 @act("loaded_itself")
 class LoadedItselfAct(ActFacts):
-    """A module was given a state whose tensors, these, are its own memory.
+    """A module loaded a state dict whose tensors are its own memory. `tensors`: these.
 
-    `of` is the act that took the state.
+    `of` is the act of the `state_dict()` call.
     """
 
-    many: int = 0  # parameters it has
+    many: int = 0  # number of parameters of the module
 
 
 @act("added_to_itself")
 class AddedToItselfAct(ActFacts):
-    """A tensor was added to a leaf of an optimizer that has the same memory.
+    """A tensor was added to a leaf of an optimizer with which it shares memory.
 
-    `of` is the statement that may have stored that tensor.
+    `of` is the act of the statement that may have stored that tensor.
     """
 
     by: Text = ""
@@ -287,27 +288,30 @@ class AddedToItselfAct(ActFacts):
 class CopiedAct(ActFacts):
     """A module or an optimizer was copied by copy.deepcopy."""
 
-    what: Text = ""  # its type
+    what: Text = ""  # type of the module or optimizer
 
 
 @act("kept")
 class KeptAct(ActFacts):
-    """A name that holds graphs; stack: the lines that store something there."""
+    """A variable or attribute keeps graphs alive. `stack`: the lines that store into it."""
 
     name: Text = ""
     attribute: bool = False
-    container: Text = ""  # the type of what the name stands for, if that holds several
-    when: Text = ""  # it was seen: step, end, evaluation, error (of a second backward)
-    many: int = 0  # tensors with graphs
-    steps: int = 0  # of how many steps they are
-    longest: int = 0  # steps behind one of them
-    callers: Ints = ()  # lines of that file which call the function of the first line
+    container: Text = ""  # type of the object with that name, if it is a container
+    when: Text = ""  # when it was seen: step, end, evaluation, error (of a second backward)
+    many: int = 0  # number of tensors with graphs
+    steps: int = 0  # number of steps these tensors belong to
+    longest: int = 0  # largest number of steps in the graph of one of them
+    callers: Ints = ()  # lines of the same file that call the function of the first line
 
 
 @act("statement")
 class StatementAct(ActFacts):
-    """A line that was found in the source while the program ran."""
+    """A line that was found in the source while the program ran.
 
-    what: Text = ""  # stored (of added_to_itself), equated (of loaded_itself: two names of one
-    # module), factor (of a schedule: where what it multiplies rates with is returned)
+    `what` is stored (for added_to_itself), equated (for loaded_itself: two names of one module) or
+    factor (for a schedule: the line that returns what learning rates are multiplied by).
+    """
+
+    what: Text = ""
     name: Text = ""

@@ -1,4 +1,4 @@
-"""Acts of optimizers, schedules and generators, and what was found wrong while a program ran."""
+"""Acts of optimizers, schedules and generators, and problems found while a program ran."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from gradscope.trace.schema.declare import NONE, Floats, Ints, Text, Texts
 
 @act("optimizer")
 class OptimizerAct(ActFacts):
-    """An optimizer was built, or met for the first time. The lists have a number for each group."""
+    """An optimizer was created, or first seen. The lists have one value per parameter group."""
 
     type: Text = ""
-    before: bool = False  # it was there before the recording
-    lr: Floats = ()  # NaN, here and below: no number, or the group has none
+    before: bool = False  # it was created before the recording
+    lr: Floats = ()  # NaN, here and below: not a number, or the group has none
     weight_decay: Floats = ()
     momentum: Floats = ()
-    many: Ints = ()  # tensors
+    many: Ints = ()  # number of tensors
 
 
 @act("param_group")
 class ParamGroupAct(ActFacts):
-    """A group was added to an optimizer."""
+    """A parameter group was added to an optimizer."""
 
     lr: float = math.nan
     weight_decay: float = math.nan
     momentum: float = math.nan
     many: int = 0
-    instead: bool = False  # a step found other tensors in a list that was there
+    instead: bool = False  # a step found other tensors in the list of an existing group
 
 
 @act("step")
 class StepAct(ActFacts):
-    """An optimizer stepped; tensors: parameters without .grad.
+    """An optimizer stepped. `tensors`: parameters without .grad.
 
-    `moved` and `size` have a number for each parameter, in steps that were looked at.
+    `moved` and `size` have one value per parameter, in steps that were measured.
     """
 
-    lr: Floats = ()  # of each group
-    weight_decay: Floats = ()  # likewise, where it has changed
-    none: int = 0  # how many parameters had no .grad
-    many: int = 0  # how many there are
-    moved: Floats = ()  # norm of what was added; NaN: not seen, or not finite
-    size: Floats = ()  # norm of the parameter before
-    grad: Floats = ()  # norm of the gradient; at level engine
-    alike: Ints = ()  # which matrices held one number
-    alike_to: Floats = ()  # and that number
-    random: int = NONE  # a digest of the state that random numbers follow from; from level values
+    lr: Floats = ()  # of each parameter group
+    weight_decay: Floats = ()  # of each parameter group, if it has changed
+    none: int = 0  # number of parameters without .grad
+    many: int = 0  # number of parameters
+    moved: Floats = ()  # norm of the update; NaN: not seen, or not finite
+    size: Floats = ()  # norm of the parameter before the step
+    grad: Floats = ()  # norm of the gradient; from level engine on
+    alike: Ints = ()  # indices of matrices whose elements all had the same value
+    alike_to: Floats = ()  # that value
+    random: int = NONE  # digest of the state of the random generators; from level values on
 
 
 @act("zero_grad")
@@ -61,20 +61,20 @@ class ZeroGradAct(ActFacts):
 
 @act("schedule")
 class ScheduleAct(ActFacts):
-    """A schedule of learning rates was built."""
+    """A learning rate scheduler was created."""
 
     type: Text = ""
-    mode: Text = ""  # min, max: which way what it watches gets better
+    mode: Text = ""  # min or max: whether a lower or a higher metric is better
 
 
 @act("schedule_step")
 class ScheduleStepAct(ActFacts):
-    """A schedule stepped."""
+    """A learning rate scheduler stepped."""
 
-    lr: Floats = ()  # afterwards
+    lr: Floats = ()  # after the step
     type: Text = ""
-    watched: bool = False  # it was given something to watch
-    metric: float = math.nan  # that, as a number
+    watched: bool = False  # a metric was passed to it
+    metric: float = math.nan  # that metric, as a number
 
 
 @act("clip")
@@ -83,7 +83,7 @@ class ClipAct(ActFacts):
 
     by: Text = ""
     max: float = math.nan
-    norm: float = math.nan  # that was found; NaN: it could not be read
+    norm: float = math.nan  # norm before clipping; NaN: it could not be read
 
 
 @act("scale")
@@ -103,27 +103,27 @@ class ScaledStepAct(ActFacts):
     skipped: bool = False
 
 
-# Randomness, checkpoints and what went wrong -----------------------------------------------------
+# Randomness, checkpoints and problems ------------------------------------------------------------
 
 
 @act("checkpoint")
 class CheckpointAct(ActFacts):
     """A part of a forward was checkpointed."""
 
-    reentrant: bool = False  # unless use_reentrant=False was given
+    reentrant: bool = False  # unless use_reentrant=False was passed
     keeps_random: bool = False
-    random: int = NONE  # as of a step, before it
-    drew: Texts = ()  # whose random numbers its forward took: torch, random, numpy
+    random: int = NONE  # as in `act.step`, before the forward
+    drew: Texts = ()  # generators its forward drew from: torch, random, numpy
 
 
 @act("seed")
 class SeedAct(ActFacts):
     """A generator was seeded."""
 
-    seed: Text = ""  # the integer; empty: it was none, or was not given
-    whose: Text = ""  # random, numpy, generator (one that the program made); empty: the engine's
-    again: bool = False  # it had a seed before
-    by: Text = ""  # what brings back, or keeps, the state of before
+    seed: Text = ""  # the integer; empty: not an integer, or not passed
+    whose: Text = ""  # random, numpy, generator (one the program created); empty: the engine's
+    again: bool = False  # it was seeded before
+    by: Text = ""  # function that saves or restores the earlier state
 
 
 @act("warning")
@@ -136,41 +136,41 @@ class WarningAct(ActFacts):
 
 @act("not_finite")
 class NotFiniteAct(ActFacts):
-    """A NaN or an Inf was seen; the first of each line that reads one, and once of an optimizer."""
+    """A NaN or an Inf was seen: the first per line that reads one, and once per optimizer."""
 
     value: Text = ""  # NaN, Inf
-    what: Text = ""  # read, parameters, gradients (of an optimizer; at the end: that none holds)
-    by: Text = ""  # of read: what read it
-    history: bool = False  # of read: it had one
-    made: int = NONE  # and when, or with which sequence_nr, its node was made
-    many: int = 0  # parameters that were looked at
+    what: Text = ""  # read; parameters, gradients (of an optimizer; at the end: no optimizer's)
+    by: Text = ""  # for read: the function that read it
+    history: bool = False  # for read: the tensor had a graph
+    made: int = NONE  # for read: creation time of its node, or its sequence_nr
+    many: int = 0  # number of parameters that were checked
     when: Text = ""  # before (the first step), step, end
 
 
 @act("read")
 class ReadAct(ActFacts):
-    """A line that read numbers with a history; noted at the end."""
+    """A line that read values of tensors with a graph; recorded at the end."""
 
     by: Text = ""
-    first: Floats = ()  # up to four
+    first: Floats = ()  # up to four values
     last: float = math.nan
     times: int = 0
 
 
 @act("function")
 class FunctionAct(ActFacts):
-    """What was found of a custom Function; stack: lines of its backward or forward, then the call.
+    """Result of checking a custom Function. `stack`: its backward or forward, then the call.
 
-    `found` is agrees, deviates, straight-through, not checked, writes (into a gradient that it was
-    given) or output-on-ctx.
+    `found` is agrees, deviates, straight-through, not checked, writes (into a gradient it received)
+    or output-on-ctx.
     """
 
     type: Text = ""
     calls: int = 0
     found: Text = ""
-    input: Text = ""  # of forward: the name of the one whose gradient it is
-    times: float = math.nan  # of deviates: how many times too large
-    off: float = math.nan  # of deviates: by how much
+    input: Text = ""  # name of the input of forward to which the gradient belongs
+    times: float = math.nan  # for deviates: factor by which it is too large
+    off: float = math.nan  # for deviates: size of the deviation
     returned: Text = ""
-    why: Text = ""  # not checked
-    name: Text = ""  # of output-on-ctx: the attribute's
+    why: Text = ""  # for not checked: the reason
+    name: Text = ""  # for output-on-ctx: name of the attribute

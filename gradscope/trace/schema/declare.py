@@ -1,4 +1,4 @@
-"""How a table or an event kind is declared, and what a declaration says about its columns."""
+"""How a table or an event kind is declared, and what its columns are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 NONE = -1
-"""In a column of ids, or of a time that has not come yet: there is none."""
+"""In a column of ids or times: there is none, or not yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Interned:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """JSON of this type, in text; or nothing."""
+    """JSON of this type as text, or empty."""
 
     type: type
 
@@ -77,16 +77,16 @@ Floats = tuple[float, ...]
 
 
 # Note [Rows are declared at once and made when needed]
-# A dataclass compiles each method of each class as it is declared. For the sixty kinds of rows that
-# takes as long as half of NumPy's import, and to show a trace needs rows of a few. So what all rows
-# can share stands in `Row`, and an `__init__` is compiled when the first row of its kind is made.
+# A dataclass compiles every method when its class is declared. For the sixty kinds of rows this
+# takes half as long as importing NumPy, and showing a trace needs rows of only a few kinds. So
+# methods all rows can share are in `Row`; an `__init__` is compiled with the first row of its kind.
 
 
 class Row:
-    """One row of a table; each table is a subclass, whose fields are its columns.
+    """One row of a table. Each table is a subclass whose fields are its columns.
 
-    Rows with the same cells are equal, also where a cell is `math.nan`: a dataclass's own `==` says
-    so up to Python 3.12, and not from 3.13 on.
+    Rows with the same cells are equal, even if a cell is `math.nan`. The `==` of a dataclass agrees
+    up to Python 3.12, but not from 3.13 on.
     """
 
     __slots__ = ()
@@ -125,7 +125,7 @@ class Row:
 
 
 def _initializer(row: type[Row]) -> Callable[..., None]:
-    """The `__init__` that a frozen dataclass would have; its globals name the module, too."""
+    """The `__init__` a frozen dataclass would have; its globals also name the module."""
     defaults = {f.name: f.default for f in fields(row)}
     scope = {"__name__": row.__module__, "put": object.__setattr__, "defaults": defaults}
     parameters = (
@@ -144,20 +144,20 @@ R = TypeVar("R", bound=Row)
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def declared(row: type[R]) -> type[R]:
-    """The row with its fields collected: Note [Rows are declared at once and made when needed]."""
+    """Collect the fields of a row. See Note [Rows are declared at once and made when needed]."""
     return dataclass(init=False, repr=False, eq=False, slots=True)(row)
 
 
 @declared
 class Event(Row):
-    """One thing the engine did. Each kind is a subclass and a table of its own, `event.<kind>`."""
+    """One event of the engine. Each kind is a subclass with its own table, `event.<kind>`."""
 
     KIND: ClassVar[str]
     SHORT: ClassVar[Mapping[int, tuple[str, ...]]]
-    """Codes it has in short, each with the columns that its numbers a, b, c, d stand for."""
+    """Codes of this kind in short form, each with the columns that a, b, c and d stand for."""
     CODE: ClassVar[int]
-    """The code that producers write: the latest of them. NONE: it has other ways into a file."""
-    seq: int = NONE  # orders the events of all kinds; without holes
+    """The code that producers write: the latest one. NONE: the kind has no short form."""
+    seq: int = NONE  # orders the events of all kinds; without gaps
     t: Ns = 0
     thread: ThreadId = NONE
     task: TaskId = NONE
@@ -166,7 +166,7 @@ class Event(Row):
 E = TypeVar("E", bound=Event)
 
 TABLES: dict[str, type[Row]] = {}
-"""Every table, those of the events included, by name."""
+"""Every table by name, including those of events."""
 
 EVENTS: dict[str, type[Event]] = {}
 """Every event kind, by name."""
@@ -174,7 +174,7 @@ EVENTS: dict[str, type[Event]] = {}
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def table(name: str) -> Callable[[type[R]], type[R]]:
-    """Declare a table: rows are looked up by `id` when they have one."""
+    """Declare a table. Rows are looked up by `id` if they have one."""
 
     def declare(row: type[R]) -> type[R]:
         return added(name, declared(row))
@@ -183,7 +183,7 @@ def table(name: str) -> Callable[[type[R]], type[R]]:
 
 
 def added(name: str, row: type[R]) -> type[R]:
-    """Give a row its table."""
+    """Register a row class under the name of its table."""
     row.TABLE = name
     TABLES[name] = row
     return row
@@ -193,11 +193,11 @@ def added(name: str, row: type[R]) -> type[R]:
 def event(
     name: str, *, short: Mapping[int, tuple[str, ...]] = MappingProxyType({})
 ) -> Callable[[type[E]], type[E]]:
-    """Declare an event kind: a table of its own, ordered among all events by `seq`.
+    """Declare an event kind with its own table, ordered among all events by `seq`.
 
-    `short`: its codes among single events in a file (`short.event`), and which columns, besides
-    `node`, stand there in a, b, c and d. A code means the same for ever: columns that come later
-    come with a code of their own.
+    `short`: its codes among single events in a file (`short.event`), and the columns other than
+    `node` that a, b, c and d stand for. The meaning of a code never changes: columns added later
+    get a new code.
     """
 
     def declare(row: type[E]) -> type[E]:
@@ -211,7 +211,7 @@ def event(
 
 
 def is_declared(name: str) -> bool:
-    """Whether this is a table, a kind of event, or a column of one: "act", "op.inputs"."""
+    """Whether this names a table, a kind of event, or a column of one: "act", "op.inputs"."""
     row, _, column = name.partition(".")
     made = EVENTS.get(row) or TABLES.get(row)
     return made is not None and (not column or column in made.__match_args__)
@@ -222,13 +222,13 @@ def _check_codes(kind: type[Event]) -> None:
     own = {*kind.__match_args__} - {"node"}
     for code, names in kind.SHORT.items():
         if taken.get(code, kind.KIND) != kind.KIND:
-            raise TypeError(f"code {code} of '{kind.KIND}' is that of '{taken[code]}'")
+            raise TypeError(f"code {code} of '{kind.KIND}' is already used by '{taken[code]}'")
         if len(names) > len(CELLS) or not own.issuperset(names):
             raise TypeError(f"code {code} of '{kind.KIND}' names {names}: at most 4 of its columns")
 
 
 CELLS = "abcd"
-"""What the numbers of a single event are called in short."""
+"""Names of the numbers of a single event in short form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +236,17 @@ class Column:
     """How one field of a row is stored."""
 
     name: str
-    type: type  # int, float, bool or str, of one item
+    type: type  # type of one item: int, float, bool or str
     many: bool
     ref: str | None
     time: bool
     interned: bool
-    default: Any  # of a cell nobody filled in
-    json: Any = None  # dict or list, if its text is JSON of one
+    default: Any  # value of a cell that was not filled in
+    json: Any = None  # dict or list, if its text is JSON of that type
 
     @property
     def stored(self) -> builtins.type:
-        """What one item is in a file: of text, its id."""
+        """Type of one item in a file: for text, that of its id."""
         return int if self.interned else self.type
 
 
@@ -262,11 +262,11 @@ def columns(row: type[Row]) -> tuple[Column, ...]:
 
 @cache
 def _type(text: str) -> Any:
-    """The type that a column was declared with: one of this module's, or a builtin one.
+    """The declared type of a column: from this module, or a builtin.
 
-    `get_type_hints` would read the text of the same few again for each column.
+    `get_type_hints` would evaluate the same few texts again for each column.
     """
-    return eval(text)  # noqa: S307  the text of our own declarations
+    return eval(text)  # noqa: S307  the text is from our own declarations
 
 
 def _column(name: str, hint: Any, default: Any) -> Column:

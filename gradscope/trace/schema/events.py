@@ -1,7 +1,7 @@
-"""Which kinds of events a trace has: what the engine did, in order.
+"""The kinds of events in a trace: what the engine did, in order.
 
-A kind is this one declaration. The file format, the pages in docs, `gradscope check`, the counts of
-`gradscope info` and the property tests follow from it, and the recorder notes one with
+Each kind is one declaration. The file format, the pages in docs, `gradscope check`, the counts of
+`gradscope info` and the property tests follow from it. The recorder records an event with
 `note(kind, task, node, …)`.
 """
 
@@ -23,7 +23,7 @@ from gradscope.trace.schema.declare import (
 
 
 class HookKind(IntEnum):
-    """Which list a hook was registered on."""
+    """The list in which a hook was registered."""
 
     TENSOR = 0
     PRE = 1
@@ -60,47 +60,47 @@ class Dependency(Event):
 
 @event("task_begin", short={4: ()})
 class TaskBegin(Event):
-    """A graph task starts."""
+    """A graph task started."""
 
 
 @event("task_end", short={5: ("failed",)})
 class TaskEnd(Event):
-    """A graph task is complete."""
+    """A graph task ended."""
 
     failed: bool = False
 
 
 @event("push", short={3: ("depth", "length"), 16: ("depth", "length", "queue")})
 class Push(Event):
-    """A node whose gradients are all there enters a ready queue."""
+    """A node that has received all its gradients was pushed to a ready queue."""
 
     node: NodeId = NONE
     queue: int = 0
     depth: int = (
         0  # reentrant depth: the first key of the order; the node's sequence_nr is the next
     )
-    length: int = 0  # of the queue, afterwards
+    length: int = 0  # of the queue after the push
 
 
 @event("pop", short={0: ("length",), 17: ("length", "queue")})
 class Pop(Event):
-    """A thread takes the foremost node of its queue."""
+    """A thread popped the first node of its queue."""
 
     node: NodeId = NONE
     queue: int = 0
-    length: int = 0  # of the queue, afterwards
+    length: int = 0  # of the queue after the pop
 
 
 @event("node_begin", short={1: ()})
 class NodeBegin(Event):
-    """A node's backward starts."""
+    """The backward of a node started."""
 
     node: NodeId = NONE
 
 
 @event("node_end", short={2: ("failed",)})
 class NodeEnd(Event):
-    """A node's backward returned, and its outputs were validated."""
+    """The backward of a node returned, and its outputs were validated."""
 
     node: NodeId = NONE
     failed: bool = False
@@ -115,7 +115,7 @@ class Skipped(Event):
 
 @event("decrement", short={18: ("source", "index", "remaining")})
 class Decrement(Event):
-    """A gradient for `node` arrived: its count went down."""
+    """A gradient arrived at `node`: its count of missing gradients was decremented."""
 
     node: NodeId = NONE
     source: NodeId = NONE  # the node that sent it
@@ -125,16 +125,16 @@ class Decrement(Event):
 
 @event("buffer_made", short={19: ("input_nr", "undefined")})
 class BufferMade(Event):
-    """The first gradient for one input of `node` was kept."""
+    """The first gradient for one input of `node` was put into its buffer."""
 
     node: NodeId = NONE
     input_nr: int = 0
-    undefined: bool = False  # None arrived
+    undefined: bool = False  # the gradient is None
 
 
 @event("buffer_added", short={20: ("input_nr", "in_place", "undefined")})
 class BufferAdded(Event):
-    """A further gradient was added to the one already kept."""
+    """A further gradient was added to the one in the buffer."""
 
     node: NodeId = NONE
     input_nr: int = 0
@@ -144,14 +144,14 @@ class BufferAdded(Event):
 
 @event("hook_begin", short={7: ("hook", "index", "stack", "name")})
 class HookBegin(Event):
-    """A hook is called."""
+    """A hook was called."""
 
     node: NodeId = NONE
     hook: int = 0  # HookKind
     index: int = 0  # position among the hooks of its kind on this node
-    stack: StackId = NONE  # where its function was written; of one not in Python, registered
+    stack: StackId = NONE  # definition of its function; if not in Python, its registration
     name: Text = ""  # of the function
-    module: ModuleId = NONE  # whose forward or backward it attends
+    module: ModuleId = NONE  # module on which it was registered
 
 
 @event("hook_end", short={8: ("hook", "index", "replaced")})
@@ -166,7 +166,7 @@ class HookEnd(Event):
 
 @event("capture", short={9: ("input_nr",)})
 class Capture(Event):
-    """A gradient asked for by `inputs=` was captured."""
+    """A gradient requested with `inputs=` was captured."""
 
     node: NodeId = NONE
     input_nr: int = 0
@@ -174,7 +174,7 @@ class Capture(Event):
 
 @event("accumulate", short={10: ("tensor", "how")})
 class Accumulate(Event):
-    """A gradient arrived in `.grad`."""
+    """A gradient was accumulated into `.grad`."""
 
     node: NodeId = NONE
     tensor: TensorId = NONE  # the leaf
@@ -183,10 +183,10 @@ class Accumulate(Event):
 
 @event("saved_unpacked", short={23: ("saved",)})
 class SavedUnpacked(Event):
-    """The program read a saved value back: a custom function, an unpack hook, `node._saved_self`.
+    """The program read a saved value: in a custom Function, an unpack hook, `node._saved_self`.
 
-    That one of PyTorch's own nodes reads all that it saved when it runs is not told apart. In short
-    `saved` counts what the node has saved, from 0.
+    When one of PyTorch's own nodes runs and reads its saved values, there is no such event. In
+    short form, `saved` is the index among the values the node has saved, from 0.
     """
 
     node: NodeId = NONE
@@ -195,7 +195,7 @@ class SavedUnpacked(Event):
 
 @event("saved_released", short={11: ()})
 class SavedReleased(Event):
-    """A node let go of everything it had saved."""
+    """A node released everything it had saved."""
 
     node: NodeId = NONE
 
@@ -209,7 +209,7 @@ class Callback(Event):
 
 @event("reentrant_enter", short={13: ("depth", "pool")})
 class ReentrantEnter(Event):
-    """A backward starts inside `node` of an outer graph task."""
+    """A backward started inside `node` of an outer graph task."""
 
     node: NodeId = NONE
     depth: int = 0
@@ -218,28 +218,28 @@ class ReentrantEnter(Event):
 
 @event("reentrant_leave", short={14: ("depth",)})
 class ReentrantLeave(Event):
-    """A reentrant backward is over."""
+    """A reentrant backward ended."""
 
     depth: int = 0
 
 
 @event("wait", short={21: ("queue",)})
 class Wait(Event):
-    """A thread goes to sleep for want of work."""
+    """A thread went to sleep because there was no work."""
 
     queue: int = 0
 
 
 @event("wake", short={22: ("queue",)})
 class Wake(Event):
-    """A thread wakes up."""
+    """A thread woke up."""
 
     queue: int = 0
 
 
 @event("error", short={15: ("type", "message")})
 class Error(Event):
-    """Something raised."""
+    """An exception was raised."""
 
     node: NodeId = NONE
     type: Text = ""

@@ -1,7 +1,7 @@
-"""Captured steps: what is replayed instead of the program, each replay, and what was not captured.
+"""Captured steps: the plans that are replayed, each replay, and what was not captured.
 
-The calls, nodes and events of a replay stand in the tables of calls, nodes and events, as those of
-the step: `replay` says which these are, and how their times are known.
+The calls, nodes and events of a replay are rows of the usual tables. `replay` says which rows these
+are, and how their times are known.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from gradscope.trace.schema.declare import (
 
 @table("captured")
 class CapturedStep(Row):
-    """A function that is captured: a step, or a piece of one that was cut."""
+    """A captured function: a step, or a piece of a step that was split."""
 
     id: int
     name: Text = ""
     stack: StackId = NONE  # its first line
     whole: CapturedId = NONE  # the step it is a piece of
-    first: int = 0  # lines of the step that the piece is made of; 0: it is no piece
+    first: int = 0  # first line of the piece within the step; 0: not a piece
     last: int = 0
-    as_ever: int = 0  # so many of its calls ran as if it were not captured; arrives later
+    as_ever: int = 0  # number of its calls that ran uncaptured; arrives later
 
 
 class Lack(StrEnum):
-    """What a captured step did not do."""
+    """What did not happen to a captured step."""
 
     REPLAYED = "not replayed"
-    PIECE = "cut here"  # this line runs as ever, what stands around it is replayed
+    PIECE = "cut here"  # this line runs uncaptured, the lines around it are replayed
     FITTED = "recorded anew"  # a guard did not hold
     FUSED = "not fused"
     TOLD = "not replayed while recorded"
@@ -52,26 +52,26 @@ class Lack(StrEnum):
 
 @table("missed")
 class Missed(Row):
-    """Why a captured step, or a piece of it, ran as ever or was recorded anew."""
+    """Why a captured step, or a piece of it, ran uncaptured or was captured again."""
 
     id: int
     captured: CapturedId = NONE
     kind: Text = ""  # Lack
     reason: Text = ""
-    stack: StackId = NONE  # the line it was at, where one is known
-    t: Ns = 0  # when it was noted
+    stack: StackId = NONE  # the line concerned, if known
+    t: Ns = 0  # when it was recorded
 
 
 @table("plan")
 class Plan(Row):
-    """Calls on arrays that are made instead of a step, where its guards hold."""
+    """Calls on arrays that replace a step while its guards hold."""
 
     id: int
     captured: CapturedId = NONE
     before: PlanId = NONE  # the same plan, before its calls were fused
-    guards: JsonList = ""  # what is looked at before each replay
-    eager: Ns = NONE  # how long the step took when it and the plan were compared
-    watched: bool = False  # which was while this was recorded
+    guards: JsonList = ""  # conditions checked before each replay
+    eager: Ns = NONE  # duration of the uncaptured step when it was compared with the plan
+    watched: bool = False  # whether that comparison was recorded
     t: Ns = 0
 
 
@@ -81,15 +81,15 @@ class PlanCall(Row):
 
     id: int
     plan: PlanId = NONE
-    label: Text = ""  # of the operation, or of the node whose gradient it computes
+    label: Text = ""  # name of the operation, or of the node whose gradient it computes
     phase: int = 0  # Phase
     stack: StackId = NONE
     reads: Ints = ()  # numbers of buffers
     makes: Ints = ()
     kernel: int = NONE  # calls with the same number are one compiled loop
-    formula: Text = ""  # what that loop computes here of each element
-    op: OpId = NONE  # the call it is in, in the step that is the template of replays
-    node: NodeId = NONE  # or the node
+    formula: Text = ""  # what that loop computes for each element
+    op: OpId = NONE  # the call it belongs to, in the step that is the template of replays
+    node: NodeId = NONE  # or the node it belongs to
 
 
 @table("buffer")
@@ -103,7 +103,7 @@ class Buffer(Row):
     dtype: Text = ""
     bytes: int = 0
     role: Text = ""  # argument, state, gradient, constant, made, result
-    tensor: TensorId = NONE  # a state, the leaf of a gradient, or the first argument
+    tensor: TensorId = NONE  # of a state, the leaf of a gradient, or the first argument
     name: Text = ""
 
 
@@ -111,9 +111,9 @@ class Buffer(Row):
 class Replay(Row):
     """One replay of a plan.
 
-    Its calls and nodes are those of `template` (the first number of the step that was recorded),
-    with ids that are higher by `shift`. Times of pieces were measured; inside a piece that is
-    fused, the times of calls and nodes are shares of it, as they had them in the template.
+    Its calls and nodes are those of `template` (the first id of the step that was recorded), with
+    ids that are higher by `shift`. Times of pieces were measured. Within a fused piece, calls and
+    nodes have the same shares of its time as in the template.
     """
 
     id: int
@@ -121,10 +121,10 @@ class Replay(Row):
     step: StepId = NONE
     thread: ThreadId = NONE
     template: int = 0
-    many: int = 0  # so many ids there are, from template + shift on
+    many: int = 0  # number of ids, from template + shift on
     shift: int = 0
     begin: Ns = 0
     end: Ns = 0
-    pieces: Ints = ()  # the first call of each piece: its place among the plan's calls
-    ends: Ints = ()  # when each piece was over, from `begin` on, in nanoseconds
-    started: int = 0  # when the first of them began, likewise
+    pieces: Ints = ()  # the first call of each piece: its position among the plan's calls
+    ends: Ints = ()  # end of each piece, in nanoseconds from `begin`
+    started: int = 0  # start of the first piece, in nanoseconds from `begin`

@@ -1,4 +1,4 @@
-"""What a trace says about its run: each key of the table `meta`, and what its value holds."""
+"""Facts about a run: each key of the table `meta`, and the type of its value."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class ChildFacts(TypedDict, total=False):
-    """Child processes that were started alike."""
+    """Child processes that were started in the same way from the same line."""
 
     kind: str
-    line: str  # where they were started
+    line: str  # line that started them
     count: int
     pids: list[int]
 
@@ -29,11 +29,11 @@ class RankFacts(TypedDict, total=False):
     exit: str
     exit_code: int
     clock_base: int
-    ids: dict[str, tuple[int, int]]  # by table: its first id, and the first that is not its own
+    ids: dict[str, tuple[int, int]]  # by table: its first id, and the first id after its last
 
 
 class RunFacts(TypedDict, total=False):
-    """Every key that this gradscope knows; others are kept, and shown by `gradscope info`."""
+    """Every key known to this gradscope. Others are kept, and shown by `gradscope info`."""
 
     producer: str  # gradscope.runtime, pytorch
     producer_version: str
@@ -46,31 +46,31 @@ class RunFacts(TypedDict, total=False):
     rank: int
     world_size: int
     clock_base: int  # ns since the epoch
-    python: str  # its version
-    dropped: dict[str, int]  # rows for which there was no room, by table; `steps`: whole steps
-    unwanted: dict[str, int]  # `steps` that nobody asked for
-    observed: list[str]  # kinds of events, tables, their columns
-    inferred: list[str]
-    absent: list[str]
-    left_out: list[str]  # tables, and keys of this one, that the user did not want
+    python: str  # version of Python
+    dropped: dict[str, int]  # rows left out for lack of room, by table; `steps`: whole steps
+    unwanted: dict[str, int]  # `steps`: number of steps that were not selected
+    observed: list[str]  # kinds of events, tables and columns that were observed
+    inferred: list[str]  # those that were inferred
+    absent: list[str]  # those that were not recorded
+    left_out: list[str]  # tables, and keys of this table, that the user switched off
     redacted: str  # what `gradscope redact` replaced: secrets, or secrets and names
-    unseen: dict[str, int]  # what could not be seen, and how often
-    follows_from: int  # bytes of the smallest storage whose end is seen
+    unseen: dict[str, int]  # what could not be recorded, and how often
+    follows_from: int  # bytes; the end of smaller storages is not recorded
     exit: str  # how the script ended
     exit_code: int
-    raised_at: str  # where in gradscope itself, if there
-    unfinished: int  # graph tasks under way at the end
-    written_every: float  # s: what is older is in the file
-    cut: str  # why no more could be written
+    raised_at: str  # line in gradscope, if the exception was raised there
+    unfinished: int  # graph tasks that were running at the end
+    written_every: float  # seconds between writes: anything older is in the file
+    cut: str  # why writing stopped
     steps_end_with: str  # backward: there is no optimizer
-    own_time: dict[str, int]  # ns that gradscope itself took, by what for; recorded: of how many
+    own_time: dict[str, int]  # ns spent in gradscope, by purpose; `recorded`: the whole time
     children: list[ChildFacts]  # child processes, which were not recorded
-    ranks: list[RankFacts]  # of a merged trace
-    clock: str  # of a merged trace: how the clocks of its ranks became one
+    ranks: list[RankFacts]  # for a merged trace
+    clock: str  # for a merged trace: how the clocks of its ranks were aligned
 
 
 ARGUMENTS: Final = "arguments"
-"""Named in `left_out` where the user did not want them kept."""
+"""Listed in `left_out` when the user switched off recording of arguments."""
 
 WORDS: Final = {
     str: "text",
@@ -83,7 +83,7 @@ WORDS: Final = {
 
 
 def misfits(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What is of another type, as in "meta.pid holds 'x', where a whole number belongs"."""
+    """Values of the wrong type, as in "meta.pid is 'x', expected a whole number"."""
     yield from _of_keys(facts, RunFacts, "meta")
 
 
@@ -91,7 +91,7 @@ def _misfits(value: Any, hint: Any, name: str) -> Iterator[str]:
     inside = get_args(hint)
     kind = dict if isinstance(hint, type(RunFacts)) else get_origin(hint) or hint
     if not _is(value, kind, len(inside)):
-        yield f"{visible(name, 100)} holds {quoted(value)}, where {WORDS[kind]} belongs"
+        yield f"{visible(name, 100)} is {quoted(value)}, expected {WORDS[kind]}"
     elif kind is dict and not inside:
         yield from _of_keys(value, hint, name)
     elif kind is dict:

@@ -1,4 +1,4 @@
-"""Which tables a trace has besides its events, and what each of their columns means."""
+"""The tables of a trace other than events, and the meaning of their columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gradscope.trace.schema.declare import (
 
 
 class Why(IntEnum):
-    """Why a forward call made no node."""
+    """Why a forward call created no node."""
 
     MADE = 0
     NO_GRAD = 1
@@ -42,7 +42,7 @@ class Why(IntEnum):
 
 
 class Place(IntEnum):
-    """The point at which a value was looked at."""
+    """The point at which a value was measured."""
 
     OP_OUTPUT = 0
     NODE_INPUT = 1
@@ -55,15 +55,15 @@ class Place(IntEnum):
 
 
 class Phase(IntEnum):
-    """What a span stands for."""
+    """What a span represents."""
 
     USER = 0
     FORWARD = 1
     BACKWARD = 2
     OPTIMIZER = 3
     MODULE = 4
-    OWN_WORK = 5  # of gradscope itself: compiling, or loading what it compiled; no sum counts it
-    COLLECTIVE = 6  # a call in which processes that train together meet
+    OWN_WORK = 5  # gradscope itself compiles, or loads compiled code; excluded from all sums
+    COLLECTIVE = 6  # a collective operation of distributed training
 
 
 @table("string")
@@ -104,9 +104,9 @@ class Stack(Row):
 
 @table("source")
 class Source(Row):
-    """A file of the program of which something ran, as it was when the recording ended.
+    """A source file of the program that was executed, as it was when the recording ended.
 
-    At most 40 files of at most 5,000 lines, and none of installed packages. `gradscope trace
+    At most 40 files of at most 5,000 lines each, without installed packages. `gradscope trace
     --no-source` leaves them out (meta.left_out).
     """
 
@@ -117,24 +117,24 @@ class Source(Row):
 
 @table("module")
 class Module(Row):
-    """A module of the model, by the path its owner gives it."""
+    """A module of the model, by its path."""
 
     id: int
     path: Text = ""  # "" for the root, then "layer1.0.conv1"
     type: Text = ""
     parent: ModuleId = NONE
     parameters: TensorIds = ()
-    name: Text = ""  # of a root: the variable or attribute that the program calls it by
+    name: Text = ""  # for a root: the variable or attribute of the program that holds it
 
 
 @table("thread")
 class Thread(Row):
-    """A thread that ran something of the program."""
+    """A thread that ran part of the program."""
 
     id: int
     name: Text = ""
     native: int = 0
-    rank: int = 0  # of its process, among those that train together
+    rank: int = 0  # rank of its process in distributed training
 
 
 @table("device")
@@ -147,13 +147,13 @@ class Device(Row):
 
 @table("step")
 class Step(Row):
-    """One training step: up to the end of an optimizer's step, or to `gradscope.step()`.
+    """One training step. It ends with an optimizer's step, or with `gradscope.step()`.
 
-    Where there is neither (`meta.steps_end_with`), a backward that is called again and again ends
-    one: the next begins where history is recorded again or, where steps may be left out (`--steps`,
-    `--max-events`), at once. What follows the last step of an optimizer, or the last such backward,
-    counts as one only if a backward begins in it; the row is there all the same. `end` arrives
-    later, as an amendment; NONE while it runs.
+    If there is neither (`meta.steps_end_with`), it ends with a backward that is called repeatedly.
+    The next step then begins with the next forward that is recorded by autograd or, if steps can
+    be left out (`--steps`, `--max-events`), at once. What follows the last optimizer step, or the
+    last such backward, counts as a step only if a backward begins in it; it has a row in any case.
+    `end` arrives later, as an amendment; NONE while the step runs.
     """
 
     id: int
@@ -164,7 +164,7 @@ class Step(Row):
 
 @table("span")
 class Span(Row):
-    """A stretch of time with a name. `end` arrives later, as an amendment."""
+    """A period of time with a name. `end` arrives later, as an amendment."""
 
     id: int
     name: Text = ""
@@ -178,7 +178,7 @@ class Span(Row):
 
 @table("mark")
 class Mark(Row):
-    """A moment the user named."""
+    """A point in time marked by the user."""
 
     id: int
     name: Text = ""
@@ -190,10 +190,10 @@ class Mark(Row):
 
 @table("storage")
 class Storage(Row):
-    """Bytes that one or several tensors share. `freed` arrives later; NONE while alive.
+    """Memory that one or more tensors share. `freed` arrives later; NONE while it is allocated.
 
-    Only of storages of `meta.follows_from` bytes and more the end is seen; on PyTorch at the next
-    end of a backward or step, and such memory has one row as long as it is there.
+    `freed` is recorded only for storages of at least `meta.follows_from` bytes. On PyTorch it is
+    noticed at the next end of a backward or step, and such a storage has one row while it exists.
     """
 
     id: int
@@ -205,11 +205,11 @@ class Storage(Row):
 
 @table("tensor")
 class Tensor(Row):
-    """A tensor as it was first seen."""
+    """A tensor, as it was when first recorded."""
 
     id: int
-    shape: Ints = ()  # NONE: a size that is no number, of a nested tensor
-    strides: Ints = ()  # in elements, as PyTorch counts
+    shape: Ints = ()  # NONE: a size of a nested tensor that varies
+    strides: Ints = ()  # in elements, as in PyTorch
     dtype: Text = ""
     device: DeviceId = NONE
     storage: StorageId = NONE
@@ -217,8 +217,8 @@ class Tensor(Row):
     version: int = 0
     leaf: bool = False
     requires_grad: bool = False
-    name: Text = ""  # parameter name where there is one
-    op: OpId = NONE  # the call that made it
+    name: Text = ""  # parameter name, if it has one
+    op: OpId = NONE  # the call that created it
 
 
 @table("op")
@@ -227,7 +227,7 @@ class Op(Row):
 
     id: int
     name: Text = ""  # "mul.Tensor"
-    path: Text = ""  # dispatch keys it went through, where recorded
+    path: Text = ""  # dispatch keys it went through, if recorded
     begin: Ns = 0
     end: Ns = NONE
     inputs: TensorIds = ()  # in the order of the operator's arguments
@@ -237,7 +237,7 @@ class Op(Row):
     module: ModuleId = NONE
     stack: StackId = NONE
     thread: ThreadId = NONE
-    task: TaskId = NONE  # the graph task it ran in: hooks, custom functions, create_graph
+    task: TaskId = NONE  # the graph task it ran in: hooks, custom Functions, create_graph
     step: StepId = NONE
     phase: int = 0  # Phase
 
@@ -246,44 +246,47 @@ class Op(Row):
 class Node(Row):
     """A backward function.
 
-    `arguments`: what its call was given besides tensors, as far as the node keeps it. It is read
-    of some: of nodes of one kind and shape from one line the first four, the eighth, sixteenth, …
-    Besides of a convolution, `input_is_a_view_of`: the shape of what its input views in order.
+    `arguments`: the arguments of its call that are not tensors, as far as the node stores them.
+    They are read for some nodes: of those with the same name and shape from the same line, for the
+    first four, the eighth, the sixteenth, … For a convolution there is also `input_is_a_view_of`:
+    the shape of the tensor of which its input is a view in the same order.
 
-    `died` arrives later: when the last that held it let go, where that is seen (`meta.absent`).
+    `results`: count, mean and rms of the results of a tanh, sigmoid or softmax, for the nodes whose
+    arguments are read; of large tensors, for a part of the elements.
+
+    `died` arrives later: when the last reference to it was released, if recorded (`meta.absent`).
     """
 
     id: int
     name: Text = ""  # "MulBackward0"
     sequence_nr: int = 0  # -1 for AccumulateGrad, which runs as soon as it is ready
     topological_nr: int = 0
-    op: OpId = NONE  # the forward call that made it; NONE for AccumulateGrad
-    inputs: TensorIds = ()  # one per gradient it takes: the forward call's outputs, or the leaf
-    task: TaskId = NONE  # made during which graph task (double backward)
+    op: OpId = NONE  # the forward call that created it; NONE for AccumulateGrad
+    inputs: TensorIds = ()  # one per gradient it receives: outputs of the call, or the leaf
+    task: TaskId = NONE  # the graph task that was running when it was created (double backward)
     module: ModuleId = NONE
     stack: StackId = NONE
     thread: ThreadId = NONE
     step: StepId = NONE
     t: Ns = 0
-    arguments: JsonObject = ""  # by PyTorch's names; "": it was not read, or there are none
+    arguments: JsonObject = ""  # by PyTorch's names; "": not read, or there are none
     died: Ns = NONE
-    results: JsonObject = ""  # count, mean and rms of a tanh's, sigmoid's or softmax's results, of
-    # those whose arguments are read; of many, of a part
+    results: JsonObject = ""  # see above
 
 
 @table("edge")
 class Edge(Row):
-    """Where one gradient that a node returns goes to."""
+    """The destination of one gradient that a node returns."""
 
     node: NodeId = NONE
     index: int = 0  # which output of `node`
-    next: NodeId = NONE  # NONE: nobody wants this gradient
+    next: NodeId = NONE  # NONE: this gradient is not needed
     input_nr: int = 0
 
 
 @table("saved")
 class Saved(Row):
-    """One value a node keeps for its backward. `released` arrives later; NONE while held."""
+    """One value a node saves for its backward. `released` arrives later; NONE while held."""
 
     id: int
     node: NodeId = NONE
@@ -302,8 +305,8 @@ class Version(Row):
     """One in-place write."""
 
     storage: StorageId = NONE
-    tensor: TensorId = NONE  # the tensor written through; a view where it is one
-    old: int = 0  # NONE, as `new`: not known
+    tensor: TensorId = NONE  # the tensor written through, which may be a view
+    old: int = 0  # version before the write; NONE, as for `new`: not known
     new: int = 0
     op: OpId = NONE
     stack: StackId = NONE
@@ -312,34 +315,34 @@ class Version(Row):
 
 
 class Order(IntEnum):
-    """How the order in which a graph task ran its nodes is known, and with it what led to it."""
+    """How the order of a graph task's nodes is known, and with it counts and queue."""
 
-    TOLD = 0  # the engine told each push and pop
-    FORETOLD = 1  # nodes ran in the order that the rules foretell: counts and queue are replayed
-    OTHERWISE = 2  # they ran in another order
+    TOLD = 0  # the engine reported each push and pop
+    FORETOLD = 1  # nodes ran in the predicted order: counts and queue are inferred from a replay
+    OTHERWISE = 2  # nodes ran in another order than predicted
     NOT_SEEN = 3
-    NOT_THE_SUMS = 4  # in the order foretold, but other sums were made: a gradient was None
+    NOT_THE_SUMS = 4  # in the predicted order, but with fewer additions: a gradient was None
 
 
 @table("graph_task")
 class GraphTask(Row):
-    """One backward. `end`, `error` arrive later; end is NONE while it runs."""
+    """One backward. `end` and `error` arrive later; `end` is NONE while it runs."""
 
     id: int
     roots: NodeIds = ()
-    inputs: NodeIds = ()  # what `inputs=` asked for
+    inputs: NodeIds = ()  # nodes of the tensors passed as `inputs=`
     keep_graph: bool = False
     create_graph: bool = False
     accumulate_grad: bool = False
     depth: int = 0  # reentrant depth
     parent: TaskId = NONE
-    thread: ThreadId = NONE  # the owner
+    thread: ThreadId = NONE  # the thread that owns it
     stack: StackId = NONE  # where backward was called
     step: StepId = NONE
-    needed: NodeIds = ()  # exec info: empty when everything runs
+    needed: NodeIds = ()  # exec info; empty if all nodes run
     captured: NodeIds = ()
     order: int = 0  # Order
-    otherwise: NodeIds = ()  # where it first differs: which ran (NONE: some leaf), which should
+    otherwise: NodeIds = ()  # first difference: the node that ran (NONE: a leaf), the predicted one
     begin: Ns = 0
     end: Ns = NONE
     error: Text = ""
@@ -352,7 +355,7 @@ class Value(Row):
     id: int
     place: int = 0  # Place
     op: OpId = NONE
-    node: NodeId = NONE  # of a LEAF: the node that handed this gradient to the program
+    node: NodeId = NONE  # for LEAF: the node that passed this gradient to the program
     index: int = 0  # which output of the op, or input or output of the node; NONE: its `.grad`
     tensor: TensorId = NONE
     task: TaskId = NONE
@@ -364,18 +367,18 @@ class Value(Row):
     posinf: int = 0
     neginf: int = 0
     zero: int = 0
-    min: float = math.nan  # of the finite elements, as all below; NaN when there is none
+    min: float = math.nan  # this and those below: of the finite elements; NaN if there is none
     max: float = math.nan
     mean: float = math.nan
     rms: float = math.nan
     norm: float = math.nan
     bad: Ints = ()  # flat indices of the first non-finite elements
-    data: Text = ""  # JSON of the values, where recorded
+    data: Text = ""  # JSON of the values, if recorded
 
 
 @table("finding")
 class Finding(Row):
-    """An anomaly seen while recording."""
+    """An anomaly noticed while recording."""
 
     id: int
     kind: Text = ""  # "nan", "inf", "exception"

@@ -1,4 +1,4 @@
-"""Nodes that no backward came to, of which little is known; and further paths of parameters."""
+"""Nodes that no backward reached, and further paths of parameters."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from gradscope.trace.schema.declare import (
 
 @table("unreached")
 class Unreached(Row):
-    """Nodes of PyTorch's, made one after another on one line, which no backward came to.
+    """PyTorch nodes created one after another on one line, which no backward reached.
 
-    All that is known of them is where and when they were made, and when they went: what they are
-    called and what they kept is read as a backward comes, or of what is there at the end. Then
-    they have rows of their own among the nodes; here are those that went before, or that nothing
-    of Python's leads to (`died` is NONE).
+    Only the line, the time of creation and the time of release are known. The name of a node and
+    what it saved are read when a backward reaches it, or at the end of the recording if it still
+    exists; it is then a row of `node`. The nodes here were released before, or are not reachable
+    from any Python object (`died` is NONE).
     """
 
     stack: StackId = NONE
     module: ModuleId = NONE
     thread: ThreadId = NONE
-    task: TaskId = NONE  # made during which graph task
+    task: TaskId = NONE  # the graph task that was running when they were created
     step: StepId = NONE
     many: int = 0
-    t: Ns = 0  # when the first was made
-    until: Ns = 0  # and the last
-    died: Ns = NONE  # when the last went
+    t: Ns = 0  # when the first was created
+    until: Ns = 0  # when the last was created
+    died: Ns = NONE  # when the last was released
 
 
 @table("alias")
 class Alias(Row):
-    """Another path of a parameter, or of a module, that has its row by the first one.
+    """A further path of a parameter or module, whose own row has its first path.
 
-    A module's stands for all in it: their further paths begin with it.
+    The path of a module applies to everything in it: further paths of its parts begin with it.
     """
 
     path: Text = ""
-    tensor: TensorId = NONE  # or
-    module: ModuleId = NONE
-    root: ModuleId = NONE  # whose names these are: what its `named_parameters()` calls it
+    tensor: TensorId = NONE  # the parameter, or
+    module: ModuleId = NONE  # the module
+    root: ModuleId = NONE  # module from which the path starts, as in its `named_parameters()`

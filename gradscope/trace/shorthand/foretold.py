@@ -1,10 +1,10 @@
-"""Runs of nodes that were seen from outside, with what must have happened around them.
+"""Runs of nodes in an engine observed from outside, with the events inferred around them.
 
 # Note [Foretold]
-Of an engine that is watched from outside it is seen which nodes ran, in what order, and when. What
-it counted, pushed and popped is replayed (Note [Replay]) from the graph. Where the order that was
-seen is the one foretold, the events of the replay are written out, at the times of the runs around
-them; where it is not, none are, and the task is marked.
+When an engine is observed from outside, it is known which nodes ran, in what order, and when. What
+it counted, pushed and popped is inferred by a replay of the graph (Note [Replay]). If the recorded
+order is the predicted one, the events of the replay are written, at the times of the runs around
+them; if it is not, none are written, and the task is marked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COUNTED = ("t", "task", "node", "count")
 
 
 class ForetoldRows:
-    """Short rows that stand for what was foretold, as other producers write them."""
+    """Short rows for the predicted events, in the form other producers write them."""
 
     def __init__(self) -> None:
         self.single: list[tuple[int, ...]] = []
@@ -54,13 +54,13 @@ class ForetoldRows:
         self.counted: list[tuple[int, ...]] = []
 
     def cells(self) -> int:
-        """About how many cells they will take."""
+        """Approximate number of cells they will take."""
         rows = len(self.single) + 4 * len(self.run) + 3 * len(self.move) + len(self.counted)
         return CELLS_OF_EVENT * rows
 
 
 class ForetoldTask:
-    """Writes what was foretold of one task into short rows."""
+    """Writes the predicted events of one task as short rows."""
 
     def __init__(
         self,
@@ -74,12 +74,12 @@ class ForetoldTask:
         self._rows, self._task, self._seen = rows, task, seen
         self._saving, self._graph, self._leaves = saving, graph, leaves
         self._inside = sorted([*task.others_inside, *seen.hooks_within])
-        self.failed = NONE  # the node that was under way when an exception ended the task
+        self.failed = NONE  # the node that was running when an exception ended the task
         self.lengths: list[tuple[int, int]] = []
-        """Of the queue, each time a node had left it, and when that was."""
+        """Length of the queue after each pop, and the time of the pop."""
 
     def tell(self, backward: ReplayBackward, steps: list[ReplayStep]) -> None:
-        """All events of the task, up to the last run that was seen."""
+        """All events of the task, up to the last run that was recorded."""
         task, seen = self._task, self._seen
         self._rows.counted += [(task.begin, task.id, n, c) for n, c in backward.counts.items()]
         runs = iter(enumerate(seen.rows))
@@ -118,7 +118,7 @@ class ForetoldTask:
             last = max(ended, self._seen.after_run.get(step.node, ended))
 
     def _fails_later(self, steps: Sequence[ReplayStep], ended: int) -> bool:
-        """Whether a hook of the next nodes, up to one that runs, was called before the error."""
+        """Whether a hook of the next nodes, up to one that ran, was called before the error."""
         for step in steps:
             if self._seen.first_hook.get(step.node, ended) > ended:
                 return True
@@ -127,7 +127,7 @@ class ForetoldTask:
         return False
 
     def _fails_here(self, steps: Sequence[ReplayStep], last: int, left: int) -> bool:
-        """Whether a hook of the first of these raised, which would not have run."""
+        """Whether a hook of the first of these nodes raised; the node did not run then."""
         if (
             left
             or self._task.failed in (0, UNDER_WAY)
@@ -137,7 +137,7 @@ class ForetoldTask:
         return not self._fails_later(steps[1:], last)
 
     def _popped_and_failed(self, step: ReplayStep, last: int) -> None:
-        """The node whose hook raised before it ran; or that runs while somebody looks."""
+        """The node whose hook raised before it ran, or that is running when the trace is read."""
         if self._task.failed == UNDER_WAY:
             at = self._seen.first_hook.get(step.node, last + 2) - 1
             self._popped(step, at, at + 1)
@@ -185,7 +185,7 @@ class ForetoldTask:
         ]
 
     def _popped(self, step: ReplayStep, t: int, captured: int) -> None:
-        """A node leaves the queue; after its hooks, gradients that were asked for are there."""
+        """A node leaves the queue; requested gradients are captured after its hooks."""
         self._single(events.Pop, t, step.node, step.length, self._task.thread)
         for nr in step.captured:
             self._single(events.Capture, captured, step.node, nr)
@@ -202,9 +202,9 @@ def add_replayed(
     room: int | None,
     told: dict[int, AsForetold],
 ) -> Block | None:
-    """Add to the short rows what stands behind runs that were seen. Returns tasks' orders.
+    """Add the inferred events of recorded runs to the short rows. Returns the order of each task.
 
-    Tasks whose runs came as foretold are put into `told`.
+    Tasks whose runs were in the predicted order are put into `told`.
     """
     seen = seen_in(short)
     if not seen:
@@ -232,7 +232,7 @@ def add_replayed(
             )
             steps = backward.steps()
         except KeyError as error:
-            raise UnreadableTraceError(f"node {error} is named and has no row") from None
+            raise UnreadableTraceError(f"node {error} is referred to but has no row") from None
         if not _agree(steps, found, graph, failed=task.failed):
             otherwise[id_] = _first_difference(steps, found, graph)
             continue
@@ -249,7 +249,7 @@ def add_replayed(
             lengths[id_] = teller.lengths
             failed[id_] = teller.failed
         if room is not None and rows.cells() > room:
-            raise UnreadableTraceError("its runs stand for more than its lines can")
+            raise UnreadableTraceError("its runs stand for more cells than its lines allow")
     short["short.event"] = [
         _with_nodes(block, failed, hooks, make) for block in short["short.event"]
     ]
@@ -264,7 +264,7 @@ def _amended(
     otherwise: Mapping[int, list[int]],
     make: type[Block],
 ) -> Block:
-    """What is known of graph tasks now."""
+    """Amendments of graph tasks: the order that was found."""
     amended: dict[str, Data] = {
         "id": np.array(list(orders), np.int64),
         "order": np.array([int(each) for each in orders.values()], np.int64),
@@ -281,7 +281,7 @@ def _with_nodes(
     hooks: Mapping[int, Mapping[int, int]],
     make: type[Block],
 ) -> Block:
-    """Single events, where errors name the node that was under way, and hooks of nodes theirs."""
+    """Single events, with errors assigned to the running node, and hooks to their nodes."""
     code, task, node = (np.asarray(block.data[name]) for name in ("code", "task", "node"))
     t = np.asarray(block.data["t"])
     unknown = np.isin(code, [events.Error.CODE, *HOOKS]) & (node == NONE)
@@ -313,14 +313,14 @@ def _put(rows: ForetoldRows, short: dict[str, list[Block]], make: type[Block]) -
 
 
 def _agree(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph, *, failed: int) -> bool:
-    """Whether the nodes that were seen to run are those foretold; a task that failed ran fewer."""
+    """Whether the recorded runs are the predicted ones; a failed task ran fewer."""
     foretold = [graph.sequence[step.node] for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
     return ran == (foretold[: len(ran)] if failed else foretold)
 
 
 def _first_difference(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph) -> list[int]:
-    """Which node ran where another was foretold; NONE: some leaf, or more, or none."""
+    """The node that ran where another was predicted; NONE: a leaf, additional nodes, or none."""
     foretold = [step.node for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
     for node, sequence in zip(foretold, ran, strict=False):
@@ -331,7 +331,7 @@ def _first_difference(steps: Sequence[ReplayStep], seen: SeenTask, graph: Replay
 
 
 def _adds_up(steps: Sequence[ReplayStep], seen: SeenTask) -> bool:
-    """Whether as many additions were seen as foretold: None adds nothing to anything."""
+    """Whether the recorded number of additions is the predicted one: None is not added."""
     if not seen.inside:
         return True
     ran = zip(range(len(seen.rows)), (step for step in steps if step.runs), strict=False)

@@ -1,15 +1,16 @@
-"""What a backward does with its counts and its queue, foretold from the graph and what was asked.
+"""Predicts the counts and the queue of a backward from its graph and its arguments.
 
 # Note [Replay]
-Nothing that an engine counts, pushes or pops depends on numbers: it follows from nodes, edges, the
-order in which nodes were made, the roots, and what `inputs=` asked for. Nodes of the same priority
-leave a heap as they do in PyTorch, since Python's heap makes the moves of libstdc++'s as long as
-entries compare by priority alone.
+What an engine counts, pushes or pops does not depend on values: it follows from nodes, edges, the
+order in which nodes were created, the roots, and `inputs=`. Nodes of the same priority leave a heap
+in the same order as in PyTorch, because Python's heap makes the same moves as that of libstdc++ as
+long as entries compare by priority alone.
 
-What is handed over as undefined, and which sums were made in place, does not follow.
+Which gradients are undefined, and which sums were made in place, cannot be predicted.
 
-A backward inside another finds what that one has left in the queue of their thread, which decides
-between nodes of the same priority: such backwards share a list and are walked side by side.
+A backward inside another finds the nodes which that one has left in the queue of their thread, and
+these decide between nodes of the same priority: such backwards share a list and are replayed
+together.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 Edges = Sequence[tuple[int, int]]
-"""For each gradient that a node returns: the node it goes to, or NOBODY, and which input there."""
+"""For each gradient that a node returns: its destination, or NOBODY, and which input there."""
 
 NOBODY = -1
 
 
 class ReplayGraph(NamedTuple):
-    """All that a replay needs to know of nodes, by their ids."""
+    """What a replay needs to know about nodes, by their ids."""
 
     edges: Mapping[int, Edges]
     sequence: Mapping[int, int]  # -1: an AccumulateGrad, which runs as soon as it is ready
@@ -36,10 +37,10 @@ class ReplayGraph(NamedTuple):
 def graph_of(
     nodes: Iterable[tuple[int, int, int]], edges: Iterable[tuple[int, int, int, int]]
 ) -> tuple[ReplayGraph, set[int]]:
-    """A graph by its rows, and the nodes whose edges are not all there: they are left out.
+    """A graph from its rows, and the nodes with missing edges, which are left out.
 
-    Of a node: its id, sequence and topological number; of an edge: its node, which of that node's
-    it is, where it leads to, and which input there.
+    For a node: its id, sequence number and topological number; for an edge: its node, its index
+    among the edges of the node, its destination, and which input there.
     """
     found: dict[int, list[tuple[int, int]]] = {}
     sequence, topological = {}, {}
@@ -52,7 +53,7 @@ def graph_of(
         else:
             unknown.add(node)
             found.pop(node, None)
-    found[NOBODY], topological[NOBODY] = [], 0  # a leaf that was asked for and is nowhere reached
+    found[NOBODY], topological[NOBODY] = [], 0  # a requested leaf that is not reached
     return ReplayGraph(found, sequence, topological), unknown
 
 
@@ -60,26 +61,26 @@ class Popped(NamedTuple):
     """A node leaves the queue."""
 
     node: int
-    length: int  # of the queue, afterwards
-    captured: tuple[int, ...]  # which of its inputs were asked for
+    length: int  # of the queue afterwards
+    captured: tuple[int, ...]  # which of its inputs were requested
     runs: bool
 
 
 @dataclass(slots=True)
 class Sent:
-    """A gradient that is handed on."""
+    """A gradient that is passed on."""
 
-    index: int  # which of its source's
+    index: int  # which output of its source
     node: int
     nr: int
-    left: int  # how many more the node waits for
+    left: int  # number of gradients the node still waits for
     wanted: bool  # by the node, or by one it leads to
-    added: bool  # to one that is kept there; else it is the first that is kept
+    added: bool  # added to one in the buffer; else it is the first one
     length: int  # of the queue, if the node is ready now; else -1
 
 
 class ReplayStep(NamedTuple):
-    """What happens to one node that leaves the queue."""
+    """What happens to a node that leaves the queue."""
 
     node: int
     length: int
@@ -89,7 +90,7 @@ class ReplayStep(NamedTuple):
 
 
 class Ready:
-    """An entry of a queue: none is less than another of the same priority."""
+    """An entry of a queue, compared only by priority."""
 
     __slots__ = ("key", "node")
 
@@ -101,15 +102,15 @@ class Ready:
 
 
 LEAF, SOMEBODY = -(1 << 63), (1, 0)
-"""Before all sequence numbers; behind all nodes, whose depth is not less than 0."""
+"""Sorts before all sequence numbers and after all nodes, whose depth is at least 0."""
 
 
 class ReplayBackward:
     """One graph task. `counts` are its dependencies, in the order in which they are found.
 
-    `queue` is that of its thread, with what is left of the tasks it runs inside of, and `depth`
-    says how many these are; or only how many nodes are `waiting` in it is known. `undefined` are
-    the gradients that were None: the node that returned one, and which of its outputs it is.
+    `queue` is that of its thread, with the remaining nodes of the tasks it runs inside, and `depth`
+    is the number of these tasks. If the queue is not known, `waiting` is the number of nodes in it.
+    `undefined` are the gradients that were None: the node that returned one, and which output.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class ReplayBackward:
         return counts
 
     def _mark(self, lowest: int) -> None:
-        """Which nodes lead to what was asked for: what each leads to is known before itself."""
+        """The nodes that lead to requested nodes, computed after the nodes they lead to."""
         edges, topological, needed = self._graph.edges, self._graph.topological, self.needed
         assert needed is not None
         met = sorted({self._root, *self.counts}, key=topological.__getitem__)
@@ -176,13 +177,13 @@ class ReplayBackward:
         return len(self._queue)
 
     def begin(self) -> int:
-        """Push the root. Returns how long the queue is then."""
+        """Push the root. Returns the length of the queue afterwards."""
         return self._push(self._root)
 
     def walk(self) -> Iterator[Popped | Sent]:
-        """What happens then: a node is taken, runs, and what it returned is sent."""
+        """The following steps: a node is popped, runs, and its gradients are passed on."""
         edges, left = self._graph.edges, dict(self.counts)
-        kept: dict[int, set[int]] = {}  # which inputs of a node there are gradients for
+        kept: dict[int, set[int]] = {}  # inputs of a node that have gradients
         outstanding = 1
         while outstanding:
             node = heappop(self._queue).node
@@ -205,7 +206,7 @@ class ReplayBackward:
                 yield Sent(index, following, nr, left[following], wanted, added, length)
 
     def steps(self) -> list[ReplayStep]:
-        """The same for every node that leaves the queue, when nothing else happens in between."""
+        """The whole replay of a task, if nothing else happens in between."""
         self.begin()
         made: list[tuple[Popped, list[Sent]]] = []
         for each in self.walk():

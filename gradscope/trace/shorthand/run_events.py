@@ -1,4 +1,4 @@
-"""Short rows of runs and moves, written out as the events they stand for, in order."""
+"""Expands short rows of runs and moves to the events they stand for, in order."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Rows = dict[str, Any]
 IN_PLACE, UNDEFINED = 2, 4
 
 MODULE = 32
-"""In short, the kind of a module's hook has this many times (the module's id + 1) added."""
+"""In short form, the kind of a module's hook is increased by this times (the module's id + 1)."""
 
 
 class ShortRuns:
-    """Orders short records by time and counts off their events.
+    """Orders short records by time and numbers their events.
 
     # Note [Order of events]
-    A run is one record but many events; nothing else of its thread can lie between them, so a run
+    A run is one record but many events. No other event of its thread can be between them, so a run
     is placed as a whole, by its time, and its events are numbered within it.
     """
 
@@ -45,7 +45,7 @@ class ShortRuns:
                ("begin", "ended", "task", "node", "popped", "told")}  # fmt: skip
         run_of = np.searchsorted(run["begin"], self._move["begin"])
         ended = np.flatnonzero(np.append(run["begin"], NONE)[run_of] == self._move["begin"])
-        by_run = ended[np.argsort(run_of[ended], kind="stable")]  # less those of a run cut off
+        by_run = ended[np.argsort(run_of[ended], kind="stable")]  # without a run that was cut off
         run_of = run_of[by_run]
         move = {name: self._move[name][by_run] for name in
                 ("target", "index", "nr", "how", "left", "length")}  # fmt: skip
@@ -61,7 +61,7 @@ class ShortRuns:
         self._dependencies(first[singles : singles + self._counted.rows])
         start = first[singles + self._counted.rows :]
         self._runs({name: c[whole] for name, c in run.items()}, start[whole])
-        before = np.cumsum(each) - each  # the events of all moves before, less those of other runs
+        before = np.cumsum(each) - each  # events of all earlier moves of the same run
         base = (start + own - (np.cumsum(sent) - sent))[run_of]
         self._moves(move, {name: c[run_of] for name, c in run.items()}, base + before)
 
@@ -81,7 +81,7 @@ class ShortRuns:
                  for number, names in kind.SHORT.items()}  # fmt: skip
         for number in distinct(code).tolist():
             if number not in forms:
-                raise UnreadableTraceError(f"short.event.code {number} stands for no event")
+                raise UnreadableTraceError(f"short.event.code {number} is not the code of an event")
             kind, names = forms[number]
             chosen = code == number
             types = {column.name: column.type for column in columns(kind)}
@@ -105,7 +105,7 @@ class ShortRuns:
         self._add(events.Dependency, seq, table["t"], thread, table["task"],
                   node=table["node"], count=table["count"])  # fmt: skip
 
-    # Each thread has a queue of its own, which goes by the thread's number.
+    # Each thread has its own queue, which has the number of the thread.
 
     def _runs(self, run: Rows, seq: Ints) -> None:
         thread, task, node = self._of_task("thread", run["task"]), run["task"], run["node"]
@@ -120,7 +120,7 @@ class ShortRuns:
         self.released.append((node[let], t, task[let]))
 
     def _moves(self, move: Rows, run: Rows, seq: Ints) -> None:
-        """Each gradient handed on: a count goes down, a buffer fills, perhaps a node is ready."""
+        """For each gradient passed on: a decrement, a buffer event, a push if the node is ready."""
         t, task, node, how = run["ended"], run["task"], move["target"], move["how"]
         thread = self._of_task("thread", task)
         self._add(events.Decrement, seq, t, thread, task, node=node, source=run["node"],
@@ -143,7 +143,7 @@ QUEUED = {events.Pop, events.Push}
 
 
 def _placed(key: Ints, count: Ints) -> Ints:
-    """The first seq of each record, when all records are ordered by time."""
+    """The first seq of each record, with all records ordered by time."""
     order = np.argsort(key, kind="stable")
     ends = np.cumsum(count[order])
     first = np.empty(len(key), np.int64)

@@ -1,4 +1,4 @@
-"""What a file says of graph tasks that were seen from outside."""
+"""What a file contains about graph tasks of an engine observed from outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """What the file says of a graph task that was seen from outside."""
+    """What the file contains about one graph task observed from outside."""
 
     id: int
     root: int
@@ -34,39 +34,39 @@ class Task(NamedTuple):
     accumulates: bool
     failed: int
     parent: int
-    waiting: int  # in the queue, of the tasks around it
-    others_inside: Sequence[int]  # when those began that ran inside its nodes
+    waiting: int  # nodes of outer tasks in the queue
+    others_inside: Sequence[int]  # start times of the tasks that ran inside its nodes
 
 
 class SeenTask:
-    """The rows of one task, and the hooks that were called in it."""
+    """The runs of one task, and the hooks that were called in it."""
 
     def __init__(self, rows: list[tuple[int, int, int]]) -> None:
         self.rows = rows
-        self.first_hook: dict[int, int] = {}  # of each node: when
-        self.hooks_over: dict[int, int] = {}  # of each node: when the last that was seen returned
+        self.first_hook: dict[int, int] = {}  # by node: when its first hook was called
+        self.hooks_over: dict[int, int] = {}  # by node: when the last hook seen returned
         self.after: dict[int, int] = {}  # when the first hook after an accumulation was called
         self.hooks_of_nodes: list[tuple[int, int]] = []
-        """Of hooks whose nodes are not known yet: when each was called or over, and its kind."""
-        self.after_run: dict[int, int] = {}  # of each node: until when hooks were called
+        """Hooks whose nodes are not known yet: when each was called or returned, and its kind."""
+        self.after_run: dict[int, int] = {}  # by node: until when hooks were called
         self.hooks_within: list[int] = []  # when hooks were called while a node ran
-        self.inside = False  # whether what was done with gradients was seen
-        self.took: dict[int, int] = {}  # by run: how a leaf took its gradient
+        self.inside = False  # whether it was recorded what was done with gradients
+        self.took: dict[int, int] = {}  # by run: how a gradient was accumulated into a leaf
         self.sums: defaultdict[int, list[int]] = defaultdict(list)  # by run: additions, in order
 
     def sums_of(self, run: int, sent: Sequence[Sent]) -> Iterator[int]:
-        """Of each gradient that is handed on, what `short.move.how` says."""
+        """`short.move.how` for each gradient that is passed on."""
         foretold = sum(each.added for each in sent)
-        seen = self.sums[run][-foretold:] if foretold else []  # hooks add, too, and before
+        seen = self.sums[run][-foretold:] if foretold else []  # hooks may add before
         codes = iter(seen or [ADDED] * foretold)
         for each in sent:
             yield next(codes) - ADDED + 1 if each.added else 0
 
     def find_nodes(self, nodes: Sequence[int]) -> dict[int, int]:
-        """Which nodes those are, by time, where these were to run, in this order.
+        """The node of each hook by its time, given the predicted order of nodes.
 
-        A hook is called before the run that follows it, or after the one before it; or in a run,
-        which then is not told as a whole.
+        A hook is called before the run that follows it, or after the run before it; or within a
+        run, which then cannot be written as a whole.
         """
         begins, ends = [row[0] for row in self.rows], [row[1] for row in self.rows]
         found: dict[int, int] = {}
@@ -92,16 +92,16 @@ class SeenTask:
 
 
 AFTER = {HookKind.POST, HookKind.MODULE_BACKWARD_PRE, HookKind.MODULE_BACKWARD}
-"""Called after the run of their node: those of modules are called by hooks of nodes."""
+"""Hooks called after the run of their node: hooks of modules are called by hooks of nodes."""
 
 WITHIN = {HookKind.PACK, HookKind.UNPACK}
-"""Called while their node runs. All others that name no node are of none."""
+"""Hooks called while their node runs. All others without a node belong to none."""
 
 HOOKS = {events.HookBegin.CODE, events.HookEnd.CODE}
 
 
 def seen_in(short: dict[str, list[Block]]) -> dict[int, SeenTask]:
-    """The runs of each task, in order, and when hooks were called in it."""
+    """The runs of each task, in order, and the times of its hooks."""
     runs: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     names = ("task", "begin", "ended", "sequence")
     for task, *run in zip(*(column(short["short.ran"], n) for n in names), strict=True):
@@ -133,14 +133,14 @@ def seen_in(short: dict[str, list[Block]]) -> dict[int, SeenTask]:
 
 
 def tasks_of(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int, Task]:
-    """What each task was asked."""
+    """The arguments of each task."""
     asked = {}
     rows = short["short.asked"]
     columns = zip(*(column(rows, name) for name in ("task", "root", "failed")), strict=True)
     inputs, nrs = lists(rows, "inputs"), lists(rows, "input_nrs")
     for place, (task, root, failed) in enumerate(columns):
         if len(inputs[place]) != len(nrs[place]):
-            raise UnreadableTraceError("short.asked.inputs and input_nrs are not of one length")
+            raise UnreadableTraceError("short.asked.inputs and input_nrs differ in length")
         asked[task] = root, tuple(zip(inputs[place], nrs[place], strict=True)), failed
     names = ("id", "thread", "depth", "begin", "keep_graph", "accumulate_grad", "parent")
     tables = [block for block in plain if block.table == GraphTask.TABLE and not block.amend]
@@ -173,7 +173,7 @@ def nodes_of(plain: Sequence[Block]) -> tuple[ReplayGraph, dict[int, int]]:
         ((n, index, to if to in known else NOBODY, nr) for n, index, to, nr in rows),
     )
     if unknown:
-        raise UnreadableTraceError(f"the edges of node {min(unknown)} are not all there")
+        raise UnreadableTraceError(f"edges of node {min(unknown)} are missing")
     leaves = {
         node: inputs[0]
         for node, number, inputs in zip(ids, sequence, lists(nodes, "inputs"), strict=True)
@@ -183,7 +183,7 @@ def nodes_of(plain: Sequence[Block]) -> tuple[ReplayGraph, dict[int, int]]:
 
 
 def column(blocks: Sequence[Block], name: str) -> list[int]:
-    """A column of these blocks, as Python's numbers."""
+    """A column of these blocks, as Python integers."""
     made: list[int] = []
     for block in blocks:
         values = block.data.get(name)

@@ -1,4 +1,4 @@
-"""Short rows of calls, written out: calls, results, storages, nodes, edges, saved tensors."""
+"""Expands short rows of calls: calls, results, storages, nodes, edges, saved tensors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gradscope.trace.schema.tables import Edge, Node, Op, Saved, Storage, Tensor
 from gradscope.trace.shorthand.short_columns import Ints, ShortColumns, Tables, lookup
 
 Put = Callable[[Any, dict[str, Any]], None]
-"""Takes the rows of a table, column by column."""
+"""Receives the rows of a table, column by column."""
 
 ABSENT, RESULT = -9, -2
 
 
 class ShortCalls:
-    """All short calls of a trace, and what is needed to write them out."""
+    """All short calls of a trace, and what is needed to expand them."""
 
     def __init__(self, tables: Tables, sizes: tuple[Ints, Ints]) -> None:
         self.layouts = tables["short.layout"]
@@ -48,7 +48,7 @@ class ShortCalls:
         )
 
     def cells(self) -> int:
-        """How many cells these calls stand for. See Note [Bounded expansion]."""
+        """Number of cells these calls stand for. See Note [Bounded expansion]."""
         if not len(self.number):
             return 0
         edges, slots = (
@@ -118,7 +118,7 @@ class ShortCalls:
         self._edges(put, np.flatnonzero(plain))
 
     def _edges(self, put: Put, rows: Ints) -> None:
-        """A gradient goes to the node that made the input it is for."""
+        """The edges: a gradient goes to the node that created the input it is for."""
         number, op = self.number[rows], self.op[rows]
         targets, outputs = zip(*(self._target(i[rows], number) for i in self.inputs), strict=True)
         sources = self.operators.sources
@@ -141,7 +141,7 @@ class ShortCalls:
             })  # fmt: skip
 
     def _target(self, tensor: Ints, at: Ints) -> tuple[Ints, Ints]:
-        """The node and output a tensor was when the call `at` took it."""
+        """The node and output that had created a tensor when the call `at` received it."""
         own = (tensor & 1 == 1) & (tensor >= 0)
         id = np.where(tensor >= 0, tensor >> 1, NONE)
         origins = self.origins
@@ -149,7 +149,7 @@ class ShortCalls:
             return np.where(own, id, NONE), np.zeros(len(id), np.int64)
         order = np.lexsort((origins["since"], origins["tensor"]))
         known, since = origins["tensor"][order], origins["since"][order]
-        # Ids and calls are numbered by one counter, so both fit in half a word.
+        # Ids and calls share one counter, so both fit in half a word.
         place = np.searchsorted(known << 32 | since, id << 32 | at, side="right") - 1
         place = np.maximum(place, 0)
         right = (known[place] == id) & (since[place] <= at)
@@ -158,7 +158,7 @@ class ShortCalls:
         return np.where(own, id, node), np.where(own, 0, output)
 
     def saved(self, noted: ShortColumns) -> dict[str, Any]:
-        """All saved tensors: those that follow from calls, and those noted by themselves."""
+        """All saved tensors: those that follow from calls, and those recorded separately."""
         parts = [
             tuple(noted[name] for name in ("node", "slot", "tensor", "version", "t", "hooked")),
             *self._kept(),
@@ -199,7 +199,7 @@ class ShortCalls:
 
 
 class OperatorColumns:
-    """What follows from an operation for each of its calls, as arrays by its number."""
+    """What an operation implies for each of its calls, as arrays by its number."""
 
     def __init__(self, table: ShortColumns, slots: ShortColumns) -> None:
         number = table.within("number", 0, 1 << 16)

@@ -44,8 +44,8 @@ class ShortColumns:
         column = self[name]
         if len(column) and (int(column.min()) < low or int(column.max()) >= high):
             raise UnreadableTraceError(
-                f"{self._name}.{name} must lie between {low} and {high - 1}, "
-                f"and holds {int(column.min())} to {int(column.max())}"
+                f"{self._name}.{name} must be between {low} and {high - 1}, "
+                f"but has values from {int(column.min())} to {int(column.max())}"
             )
         return column
 
@@ -64,7 +64,7 @@ def _joined(row: type[Row], name: str, *, many: bool, blocks: Sequence[Block]) -
 
 
 def lookup(keys: Ints, values: Ints, wanted: Ints, otherwise: int) -> Ints:
-    """The value that stands beside each wanted key; `otherwise` where there is none."""
+    """The value of each wanted key; `otherwise` if there is none."""
     if not len(keys):
         return np.full(len(wanted), otherwise)
     order = np.argsort(keys, kind="stable")

@@ -1,11 +1,11 @@
-"""What tensors held where that was seen from outside, written out as values.
+"""Expands statistics of tensors that were measured from outside the engine to rows of `value`.
 
 # Note [Looks]
-Who watches an engine from outside sees what the run of a node takes, and what it adds to what is
-kept, but not for which node: that follows from the order of runs, once it is the one foretold (Note
-[Foretold]). What a node returned is what arrived where it went: what the next node took, unless a
-hook replaced it; what a hook was given, or a program got from a backward; or what was added to
-others. A gradient that a leaf took over as it was is what its node took.
+Observing an engine from outside shows what the run of a node receives, and what is added to
+buffers, but not for which node: that follows from the order of runs if it is the predicted one
+(Note [Foretold]). What a node returned is what arrived at its destination: what the next node
+received, unless a hook replaced it; what a hook received, or what the program got from a backward;
+or an operand of a sum. A gradient that was moved into a leaf unchanged is what its node received.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ Slot = tuple[int, int]  # a node, and which of its inputs
 
 
 class AsForetold(NamedTuple):
-    """A task whose runs came as foretold."""
+    """A task whose runs were in the predicted order."""
 
     steps: Sequence[ReplayStep]  # of nodes that ran
     seen: SeenTask
     leaves: Mapping[int, int]
 
     def runs(self) -> Iterator[tuple[int, ReplayStep, int]]:
-        """Which run, of what, and when it ended."""
+        """A run: its index, its node, and when it ended."""
         for run, (step, (_, ended, _)) in enumerate(zip(self.steps, self.seen.rows, strict=False)):
             yield run, step, ended
 
 
 class LookRow(NamedTuple):
-    """One value, with the look that says what was there."""
+    """One value, with the look (measurement) it is taken from."""
 
     look: int
     place: int
@@ -57,13 +57,13 @@ class LookRow(NamedTuple):
 
 
 class _Looks:
-    """The looks of one task, by what is known of them when they are noted."""
+    """The looks (measurements) of one task, by what is known when they are recorded."""
 
     def __init__(self) -> None:
         self.taken: dict[tuple[int, int], int] = {}  # run, index
         self.arrived: dict[Slot, int] = {}
         self.operands: dict[tuple[int, int, int], int] = {}  # run, sum, which
-        self.sums: dict[tuple[int, int], int] = {}  # run, sum; NONE: what is in a leaf then
+        self.sums: dict[tuple[int, int], int] = {}  # run, sum; NONE: what the leaf then contains
 
 
 def written(
@@ -112,7 +112,7 @@ def _of_task(
 
 
 def _in_leaves(told: AsForetold, looks: _Looks) -> Iterator[LookRow]:
-    """What is in `.grad` after the run of a leaf's node."""
+    """The contents of `.grad` after the run of a leaf's node."""
     for run, step, ended in told.runs():
         leaf = told.leaves.get(step.node)
         if leaf is None:
@@ -128,14 +128,14 @@ def _in_leaves(told: AsForetold, looks: _Looks) -> Iterator[LookRow]:
 def _returned(
     told: AsForetold, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
 ) -> Iterator[LookRow]:
-    """What nodes returned, and the sums of it."""
+    """What nodes returned, and the sums of that."""
     run_of = {step.node: run for run, step, _ in told.runs()}
-    first: dict[Slot, tuple[int, int, int]] = {}  # who sent it: node, index, when its run ended
+    first: dict[Slot, tuple[int, int, int]] = {}  # its source: node, index, end of its run
     several: set[Slot] = set()
     by_target, by_source = replaced
     for run, step, ended in told.runs():
         added = [sent for sent in step.sent if sent.wanted and sent.added]
-        before = len(told.seen.sums.get(run, ())) - len(added)  # hooks add, too
+        before = len(told.seen.sums.get(run, ())) - len(added)  # hooks may add
         for place, sent in enumerate(added):
             yield from _added(looks, t, (run, before + place), step, sent, first, several)
             several.add((sent.node, sent.nr))
@@ -161,7 +161,7 @@ def _added(
     first: Mapping[Slot, tuple[int, int, int]],
     several: set[Slot],
 ) -> Iterator[LookRow]:
-    """What was added at one input, to what, and what came of it."""
+    """The additions at one input: operands and results."""
     slot = sent.node, sent.nr
     kept, look, sum_ = (
         looks.operands.get((*at, 0)), looks.operands.get((*at, 1)), looks.sums.get(at),
@@ -176,7 +176,7 @@ def _added(
 
 
 def _replaced(short: Mapping[str, Sequence[Block]]) -> dict[int, tuple[set[int], set[int]]]:
-    """By task: the nodes before whose runs, and after whose, hooks put something else."""
+    """By task: nodes before and after whose runs hooks replaced a gradient."""
     found: dict[int, tuple[set[int], set[int]]] = {}
     for block in short.get("short.event", ()):
         columns = [np.asarray(block.data[name]) for name in ("code", "task", "node", "a", "c")]
@@ -200,11 +200,11 @@ def _block(looks: ShortColumns, rows: Sequence[LookRow], make: type[Block]) -> B
         data[name] = looks[name][look]
     for name in ("min", "max", "mean", "rms"):
         bits = looks[name]
-        with np.errstate(invalid="ignore"):  # half of a double may be a NaN that signals
+        with np.errstate(invalid="ignore"):  # half of a double may be a signaling NaN
             single = bits.astype(np.int32).view(np.float32).astype(np.float64)
         data[name] = np.where(looks["wide"] != 0, bits.view(np.float64), single)[look]
     finite = data["count"] - data["nan"] - data["posinf"] - data["neginf"]
-    with np.errstate(over="ignore"):  # of finite numbers it may be infinite
+    with np.errstate(over="ignore"):  # may overflow for finite values
         data["norm"] = data["rms"] * np.sqrt(np.maximum(finite, 0))
     data["bad"] = looks.ragged("bad").take(look)
     return make(Value.TABLE, len(rows), data)

@@ -1,11 +1,11 @@
-"""The short tables: how notes of calls, runs and gradients stand in a file."""
+"""The short tables: how calls, runs and gradients are written in a file."""
 
 from __future__ import annotations
 
 from gradscope.trace.schema.declare import NONE, Ints, Row, Text, declared
 
 SHORT: dict[str, type[Row]] = {}
-"""Every short table, by name. Reading a file turns their rows into rows of the other tables."""
+"""Every short table, by name. Their rows are expanded to rows of other tables on reading."""
 
 
 def short(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 -- a decorator of classes
@@ -22,11 +22,11 @@ def short(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 -- a decor
 
 @short("operator")
 class ShortOperator(Row):
-    """What the calls of one operation have in common."""
+    """Properties shared by all calls of one operation."""
 
     number: int  # from 0
     name: Text = ""  # op.name
-    node_name: Text = ""  # of the node that a call makes
+    node_name: Text = ""  # name of the node that a call creates
     reason: int = 0  # op.why of a call without a node, in grad mode
     sources: Ints = ()  # for each edge of the node, the input it leads to: 0, 1, or -9 for no edge
 
@@ -38,12 +38,12 @@ class ShortSlot(Row):
     operator: int
     name: Text = ""  # saved.slot
     source: int = 0  # which tensor: 0 or 1 an input, -2 the result, -9 none
-    wanted: int = 0  # bit i: it is saved if edge i leads somewhere; 0: it is always saved
+    wanted: int = 0  # bit i: it is saved if edge i has a destination; 0: it is always saved
 
 
 @short("layout")
 class ShortLayout(Row):
-    """A shape and dtype that results of calls have."""
+    """A combination of shape and dtype of results of calls."""
 
     id: int
     shape: Ints = ()
@@ -53,7 +53,7 @@ class ShortLayout(Row):
 
 @short("context")
 class ShortContext(Row):
-    """Where a call was made: five columns of `op`, which many calls share."""
+    """The context of a call: five columns of `op` that many calls share."""
 
     id: int
     thread: int = 0
@@ -87,9 +87,9 @@ class ShortCall(Row):
 
 @short("origin")
 class ShortOrigin(Row):
-    """Where the gradient of a tensor goes, for calls from `since` on.
+    """The destination of a tensor's gradient, for calls from `since` on.
 
-    It is for inputs of calls that are not marked as made by the node of the same id.
+    It applies to inputs of calls that are not marked as created by the node with the same id.
     """
 
     tensor: int
@@ -107,7 +107,7 @@ class ShortExplicit(Row):
 
 @short("view")
 class ShortView(Row):
-    """A call whose result is a view: its tensor has an older storage."""
+    """A call whose result is a view: its tensor has an existing storage."""
 
     number: int
     storage: int = 0
@@ -115,7 +115,7 @@ class ShortView(Row):
 
 @short("saved")
 class ShortSaved(Row):
-    """A row of `saved`. Saved tensors are numbered by their time, those of calls included."""
+    """A row of `saved`. Saved tensors are numbered by time, including those of calls."""
 
     node: int
     slot: Text = ""
@@ -127,11 +127,11 @@ class ShortSaved(Row):
 
 @short("run")
 class ShortRun(Row):
-    """The run of a node in a backward: events in the order given here.
+    """The run of a node in a backward, which stands for events in this order.
 
     `told` 0 or 1: `pop` and `node_begin` at `begin`, `node_end` at `ended`, and for 1
-    `saved_released` at `ended`. `told` -1: these stand in `short.event`. The events of its rows in
-    `short.move` follow. The thread is that of the graph task; the queue has the thread's number.
+    `saved_released` at `ended`. `told` -1: these are rows of `short.event`. The events of its rows
+    in `short.move` follow. The thread is that of the graph task; the queue has its number.
     """
 
     begin: int  # time
@@ -144,11 +144,11 @@ class ShortRun(Row):
 
 @short("ran")
 class ShortSeenRun(Row):
-    """The run of a node of PyTorch's, whose engine is watched from outside. In order of time.
+    """The run of a node of PyTorch, whose engine is observed from outside. In order of time.
 
-    Which node ran, and what the engine counted, pushed and popped around it, follows from a replay
-    of the graph (gradscope/trace/shorthand/replay.py). A task whose nodes ran in another order than
-    the replay's gets no events, and graph_task.order says so.
+    Which node ran, and what the engine counted, pushed and popped around it, is inferred by a
+    replay of the graph (gradscope/trace/shorthand/replay.py). If the nodes of a task ran in another
+    order than in the replay, it gets no events, and graph_task.order says so.
     """
 
     task: int
@@ -159,12 +159,12 @@ class ShortSeenRun(Row):
 
 @short("inside")
 class ShortInside(Row):
-    """What PyTorch's engine did with a gradient in or after a run of `short.ran`."""
+    """What the engine of PyTorch did with a gradient in or after a run of `short.ran`."""
 
     task: int
     run: int = 0  # position of the run in its task, from 0; -1: see `what`
     what: int = (
-        0  # Accumulation; 4, 5: after it a sum, 5 in place; -1: the task's rows are all here
+        0  # Accumulation; 4, 5: a sum after the run, 5 in place; -1: all rows of the task are here
     )
 
 
@@ -173,9 +173,9 @@ SEEN, ADDED, ADDED_IN_PLACE = -1, 4, 5
 
 @short("look")
 class ShortLook(Row):
-    """What a tensor of PyTorch's held: a row of `value`, or several.
+    """Statistics of a PyTorch tensor: one row of `value`, or several.
 
-    A sum of gradients is one look, and stands for a value at every place that the replay names.
+    The statistics of a sum of gradients stand for a value at every place the replay assigns to it.
     """
 
     t: int  # time
@@ -204,12 +204,12 @@ class ShortLook(Row):
 ARRIVED, OPERAND = 16, 17
 
 UNDER_WAY = 2
-"""Of a graph task in `failed`: the next node is running, while somebody looks at the trace."""
+"""For a graph task, in `failed`: the next node is running when the trace is read."""
 
 
 @short("asked")
 class ShortAsked(Row):
-    """What a backward of PyTorch's was asked for: where the replay of its runs begins."""
+    """Arguments of a PyTorch backward: the starting point for the replay of its runs."""
 
     task: int
     root: int = 0  # the node that is pushed first
@@ -220,14 +220,14 @@ class ShortAsked(Row):
 
 @short("move")
 class ShortMove(Row):
-    """A gradient that a run handed on: events at the end of the run.
+    """A gradient that a run passed on: events at the end of the run.
 
-    They are `decrement`, then `buffer_made` or `buffer_added`, then `push` if `left` is 0. Rows of
-    a run that is not there (`begin`) stand for nothing.
+    They are `decrement`, then `buffer_made` or `buffer_added`, then `push` if `left` is 0. Rows
+    whose run (`begin`) does not exist are ignored.
     """
 
     begin: int  # short.run.begin of that run
-    target: int = 0  # the node it is for
+    target: int = 0  # the node that receives it
     index: int = 0  # decrement.index
     nr: int = 0  # input_nr
     how: int = 0  # 0 buffer_made, 1 buffer_added, 2 buffer_added in place; plus 4 if it is None
@@ -237,7 +237,7 @@ class ShortMove(Row):
 
 @short("event")
 class ShortSingle(Row):
-    """One event. The code says which kind it is and which columns `a` to `d` are."""
+    """One event. The code determines its kind and the meaning of `a` to `d`."""
 
     t: int  # time
     code: int = 0  # see the table below
@@ -252,7 +252,7 @@ class ShortSingle(Row):
 
 @short("dependency")
 class ShortCounted(Row):
-    """An event `dependency`, on the thread of its graph task."""
+    """A `dependency` event, on the thread of its graph task."""
 
     t: int  # time
     task: int = 0

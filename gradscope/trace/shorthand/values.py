@@ -1,9 +1,9 @@
-"""To which event each value belongs, where a producer left that to be worked out.
+"""Assigns values to their events, where a producer left that open.
 
-A value is looked at right after the event it belongs to, and events are numbered only when they are
-written out. What a node took or returned belongs to its one run in that graph task, what arrived in
-`.grad` likewise; a hook's result to the last hook of the node that had ended by then. The sums at
-an input of a node belong to the additions there, one each, in order.
+A value is measured right after the event it belongs to, but events are numbered only when they are
+expanded. What a node received or returned belongs to its one run in that graph task, and so does
+what arrived in `.grad`; the result of a hook belongs to the last hook of the node that had returned
+by then. The sums at an input of a node belong to the additions there, in order.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _changed(block: Block, seq: Ints, make: type[Block]) -> Block:
 
 
 def _seq_at(block: Block, t: Ints, seq: Ints) -> Ints:
-    """A finding belongs to the event of the value that was looked at at its time."""
+    """Assign each finding to the event of the value that was measured at the same time."""
     own, at = np.asarray(block.data["seq"]), np.asarray(block.data["t"])
     order = np.argsort(t, kind="stable")
     place = np.minimum(np.searchsorted(t[order], at), len(t) - 1)
@@ -94,7 +94,7 @@ def _events_of(values: Mapping[str, Ints], kind: type[Event], made: Any) -> Ints
 
 
 def _rank(keys: Sequence[Ints], by: Ints) -> Ints:
-    """The how-manieth each row is among those with the same keys."""
+    """The index of each row among those with the same keys."""
     order = np.lexsort((by, *keys))
     new = np.zeros(len(order), bool)
     for key in keys:
@@ -107,7 +107,7 @@ def _rank(keys: Sequence[Ints], by: Ints) -> Ints:
 
 
 def _last(keys: Sequence[Ints], t: Any, others: Sequence[Ints], at: Any, seq: Ints) -> Ints:
-    """For each row, the seq of the last event with its keys that is not after its time."""
+    """For each row, the seq of the last event with the same keys that is not later."""
     many = len(keys[0])
     pairs = [np.concatenate(pair) for pair in zip(keys, others, strict=True)]
     _, key = np.unique(np.stack(pairs), axis=1, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Short blocks among others, replaced by the rows they stand for."""
+"""Replaces short blocks by the rows they stand for."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = ["SHORT", "expanded"]
 
 CELLS = {"short.saved": 10, "short.run": 23, "short.move": 23, "short.event": 11,
          "short.dependency": 6, "short.look": 54}  # fmt: skip
-"""About how many cells a short row stands for, besides what calls do."""
+"""Approximate number of cells a short row stands for, except for calls."""
 
 
 def expanded(blocks: Sequence[Block], make: type[Block], room: int | None = None) -> list[Block]:
-    """The blocks, with rows instead of shorthand. `make` makes a block; `room`: for how many cells.
+    """The blocks, with rows instead of shorthand. `make` creates a block; `room`: allowed cells.
 
     See Note [Bounded expansion].
     """
@@ -58,7 +58,7 @@ def expanded(blocks: Sequence[Block], make: type[Block], room: int | None = None
     tensors, sizes = _gathered(plain, Tensor.TABLE, ("id", "bytes"))
     calls = ShortCalls(tables, (tensors, sizes))
     if room is not None and room < calls.cells() + _cells(tables):
-        raise UnreadableTraceError("its shorthand stands for more than its lines can")
+        raise UnreadableTraceError("its shorthand stands for more cells than its lines allow")
     calls.write(put)
     id, thread, depth = _gathered(plain, GraphTask.TABLE, ("id", "thread", "depth"))
     runs = ShortRuns(tables, {"id": id, "thread": thread, "depth": depth})
@@ -74,7 +74,7 @@ def expanded(blocks: Sequence[Block], make: type[Block], room: int | None = None
         columns = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
         order = np.argsort(columns["seq"], kind="stable")
         put(kind, {name: column[order] for name, column in columns.items()})
-    # Amendments come after what they amend, wherever that was written.
+    # Amendments come after the rows they amend, wherever these were written.
     return [*(b for b in plain if not b.amend), *made, *(b for b in plain if b.amend)]
 
 
@@ -83,7 +83,7 @@ def _cells(tables: Mapping[str, ShortColumns]) -> int:
 
 
 def _saved_of(saved: Mapping[str, Any], node: Ints, place: Ints) -> Ints:
-    """The id of what a node has saved, by its place among all that the node has saved."""
+    """The id of a saved value, by its index among the saved values of its node."""
     if not len(saved["node"]):
         return np.full(len(node), NONE)
     order = np.argsort(saved["node"], kind="stable")
@@ -97,7 +97,7 @@ def _saved_of(saved: Mapping[str, Any], node: Ints, place: Ints) -> Ints:
 
 
 def _release(saved: dict[str, Any], released: Sequence[tuple[Ints, Ints, Ints]]) -> None:
-    """Write into saved tensors when, and by which task, their node let go of them."""
+    """Set the time and the task of the release of saved tensors."""
     node, t, task = (np.concatenate(parts) for parts in zip(*released, strict=True))
     if not len(node) or not len(saved["node"]):
         return
@@ -110,7 +110,7 @@ def _release(saved: dict[str, Any], released: Sequence[tuple[Ints, Ints, Ints]])
 
 
 def _gathered(blocks: Iterable[Block], table: str, names: Sequence[str]) -> tuple[Ints, ...]:
-    """Some columns of a table's blocks, joined; a column a block lacks is 0."""
+    """Some columns of a table's blocks, joined; a column missing from a block is 0."""
     found = [block for block in blocks if block.table == table and not block.amend]
     parts: dict[str, list[Ints]] = {name: [np.zeros(0, np.int64)] for name in names}
     for block in found:

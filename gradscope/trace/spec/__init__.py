@@ -1,4 +1,4 @@
-"""What holds in every trace, and where a given trace breaks it."""
+"""The rules that every trace obeys, and a check of a given trace."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["RULES", "Violation", "check", "counts", "execution", "foretold", "or
 __all__ += ["references", "saved_and_buffers"]
 
 LIMIT = 10
-"""How many violations of one rule are worth telling."""
+"""Largest number of violations of one rule that are reported."""
 
 
 def check(trace: Trace, limit: int = LIMIT) -> list[Violation]:
-    """Where a trace breaks a rule: the first few places of each. See Note [What can be judged]."""
+    """The first few violations of each rule in a trace. See Note [What can be judged]."""
     facts = CheckedTrace(trace)
     return [
         Violation(name, fault.message, fault.table, fault.id, fault.seq)

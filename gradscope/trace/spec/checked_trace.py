@@ -1,4 +1,4 @@
-"""What rules look at: the events that can be judged, sorted, grouped and summed up."""
+"""The events that rules check, sorted, grouped and summed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Note [What can be judged]
-# A trace that was cut is whole up to its horizon; nothing behind it is judged, and neither is that
-# something which began has not ended, as it may when a program was terminated in a backward. Of a
-# trace from which rows were dropped only the graph tasks are judged whose events are all there,
-# from their first to their last.
+# A trace that was cut is complete up to its horizon. Nothing after it is judged, and neither are
+# beginnings without an end, which occur if a program was terminated in a backward. In a trace from
+# which rows were dropped, only graph tasks that have all their events are judged.
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedEvents:
-    """The events of one kind that can be judged, by rising `seq`."""
+    """The events of one kind that can be judged, in order of `seq`."""
 
     table: str
     data: Mapping[str, Array]
@@ -59,7 +58,7 @@ class CheckedTrace:
         self._found: dict[object, Any] = {}
 
     def once(self, find: Callable[[CheckedTrace], T]) -> T:
-        """What a function finds out, found out once for all rules that need it."""
+        """The result of a function, computed once for all rules that need it."""
         if find not in self._found:
             self._found[find] = find(self)
         return self._found[find]  # type: ignore[no-any-return]
@@ -78,7 +77,7 @@ class CheckedTrace:
         return self._stretches[kind]
 
     def judges(self, task: Integers) -> Array:
-        """Of each graph task, whether it is judged."""
+        """For each graph task, whether it is judged."""
         return np.isin(task, self._whole_tasks) if self.dropped else np.ones(len(task), bool)
 
     def _judged(self, seq: Integers, task: Integers) -> Array:
@@ -89,7 +88,7 @@ class CheckedTrace:
 
     @cached_property
     def seqs(self) -> Integers:
-        """The numbers of all events, rising; of kinds this gradscope does not know, too."""
+        """The `seq` of all events in order, including kinds this gradscope does not know."""
         found = [
             np.asarray(table.data["seq"])
             for name, table in self.trace.tables.items()
@@ -123,14 +122,14 @@ class CheckedTrace:
 
     @cached_property
     def full_tasks(self) -> Integers:
-        """The graph tasks that ended well and were not asked for certain inputs only."""
+        """The graph tasks that ended without an error and had no `inputs=`."""
         ends = self.of(TaskEnd)
         tasks = self.trace.table(GraphTask)
         limited = (tasks.ragged("inputs").lengths > 0) | (tasks.ragged("needed").lengths > 0)
         return without(ends["task"][~ends["failed"]], tasks.array("id")[limited])
 
     def node(self, id: int) -> str:
-        """A node as messages call it."""
+        """The name of a node in messages."""
         nodes = self.trace.table(Node)
         return f"node {id} ({quoted(nodes.row(id).name)})" if nodes.has(id) else f"node {id}"
 
@@ -146,17 +145,17 @@ def groups(columns: Iterable[Array]) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Events of several kinds in one order, and a sum that runs along within each group."""
+    """Events of several kinds in one order, with a running sum within each group."""
 
     seq: Integers
-    kind: Integers  # which of the stretches it is from
-    place: Integers  # where in that stretch
+    kind: Integers  # index of the group of events it is from
+    place: Integers  # index in that group
     change: Integers
-    after: Integers  # the sum in its group, this event included
+    after: Integers  # the sum in its group, including this event
 
 
 def timeline(parts: Sequence[tuple[JudgedEvents, Integers | int]], by: Sequence[str]) -> Timeline:
-    """Merge stretches by `seq`; each changes the sum of its group (rows alike in `by`)."""
+    """Merge events by `seq`; each changes the sum of its group (rows equal in `by`)."""
     stretches = [stretch for stretch, _ in parts]
     lengths = [len(stretch) for stretch in stretches]
     seq = np.concatenate([stretch["seq"] for stretch in stretches])
@@ -184,7 +183,7 @@ def running(group: Integers, change: Integers) -> Integers:
 
 
 def lookup(keys: Integers, values: Integers, wanted: Integers, missing: int = NONE) -> Integers:
-    """For each wanted key the value that goes with it (the last one), else `missing`."""
+    """For each wanted key its value (the last one), else `missing`."""
     if not len(keys):
         return np.full(len(wanted), missing, np.int64)
     order = np.argsort(keys, kind="stable")
@@ -194,7 +193,7 @@ def lookup(keys: Integers, values: Integers, wanted: Integers, missing: int = NO
 
 
 def unmatched(begins: JudgedEvents, ends: JudgedEvents, by: Sequence[str]) -> Array:
-    """Of each beginning, whether its group has more beginnings than ends."""
+    """For each beginning, whether its group has more beginnings than ends."""
     every = groups(np.concatenate([begins[name], ends[name]]) for name in by)
     _, group = np.unique(every, return_inverse=True)
     begun = np.bincount(group[: len(begins)], minlength=len(group))

@@ -1,4 +1,4 @@
-"""Rules about what a node waits for: the gradients it will get, one by one, until it runs."""
+"""Rules about the gradients a node waits for before it runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _waiting(facts: CheckedTrace) -> Timeline:
-    """How many gradients each node of each graph task still waits for."""
+    """Number of gradients each node of each graph task still waits for."""
     counted, arrived = facts.of(Dependency), facts.of(Decrement)
     parts: list[tuple[JudgedEvents, Array | int]] = [(counted, counted["count"]), (arrived, -1)]
     parts += [(facts.of(Push), 0), (facts.of(NodeBegin), 0)]
@@ -38,7 +38,7 @@ def _waiting(facts: CheckedTrace) -> Timeline:
 
 @rule
 def counts_go_down_by_one(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """Each gradient that arrives for a node makes its count one smaller, and never negative."""
+    """Each gradient that arrives at a node decrements its count, which never becomes negative."""
     counted, arrived = facts.of(Dependency), facts.of(Decrement)
     if not len(counted):
         return
@@ -49,18 +49,18 @@ def counts_go_down_by_one(facts: CheckedTrace) -> Iterator[RuleFault]:
     for wrong in np.flatnonzero((left != said) | (left < 0)):
         at = place[wrong]
         message = (
-            f"{facts.node(arrived['node'][at])} waits for {left[wrong]} more gradients "
-            f"and is said to wait for {said[wrong]}"
+            f"{facts.node(arrived['node'][at])} waits for {left[wrong]} more gradients, "
+            f"but the event says {said[wrong]}"
         )
         yield RuleFault(message, arrived.table, seq=int(arrived["seq"][at]))
 
 
 @rule
 def nodes_are_counted_once(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A graph task counts what a node waits for once, and before any gradient arrives."""
+    """A graph task counts the gradients of a node once, and before any of them arrives."""
     counted = facts.of(Dependency)
     for place in _again(counted, "task", "node"):
-        message = f"{facts.node(counted['node'][place])} is counted again"
+        message = f"the gradients of {facts.node(counted['node'][place])} are counted twice"
         yield RuleFault(message, counted.table, seq=int(counted["seq"][place]))
     for place in np.flatnonzero(counted["count"] < 1):
         message = (
@@ -71,7 +71,7 @@ def nodes_are_counted_once(facts: CheckedTrace) -> Iterator[RuleFault]:
 
 @rule
 def nodes_are_ready_when_pushed_and_run(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A node enters a queue, and runs, only when all its gradients have arrived."""
+    """A node enters a queue, and runs, only after all its gradients have arrived."""
     if not len(facts.of(Dependency)):
         return
     line = facts.once(_waiting)
@@ -80,13 +80,15 @@ def nodes_are_ready_when_pushed_and_run(facts: CheckedTrace) -> Iterator[RuleFau
             line.kind[place] - 2
         ]
         node = events["node"][line.place[place]]
-        message = f"{facts.node(node)} {does} while it waits for {line.after[place]} gradients"
+        message = (
+            f"{facts.node(node)} {does} while it still waits for {line.after[place]} gradients"
+        )
         yield RuleFault(message, events.table, seq=int(line.seq[place]))
 
 
 @rule
 def nodes_run_after_their_pop(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A node runs, or is skipped, after a thread took it from a queue."""
+    """A node runs, or is skipped, after a thread popped it from a queue."""
     pops, begins, skips = facts.of(Pop), facts.of(NodeBegin), facts.of(Skipped)
     if not len(pops):
         return
@@ -99,7 +101,7 @@ def nodes_run_after_their_pop(facts: CheckedTrace) -> Iterator[RuleFault]:
 
 @rule
 def nodes_run_once_in_a_task(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A graph task runs each node once at most."""
+    """A graph task runs each node at most once."""
     begins = facts.of(NodeBegin)
     for place in _again(begins, "task", "node"):
         message = (
@@ -109,7 +111,7 @@ def nodes_run_once_in_a_task(facts: CheckedTrace) -> Iterator[RuleFault]:
 
 
 def _again(events: JudgedEvents, *columns: str) -> Array:
-    """Those events that are not the first of their group."""
+    """Indices of the events that are not the first of their group."""
     group = groups(events[column] for column in columns)
     return np.flatnonzero(running(group, np.ones(len(events), np.int64)) > 1)
 
@@ -143,7 +145,7 @@ def _again_along(arrived: JudgedEvents, sent: Array) -> Array:
 
 @rule
 def gradients_come_from_nodes_that_ran(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A node sends its gradients after it has run."""
+    """A node passes its gradients on after it has run."""
     ends, arrived = facts.of(NodeEnd), facts.of(Decrement)
     if not len(ends):
         return
@@ -152,13 +154,13 @@ def gradients_come_from_nodes_that_ran(facts: CheckedTrace) -> Iterator[RuleFaul
     for place in np.flatnonzero((line.kind == 1) & (line.after == 0)):
         source = sources["node"][line.place[place]]
         if source != NONE:
-            message = f"{facts.node(source)} sends a gradient before it has run"
+            message = f"{facts.node(source)} passes a gradient on before it has run"
             yield RuleFault(message, arrived.table, seq=int(line.seq[place]))
 
 
 @rule
 def whole_backwards_run_every_node(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A graph task that ends well, and was asked for all gradients, runs every node it met."""
+    """A graph task without an error and without `inputs=` runs every node it reaches."""
     begins = facts.of(NodeBegin)
     if not len(begins):
         return

@@ -1,12 +1,12 @@
-"""The rule that an engine does with counts and queue what follows from the graph.
+"""The rule that counts and queue of an engine are those predicted from the graph.
 
 # Note [What is compared]
-A replay (Note [Replay] in trace/shorthand/replay.py) says every count, push, pop, decrement,
-buffer, skip and capture of a graph task, in order. Told to it is only what does not follow: which
-gradients were None, and which input of a node was asked for. Compared are graph tasks of our own
-engine (another may order nodes of one priority otherwise) that ended well and had one queue, with
-all that ran inside them: several devices run side by side, and what a failed task leaves in a queue
-is thrown away some time.
+A replay (Note [Replay] in trace/shorthand/replay.py) predicts every count, push, pop, decrement,
+buffer, skip and capture of a graph task, in order. It receives only what cannot be predicted: which
+gradients were None, and which input of a node was requested. We compare graph tasks of our own
+engine (another may order nodes of one priority differently) that ended without an error and had one
+queue, including everything that ran inside them: several devices run concurrently, and what a
+failed task leaves in a queue is discarded at an unknown time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gradscope.trace.spec.checked_trace import CheckedTrace, JudgedEvents
 
 OWN = "gradscope.runtime"
-"""The producer whose engine this is."""
+"""The producer of traces of our own engine."""
 
 SAYS: dict[type[Event], tuple[str, ...]] = {
     Dependency: ("count",),
@@ -49,15 +49,15 @@ SAYS: dict[type[Event], tuple[str, ...]] = {
     BufferMade: ("input_nr",),
     BufferAdded: ("input_nr",),
 }
-"""What is compared, and which columns."""
+"""The kinds of events that are compared, and their columns."""
 
 Said: TypeAlias = tuple[type[Event], int, tuple[int, ...]]
-"""A kind of event, its node, and what it says."""
+"""A kind of event, its node, and the values of its columns."""
 
 
 @rule
 def what_follows_from_the_graph_is_what_happened(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """Our engine counts, queues, hands on, skips and captures as its graph and `inputs=` say."""
+    """Our engine counts, queues, passes on, skips and captures as the graph and `inputs=` imply."""
     tasks = facts.once(_Tasks)
     queues: defaultdict[int, list[Ready]] = defaultdict(list)
     walks: dict[int, Iterator[Said] | None] = {}
@@ -69,13 +69,13 @@ def what_follows_from_the_graph_is_what_happened(facts: CheckedTrace) -> Iterato
         if walk is not None and foretold != said:
             walks[task] = None
             yield RuleFault(_otherwise(facts, task, said, foretold), said[0].TABLE, seq=seq)
-            # What this one left in the queue is not what the replay left there.
+            # This task and its replay leave different nodes in the queue.
             for other in tasks.beside(task):
                 walks[other] = None
 
 
 def compared(facts: CheckedTrace) -> set[int]:
-    """The graph tasks that are. See Note [What is compared]."""
+    """The graph tasks that are compared. See Note [What is compared]."""
     return facts.once(_Tasks).compared
 
 
@@ -86,11 +86,11 @@ def _otherwise(facts: CheckedTrace, task: int, said: Said, foretold: Said | None
         return f"{kind.TABLE.removeprefix('event.')} of {facts.node(node)}, {columns}".rstrip(", ")
 
     rules = "nothing more" if foretold is None else words(foretold)
-    return f"in graph task {task} there is {words(said)}; the graph says {rules}"
+    return f"graph task {task} has {words(said)}, expected from the graph: {rules}"
 
 
 def _events(facts: CheckedTrace, compared: set[int]) -> Iterator[tuple[int, int, int, Said]]:
-    """The events of these tasks, by rising `seq`: with their task and the thread's number."""
+    """The events of these tasks in order of `seq`, with the numbers of their task and thread."""
     rows: list[tuple[int, int, int, Said]] = []
     wanted = np.array(sorted(compared), np.int64)
     for kind, names in SAYS.items():
@@ -107,7 +107,7 @@ def _events(facts: CheckedTrace, compared: set[int]) -> Iterator[tuple[int, int,
 
 
 class _Tasks:
-    """The graph tasks of a trace that are compared, and what a replay needs to know of each."""
+    """The graph tasks of a trace that are compared, and what a replay needs to know about each."""
 
     def __init__(self, facts: CheckedTrace) -> None:
         self._graph = _graph(facts)
@@ -136,7 +136,7 @@ class _Tasks:
         }  # fmt: skip
 
     def beside(self, task: int) -> set[int]:
-        """The tasks that were in each other's queue, this one included."""
+        """The tasks that share a queue with this one, including itself."""
         return self._family[self._eldest[task]]
 
     def _strange(self, facts: CheckedTrace) -> set[int]:
@@ -161,7 +161,7 @@ class _Tasks:
         return several | empty | failed | (self._row.keys() - begun)
 
     def walk(self, task: int, queue: list[Ready]) -> Iterator[Said] | None:
-        """What the graph says of a task, event by event; None where the trace lacks part of it."""
+        """The predicted events of a task in order; None if the trace lacks part of its graph."""
         place = self._row[task]
         nrs = {node: iter(found) for node, found in self._captured.get(task, {}).items()}
         inputs = [(node, next(nrs.get(node, iter(())), 0)) for node in self._inputs[place]]
@@ -177,7 +177,7 @@ class _Tasks:
 
 
 def _said(backward: ReplayBackward, root: int) -> Iterator[Said]:
-    """What a replay does, as the events that tell of it."""
+    """The steps of a replay as events."""
     for node, count in backward.counts.items():
         yield Dependency, node, (count,)
     yield Push, root, (backward.begin(),)
@@ -206,7 +206,7 @@ def _graph(facts: CheckedTrace) -> ReplayGraph:
             (links, ("node", "index", "next", "input_nr")),
         )
     ]
-    return graph_of(*rows)[0]  # what those lead to that are left out is not known
+    return graph_of(*rows)[0]  # the destinations of nodes that are left out are not known
 
 
 def _first(stretch: JudgedEvents, column: str) -> dict[int, int]:
@@ -223,7 +223,7 @@ def _counts(values: Iterator[int]) -> Mapping[int, int]:
 
 
 def _captured(captures: JudgedEvents) -> dict[int, dict[int, list[int]]]:
-    """Of each task and node, the inputs that were captured, in order."""
+    """For each task and node, the inputs that were captured, in order."""
     found: dict[int, dict[int, list[int]]] = {}
     columns = (captures[name].tolist() for name in ("task", "node", "input_nr"))
     for task, node, nr in zip(*columns, strict=True):
@@ -232,7 +232,7 @@ def _captured(captures: JudgedEvents) -> dict[int, dict[int, list[int]]]:
 
 
 def _undefined(facts: CheckedTrace) -> dict[int, set[tuple[int, int]]]:
-    """Of each task, the gradients that were None: their node, and which of its outputs it is."""
+    """For each task, the gradients that were None: their node, and which of its outputs."""
     sent, kept = facts.of(Decrement), [facts.of(BufferMade), facts.of(BufferAdded)]
     found: dict[int, set[tuple[int, int]]] = {}
     seq, undefined, task = (
@@ -241,7 +241,7 @@ def _undefined(facts: CheckedTrace) -> dict[int, set[tuple[int, int]]]:
     order: Any = np.lexsort((seq, task))
     other = np.lexsort((sent["seq"], sent["task"]))
     if not np.array_equal(task[order], sent["task"][other]):
-        return found  # another rule says so
+        return found  # another rule reports this
     for place in other[undefined[order]].tolist():
         pair = int(sent["source"][place]), int(sent["index"][place])
         found.setdefault(int(sent["task"][place]), set()).add(pair)

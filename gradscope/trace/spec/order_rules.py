@@ -1,4 +1,4 @@
-"""Rules about the order of events: numbers, times, and the graph tasks they belong to."""
+"""Rules about the order of events: `seq`, times, and the graph tasks they belong to."""
 
 from __future__ import annotations
 
@@ -27,35 +27,37 @@ if TYPE_CHECKING:
 
 @rule
 def events_are_numbered_without_holes(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """No two events have the same `seq`, and none is left out unless the trace says so."""
+    """No two events have the same `seq`, and none is missing unless the trace is incomplete."""
     seqs = facts.seqs
     if facts.trace.truncated and facts.trace.horizon is not None:
         seqs = seqs[seqs <= facts.trace.horizon]
     steps = np.diff(seqs)
     for place in np.flatnonzero(steps == 0):
-        yield RuleFault(f"two events are number {seqs[place]}", "event", seq=int(seqs[place]))
+        yield RuleFault(f"two events have seq {seqs[place]}", "event", seq=int(seqs[place]))
     if not facts.dropped:
         for place in np.flatnonzero(steps > 1):
             before, after = int(seqs[place]), int(seqs[place + 1])
-            yield RuleFault(f"no events between {before} and {after}", "event", seq=after)
+            yield RuleFault(
+                f"events are missing between seq {before} and {after}", "event", seq=after
+            )
 
 
 @rule
 def times_rise_on_each_thread(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """Of two events of one thread, the one with the greater `seq` did not happen earlier."""
+    """On each thread, times do not decrease as `seq` increases."""
     order = facts.trace.order()
     thread, t = facts.trace.event_column("thread"), facts.trace.event_column("t")
     by_thread = np.argsort(thread, kind="stable")
     back = (np.diff(t[by_thread]) < 0) & (np.diff(thread[by_thread]) == 0)
     for place in by_thread[1:][back]:
         name = facts.trace.event_kinds[order.kind[place]].TABLE
-        message = f"on thread {thread[place]} time goes back to {t[place]} ns"
+        message = f"on thread {thread[place]}, time goes back to {t[place]} ns"
         yield RuleFault(message, name, seq=int(order.seq[place]))
 
 
 @rule
 def tasks_begin_and_end_once(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A graph task begins once, and ends once and later; in a complete trace each one ends."""
+    """A graph task begins once, then ends once; in a complete trace each one ends."""
     begins, ends = facts.of(TaskBegin), facts.of(TaskEnd)
     line = timeline([(begins, 1), (ends, -1)], by=["task"])
     for place in np.flatnonzero((line.after < 0) | (line.after > 1)):
@@ -76,7 +78,7 @@ def tasks_begin_and_end_once(facts: CheckedTrace) -> Iterator[RuleFault]:
 
 @rule
 def events_lie_within_their_task(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """Events of a graph task come after its begin and, unless it failed, before its end."""
+    """Events of a graph task are after its begin and, unless it failed, before its end."""
     begins, ends = facts.of(TaskBegin), facts.of(TaskEnd)
     if not len(begins):
         return
@@ -97,7 +99,7 @@ def events_lie_within_their_task(facts: CheckedTrace) -> Iterator[RuleFault]:
 
 @rule
 def reentrant_backwards_are_left(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A reentrant backward that is left was entered; in a complete trace each one is left."""
+    """A reentrant backward is entered before it is left; in a complete trace each is left."""
     entered, left = facts.of(ReentrantEnter), facts.of(ReentrantLeave)
     line = timeline([(entered, 1), (left, -1)], by=["task"])
     for place in np.flatnonzero(line.after < 0):
@@ -106,13 +108,13 @@ def reentrant_backwards_are_left(facts: CheckedTrace) -> Iterator[RuleFault]:
     if facts.complete:
         for task in without(entered["task"], left["task"]):
             yield RuleFault(
-                f"graph task {task} is entered and never left", entered.table, id=int(task)
+                f"graph task {task} is entered but never left", entered.table, id=int(task)
             )
 
 
 @rule
 def a_thread_that_wakes_had_waited(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A thread waits before it wakes, and does not wait while it waits."""
+    """A thread waits before it wakes, and does not wait twice without waking."""
     waits, wakes = facts.of(Wait), facts.of(Wake)
     line = timeline([(waits, 1), (wakes, -1)], by=["thread"])
     for place in np.flatnonzero((line.after < 0) | (line.after > 1)):

@@ -1,4 +1,4 @@
-"""Rules about the ready queues, found by playing all pushes and pops once more."""
+"""Rules about the ready queues, checked by repeating all pushes and pops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradscope.trace.spec.checked_trace import CheckedTrace, JudgedEvents
 
 FOREMOST: Final = 2**63
-"""Stands for the sequence_nr of AccumulateGrad: it runs as soon as it is ready."""
+"""Replaces the sequence_nr of AccumulateGrad, which runs as soon as it is ready."""
 
 
 class Item(NamedTuple):
@@ -30,35 +30,35 @@ class Item(NamedTuple):
 
 
 Key: TypeAlias = tuple[int, int]
-"""Reentrant depth and sequence_nr, negated: the foremost node has the smallest key."""
+"""Reentrant depth and sequence_nr, negated: the first node has the smallest key."""
 
 EMPTY: Final = (-(2**63), 0)
-"""The key of a task without a node, which only wakes a thread: it goes before all others."""
+"""The key of a task without a node, which only wakes a thread: it is ahead of all others."""
 
 
 @dataclass(slots=True)
 class Queue:
-    """What is in a ready queue, as far as its pushes and pops tell."""
+    """The contents of a ready queue according to its pushes and pops."""
 
     heap: list[tuple[Key, Item]] = field(default_factory=list)
-    keys: dict[Item, Key] = field(default_factory=dict)  # of what is in it
-    doubtful: int = 0  # left behind by failed graph tasks, and thrown away some time
-    abandoned: set[Item] = field(default_factory=set)  # which these are
+    keys: dict[Item, Key] = field(default_factory=dict)  # of the items in it
+    doubtful: int = 0  # items left by failed graph tasks, discarded at an unknown time
+    abandoned: set[Item] = field(default_factory=set)  # these items
     failed: set[int] = field(default_factory=set)  # the tasks that have failed,
-    untold: set[int] = field(default_factory=set)  # and those of them that may have pushed one more
+    untold: set[int] = field(default_factory=set)  # and those that may have pushed one more item
 
     def push(self, item: Item, key: Key) -> None:
         heappush(self.heap, (key, item))
         self.keys[item] = key
 
     def foremost(self) -> Item | None:
-        """What must be popped next."""
+        """The item that must be popped next."""
         while self.heap and self.keys.get(self.heap[0][1]) != self.heap[0][0]:
-            heappop(self.heap)  # popped before its turn, or thrown away
+            heappop(self.heap)  # popped out of order, or discarded
         return self.heap[0][1] if self.heap else None
 
     def fail(self, task: int) -> None:
-        """Whatever a failed graph task has here will not run any more."""
+        """Mark the items of a failed graph task, which will not run."""
         for item in [item for item in self.keys if item.task == task]:
             del self.keys[item]
             self.abandoned.add(item)
@@ -69,7 +69,7 @@ class Queue:
             self.doubtful += 1
 
     def fits(self, length: int) -> bool:
-        """Whether this can be its length; from now on it is."""
+        """Whether the queue can have this length; from now on it has."""
         doubtful = length - len(self.keys)
         good = 0 <= doubtful <= self.doubtful
         self.doubtful = max(doubtful, 0)
@@ -78,7 +78,7 @@ class Queue:
 
 @dataclass(slots=True)
 class QueueReplay:
-    """The faults that playing the queues once more brings to light, by rule."""
+    """The faults found by repeating all pushes and pops, by rule."""
 
     pushed: list[RuleFault] = field(default_factory=list)
     lengths: list[RuleFault] = field(default_factory=list)
@@ -86,7 +86,7 @@ class QueueReplay:
 
 
 def replay(facts: CheckedTrace) -> QueueReplay:
-    """Play all pushes and pops. With rows dropped nothing can be said about a queue."""
+    """Repeat all pushes and pops. If rows were dropped, queues cannot be checked."""
     found = QueueReplay()
     if facts.dropped:
         return found
@@ -103,13 +103,13 @@ def replay(facts: CheckedTrace) -> QueueReplay:
             _pop(facts, queue, move, found)
         if not queue.fits(move.length):
             message = (
-                f"queue {move.queue} has {len(queue.keys)} nodes and is said to have {move.length}"
+                f"queue {move.queue} has {len(queue.keys)} nodes, but the event says {move.length}"
             )
             found.lengths.append(RuleFault(message, TABLES[move.kind], seq=move.seq))
     if facts.complete:
         for number, queue in queues.items():
             for item in queue.keys:
-                message = f"{facts.node(item.node)} stays in queue {number} for good"
+                message = f"{facts.node(item.node)} is never popped from queue {number}"
                 found.pushed.append(RuleFault(message, Push.TABLE, id=item.node))
     return found
 
@@ -124,15 +124,15 @@ def _push(facts: CheckedTrace, queue: Queue, move: QueueMove, found: QueueReplay
 def _pop(facts: CheckedTrace, queue: Queue, move: QueueMove, found: QueueReplay) -> None:
     key = queue.keys.get(move.item)
     if key is None and move.item in queue.abandoned:
-        queue.abandoned.remove(move.item)  # thrown away in so many words
+        queue.abandoned.remove(move.item)  # explicitly discarded
         queue.doubtful -= 1
         return
     if key is None and move.item.task in queue.untold:
-        queue.untold.remove(move.item.task)  # likewise; whoever pushed it was interrupted there
+        queue.untold.remove(move.item.task)  # likewise; its push was interrupted
         queue.doubtful -= 1
         return
     if key is None:
-        message = f"{facts.node(move.item.node)} is popped from queue {move.queue} and is not in it"
+        message = f"{facts.node(move.item.node)} is popped from queue {move.queue} but not in it"
         found.pushed.append(RuleFault(message, Pop.TABLE, seq=move.seq))
         return
     foremost = queue.foremost()
@@ -198,13 +198,13 @@ def _lists(stretch: JudgedEvents, *columns: str) -> list[list[int]]:
 
 @rule
 def pops_were_pushed(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """What is popped from a queue was pushed there; in a complete trace nothing stays."""
+    """What is popped from a queue was pushed to it; in a complete trace nothing is left."""
     yield from facts.once(replay).pushed
 
 
 @rule
 def queue_lengths_add_up(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A push makes its queue one longer, a pop one shorter."""
+    """A push increases the length of its queue by one, a pop decreases it by one."""
     yield from facts.once(replay).lengths
 
 

@@ -1,4 +1,4 @@
-"""Rules about rows: that what they name is there, and that they fit together."""
+"""Rules about rows: the rows they refer to exist, and they are consistent."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def ids_differ(facts: CheckedTrace) -> Iterator[RuleFault]:
         values, counts = np.unique(ids, return_counts=True)
         for id in values[(counts > 1) | (values < 0)].tolist():
             yield RuleFault(
-                f"{table.name} {id} {'is negative' if id < 0 else 'is there twice'}", table.name, id
+                f"{table.name} {id} {'is negative' if id < 0 else 'exists twice'}", table.name, id
             )
 
 
 @rule
 def references_name_rows(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """An id names a row that is there, or none; what was cut off or dropped may be missing."""
+    """An id refers to an existing row, or none; rows cut off or dropped may be missing."""
     dropped = dropped_rows(facts.trace)
     for table in facts.trace.tables.values():
         for column in columns(table.row_type) if table.row_type else ():
@@ -58,13 +58,15 @@ def references_name_rows(facts: CheckedTrace) -> Iterator[RuleFault]:
             ids = data.values if isinstance(data, Ragged) else data
             for place in np.flatnonzero(_missing(facts, facts.trace.tables[column.ref], ids)):
                 row = int(data.owners[place]) if isinstance(data, Ragged) else int(place)
-                message = f"{column.name} is {ids[place]}, and there is no {column.ref} of that id"
+                message = (
+                    f"{column.name} is {ids[place]}, but there is no {column.ref} with that id"
+                )
                 yield _fault(table, row, message)
 
 
 def _missing(facts: CheckedTrace, table: Table[Row], ids: Array) -> Array:
     missing: Array = (ids != NONE) & (table.positions(ids) == NONE)
-    if facts.trace.truncated:  # rows that were still to come
+    if facts.trace.truncated:  # rows that were not written yet
         known = table.array("id")
         missing &= ids <= (known.max() if len(known) else NONE)
     return missing
@@ -80,16 +82,18 @@ PARENTS = (Stack, Module, Span, GraphTask)
 
 @rule
 def parents_make_no_circle(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """Stacks, modules, spans and graph tasks lie in others, and none lies in itself."""
+    """Stacks, modules, spans and graph tasks have parents, and none is its own ancestor."""
     for kind in PARENTS:
         table = facts.trace.table(kind)
         ids = table.array("id")
         above = table.positions(table.array("parent"))
-        for _ in range(len(ids).bit_length()):  # a way of so many doublings leaves every tree
+        for _ in range(
+            len(ids).bit_length()
+        ):  # after this many doublings, every path has left the tree
             above = np.where(above == NONE, NONE, above[above])
         for place in np.flatnonzero(above != NONE):
             yield RuleFault(
-                f"{table.name} {ids[place]} lies in itself", table.name, int(ids[place])
+                f"{table.name} {ids[place]} is its own ancestor", table.name, int(ids[place])
             )
 
 
@@ -104,7 +108,7 @@ LIVES = (
 
 @rule
 def ends_follow_beginnings(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """Whatever ends, is freed or released was there before."""
+    """Nothing ends, is freed or is released before it began."""
     for kind, begin, end in (*LIVES, (TABLES["saved"], "t", "released")):
         table = facts.trace.table(kind)
         early = (table.array(end) != NONE) & (table.array(end) < table.array(begin))
@@ -114,7 +118,7 @@ def ends_follow_beginnings(facts: CheckedTrace) -> Iterator[RuleFault]:
 
 @rule
 def nodes_exist_before_they_are_used(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A node was made before anything happened to it."""
+    """A node is created before anything happens to it."""
     nodes = facts.trace.table(Node)
     for kind in EVENTS.values():
         events = facts.of(kind)
@@ -122,13 +126,13 @@ def nodes_exist_before_they_are_used(facts: CheckedTrace) -> Iterator[RuleFault]
             continue
         made = lookup(nodes.array("id"), nodes.array("t"), events["node"], missing=-(2**62))
         for place in np.flatnonzero(events["t"] < made):
-            message = f"{facts.node(events['node'][place])} is used before it was made"
+            message = f"{facts.node(events['node'][place])} is used before it was created"
             yield RuleFault(message, events.table, seq=int(events["seq"][place]))
 
 
 @rule
 def edges_fit_their_nodes(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """An output has one edge, to an input that is there, of a node that stands lower."""
+    """An output has one edge, to an existing input of a node with a lower topological_nr."""
     edges, nodes = facts.trace.table(Edge), facts.trace.table(Node)
     count = np.ones(len(edges), np.int64)
     again = running(groups([edges.array("node"), edges.array("index")]), count) > 1
@@ -145,7 +149,9 @@ def edges_fit_their_nodes(facts: CheckedTrace) -> Iterator[RuleFault]:
     above = _of_nodes(nodes, height, edges.array("node"))
     below = _of_nodes(nodes, height, edges.array("next"))
     for place in np.flatnonzero((above > 0) & (below != NONE) & (above <= below)):
-        message = f"{facts.node(edges['node'][place])} stands no higher than the node it leads to"
+        message = (
+            f"topological_nr of {facts.node(edges['node'][place])} is not above that of its next"
+        )
         yield RuleFault(message, edges.name, id=int(edges["node"][place]))
 
 
@@ -155,21 +161,21 @@ def _of_nodes(nodes: Table[Node], values: Array, ids: Data) -> Array:
 
 @rule
 def sequence_numbers_differ(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """Two nodes made by one thread have different sequence numbers, unless they have none."""
+    """Two nodes created by one thread have different sequence numbers, unless they have none."""
     nodes = facts.trace.table(Node)
     number, thread = nodes.array("sequence_nr"), nodes.array("thread")
     numbered = np.flatnonzero(number > 0)
     group = groups([thread[numbered], number[numbered]])
     again = running(group, np.ones(len(numbered), np.int64)) > 1
     for row in numbered[again].tolist():
-        yield _fault(nodes, row, f"another node has sequence_nr {number[row]}, too")
+        yield _fault(nodes, row, f"another node of its thread also has sequence_nr {number[row]}")
 
 
 @rule
 def ops_and_nodes_name_each_other(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """The node a call made names that call."""
+    """The node a call created refers to that call."""
     ops, nodes = facts.trace.table(Op), facts.trace.table(Node)
     back = lookup(nodes.array("id"), nodes.array("op"), ops.array("node"))
     for row in np.flatnonzero((back != NONE) & (back != ops.array("id"))).tolist():
-        message = f"it made {facts.node(ops['node'][row])}, which says that op {back[row]} did"
+        message = f"it created {facts.node(ops['node'][row])}, which refers to op {back[row]}"
         yield _fault(ops, row, message)

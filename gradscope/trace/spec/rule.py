@@ -1,4 +1,4 @@
-"""What a rule is, and the list of all of them."""
+"""Rules about traces, and the list of all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RuleFault:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A fault, and the rule it breaks."""
+    """A fault, with the rule that it breaks."""
 
     rule: str
     message: str
@@ -36,10 +36,10 @@ class Violation:
 Rule: TypeAlias = "Callable[[CheckedTrace], Iterator[RuleFault]]"
 
 RULES: dict[str, Rule] = {}
-"""Every rule by name. Its docstring says what holds in every trace."""
+"""Every rule by name. Its docstring states the rule."""
 
 
 def rule(judge: Rule) -> Rule:
-    """Declare a rule; it is called what the function is called."""
+    """Declare a rule; its name is that of the function."""
     RULES[judge.__name__.replace("_", "-")] = judge
     return judge

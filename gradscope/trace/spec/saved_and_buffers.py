@@ -1,4 +1,4 @@
-"""Rules about values: what is saved, summed up, accumulated, written in place and measured."""
+"""Rules about values: saved, summed, accumulated, written in place and measured."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @rule
 def buffers_are_made_once_and_then_added_to(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """For each input of a node one gradient comes first, and further ones are added to it.
+    """The first gradient for an input of a node makes its buffer; further ones are added to it.
 
-    An undefined gradient is told of, but there is nothing to keep or to add.
+    An undefined gradient has an event, but there is nothing to store or to add.
     """
     made, added = (
         stretch.where(~stretch["undefined"])
@@ -46,14 +46,14 @@ def buffers_are_made_once_and_then_added_to(facts: CheckedTrace) -> Iterator[Rul
 
 @rule
 def buffers_are_complete_when_their_node_runs(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """No gradient arrives for a node that runs already."""
+    """No gradient arrives at a node that is running or has run."""
     begins = facts.of(NodeBegin)
     for kind in (BufferMade, BufferAdded):
         arriving = facts.of(kind)
         line = timeline([(begins, 1), (arriving, 0)], by=["task", "node"])
         for place in np.flatnonzero((line.kind == 1) & (line.after > 0)):
             node = facts.node(arriving["node"][line.place[place]])
-            message = f"a gradient arrives for {node}, which has run"
+            message = f"a gradient arrives at {node}, which has already run"
             yield RuleFault(message, arriving.table, seq=int(line.seq[place]))
 
 
@@ -64,7 +64,7 @@ def saved_values_are_released_once(facts: CheckedTrace) -> Iterator[RuleFault]:
     saving = np.isin(released["node"], saved.array("node"))
     again = running(released["node"], np.ones(len(released), np.int64)) > 1
     for place in np.flatnonzero(saving & again):
-        message = f"{facts.node(released['node'][place])} lets go of what it saved again"
+        message = f"{facts.node(released['node'][place])} releases what it saved again"
         yield RuleFault(message, released.table, seq=int(released["seq"][place]))
     task, node = saved.array("task"), saved.array("node")
     if len(released) and not facts.trace.truncated:
@@ -86,9 +86,9 @@ def saved_values_are_released_once(facts: CheckedTrace) -> Iterator[RuleFault]:
 
 @rule
 def versions_rise_by_one(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """A write makes a storage's version one higher; `.data` starts a counter at zero.
+    """A write increases the version of a storage by one; `.data` starts a counter at zero.
 
-    Between two writes there may be others, by other counters, too, where not all are seen.
+    If not all writes are recorded, there may be others in between, also by other counters.
     """
     writes = facts.trace.table(Version)
     all_seen = not facts.dropped and writes.name not in facts.trace.meta.get("inferred", ())
@@ -100,19 +100,19 @@ def versions_rise_by_one(facts: CheckedTrace) -> Iterator[RuleFault]:
             continue
         known = counters.get(storage)
         if new != old + 1:
-            message = f"a write takes storage {storage} from version {old} to {new}"
+            message = f"a write changes storage {storage} from version {old} to {new}"
             yield RuleFault(message, writes.name, id=storage)
         elif all_seen and known and old not in known and old != 0:
-            message = f"storage {storage} is written at version {old} and was at {max(known)}"
+            message = f"storage {storage} is written at version {old} but was at {max(known)}"
             yield RuleFault(message, writes.name, id=storage)
         counters[storage] = {*(known or ()), new} - {old}
 
 
 @rule
 def gradients_accumulate_in_leaves(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """AccumulateGrad accumulates, or what `inputs=` names; a first gradient comes but once.
+    """Only AccumulateGrad and nodes in `inputs=` accumulate, with one first gradient each.
 
-    Under create_graph nothing is taken over or written in place.
+    With create_graph no gradient is moved or written in place.
     """
     events, tasks, nodes = (
         facts.of(Accumulate),
@@ -131,19 +131,25 @@ def gradients_accumulate_in_leaves(facts: CheckedTrace) -> Iterator[RuleFault]:
     ):
         name = name_of.get(node, "AccumulateGrad")
         if not name.endswith("AccumulateGrad") and node not in asked:
-            yield RuleFault(f"{facts.node(node)} accumulates a gradient", events.table, seq=seq)
+            yield RuleFault(
+                f"{facts.node(node)} accumulates a gradient but is no AccumulateGrad",
+                events.table,
+                seq=seq,
+            )
         if how in first and (task, tensor) in begun and tensor != NONE:
-            message = f"tensor {tensor} had a gradient in graph task {task}, which is lost"
+            message = (
+                f"tensor {tensor} already had a gradient from graph task {task}, which is lost"
+            )
             yield RuleFault(message, events.table, seq=seq)
         if task in graphs and how in {Accumulation.STOLEN, Accumulation.IN_PLACE}:
-            message = f"tensor {tensor} takes a gradient without a clone under create_graph"
+            message = f"tensor {tensor} receives a gradient without a copy under create_graph"
             yield RuleFault(message, events.table, seq=seq)
         begun.add((task, tensor))
 
 
 @rule
 def statistics_add_up(facts: CheckedTrace) -> Iterator[RuleFault]:
-    """The parts of a tensor's statistics are not more than the whole, nor min above max."""
+    """The counts in a tensor's statistics do not exceed the total, and min is not above max."""
     values = facts.trace.table(Value)
     parts = np.stack([values.array(name) for name in ("nan", "posinf", "neginf", "zero")])
     wrong = (parts < 0).any(axis=0) | (parts.sum(axis=0) > values.array("count"))

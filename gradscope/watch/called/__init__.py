@@ -1,1 +1,1 @@
-"""Calls of PyTorch's as they happen: names, times, and what they return."""
+"""Observes calls of PyTorch: names, times and results."""

@@ -1,11 +1,11 @@
-"""On which line of Python's a thread is, asked from inside a call of PyTorch's.
+"""Finds the Python line of a thread from inside a call of PyTorch.
 
 # Note [Lines from inside]
-The interpreter's lock is taken for it; the thread gave it back a moment ago, and needs it again for
-the call's result. Nothing of Python's runs meanwhile: no signal is handled, nothing is collected.
-So frames are put down as code and instruction, innermost first, up to the first one that is known
-to be the program's (at level `full`, all). Who has the same ones has the same number. What lines
-they are is found out later; code objects stay alive until then.
+This acquires the interpreter lock, which the thread has just released and needs again for the
+result of the call. No Python code runs meanwhile: no signal is handled, nothing is collected. So
+frames are recorded as code object and instruction, innermost first, up to the first one that is
+known to belong to the program (at level `full`, all). Equal frames have the same number. Their
+lines are determined later; code objects stay alive until then.
 """
 
 from __future__ import annotations

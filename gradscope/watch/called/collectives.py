@@ -1,6 +1,6 @@
-"""Collectives: by which processes that train together exchange tensors, and wait for each other.
+"""Collective operations of distributed training, with which processes exchange tensors.
 
-Those of a program: what PyTorch's own parts call in C++ (DistributedDataParallel) is not seen.
+Only those called by the program: calls in C++ (DistributedDataParallel) are not observed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES = (
 
 
 class Collectives:
-    """Stands in for them where programs find them, in `torch.distributed`."""
+    """Replaces these functions in `torch.distributed`."""
 
     def __init__(self, listener: Listener, faults: Faults) -> None:
         self._listener = listener

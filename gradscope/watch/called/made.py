@@ -1,10 +1,10 @@
-"""Results of calls that made no node, and where these were called: what no graph leads to.
+"""Results of calls that created no node, with the lines of these calls.
 
-Data that is read, prepared, drawn at random: nodes keep it, and none of them made it. A row says
-which tensor a call returned, in which memory, when, and from where (Note [Lines from inside] in
-places.py). Only the outermost of calls one inside another is told, and none that made a node: then
-the next node has another number than when it began. That results are wanted is said as in Note
-[What a write returns] (writes.py). What a backward or an optimizer does by itself is left out.
+These are data that is read, prepared or drawn at random: nodes save it, but no node created it. A
+row contains the tensor that a call returned, its memory, the time, and the line (Note [Lines from
+inside] in call_places.py). Only the outermost of nested calls is recorded, and none that created a
+node: then the number of the next node has changed since the call began. Results are requested as
+in Note [What a write returns] (writes.py). Internal calls of backwards and optimizers are excluded.
 """
 
 from __future__ import annotations

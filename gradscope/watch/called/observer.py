@@ -1,10 +1,10 @@
-"""ATen calls, seen from inside PyTorch: callbacks in machine code put down name and time.
+"""Observes ATen calls from inside PyTorch: callbacks in machine code record name and time.
 
 # Note [Which calls]
-A call that may make a node knows the number that the node would have; one that may not (grad mode
-is off, or it runs inside such a call) has none, and is left out. In a backward the few are put down
-besides that tell how gradients were added and taken over (`GRADIENTS`). What is put down is who,
-when, and the address of the call's schema; names are read later.
+A call that may create a node knows the number that the node would have; one that may not (grad mode
+is off, or it runs inside such a call) has no number, and is not recorded. In a backward, the few
+calls are also recorded that show how gradients were added and accumulated (`GRADIENTS`). A record
+contains thread, time, and the address of the call's schema; names are read later.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def call_begins(function: int) -> int:
 
 
 def call_ends(function: int, row: int) -> int:
-    """It ended, whether by itself or by an exception. Another row may be in the place of its."""
+    """The call ended, normally or with an exception. Its row may have been overwritten."""
     here = 8 * (thread() & LAST_THREAD)
     inside = load(INSIDE + here)
     if load(function + load(VARIANT)) & 255 != NO_SCHEMA and inside == load(ALLOWED + here):
@@ -179,10 +179,9 @@ def _call_begins(result: int, function: int) -> int:
 
 
 class CallObserver:
-    """Puts down calls from `start` to `stop`; `read` gives what is new. One in a process.
+    """Records calls from `start` to `stop`; `read` returns new ones. One per process.
 
-    `around`: other callbacks, which do all that these do, and look at what calls are given and
-    return.
+    `around`: other callbacks, which do the same and also read arguments and results of calls.
     """
 
     def __init__(self, *, all_calls: bool = False, around: tuple[int, int] | None = None) -> None:
@@ -204,7 +203,7 @@ class CallObserver:
             self.writes = WatchedWrites(self._library, _state[11 : 11 + THREADS])
 
     def start(self) -> None:
-        """Let calls be put down from here on."""
+        """Start recording calls."""
         if not self._handle:
             _state[4] = self._all
             _state[11:] = 0
@@ -218,7 +217,7 @@ class CallObserver:
             )
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop."""
         if self._handle:
             self._library.remove(self._handle)
             self._handle = 0

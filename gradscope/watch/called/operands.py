@@ -1,9 +1,9 @@
-"""What each call was given and what it returned, at level `full`: where these tensors lie.
+"""Records the addresses of arguments and results of each call, at level `full`.
 
 # Note [Who a tensor is]
-Nothing is held and no object is made for a tensor that is passed by, so that all that is known of
-it is where it lies; and when it is gone, another may lie there. Which tensor it was, follows from
-the order of calls (record/from_pytorch/called/identities.py).
+No reference is held and no object created for an operand, so only its address is known; after it is
+freed, another tensor may have the same address. Which tensor it was is inferred from the order of
+calls (record/from_pytorch/called/identities.py).
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Writes in place, seen from inside PyTorch: what was written to, how often by then, and where.
+"""Observes in-place writes from inside PyTorch: the tensor, its version, and the line.
 
 # Note [What a write returns]
-A call whose name ends in `_`, or that is given `out=`, returns the tensor that it wrote to. Results
-are not told to callbacks unless one of them wants all of them, which would cost every call. So for
-such a call ours says that they are wanted where PyTorch keeps that of this one call: a byte of its
-`RecordFunction`, which is looked for at the start. Of calls one inside another that write the
-outermost is told; calls that write to several (`_foreach_add_`) write by calls for one. What is not
-counted by PyTorch is left out: calls write so to what they are about to return.
+A call whose name ends in `_`, or that has `out=`, returns the tensor that it wrote to. Callbacks
+get no results unless one of them requests all of them, which would slow down every call. So for
+such a call, our callback requests them where PyTorch stores this for a single call: in a byte of
+its `RecordFunction`, whose offset is determined at the start. Of nested writing calls, the
+outermost is recorded; calls that write to several tensors (`_foreach_add_`) call others that write
+to one. Writes without a new version are excluded: calls write so to tensors they will return.
 
-Left out are an optimizer's steps, which are told as a whole, and what a backward does by itself:
-only its hooks may write there. See `Places` for the lines.
+Steps of optimizers, which are recorded as a whole, and internal calls of backwards are excluded:
+only hooks can write there. See `Places` for the lines.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Hooks of the program's, by what they are registered on; each is told as it is called."""
+"""Observes hooks of the program, by the kind of object they are registered on."""

@@ -1,7 +1,7 @@
-"""Hooks that were registered while nobody watched: counted, since no call of theirs is told.
+"""Counts hooks that were registered before the recording, because their calls are not recorded.
 
-Whoever records in a notebook finds modules, leaves and optimizers that have hooks already. They
-are looked at once each, when the recording meets them.
+In a notebook, modules, leaves and optimizers may already have hooks when a recording begins. Each
+object is checked once, when it first occurs in the recording.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ OF_MODULES = (
 OF_OPTIMIZERS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 OF_LEAVES = ("_backward_hooks", "_post_accumulate_grad_hooks")
 DISTRIBUTED = "DistributedDataParallel"
-FORMER = "hooks that were there before the recording began, or came with a copy"
-OF_CPP = "hooks written in C++, by which DistributedDataParallel averages gradients"
+FORMER = "hooks that were registered before the recording began, or copied"
+OF_CPP = "hooks written in C++, with which DistributedDataParallel averages gradients"
 
 
 class EarlierHooks:
-    """Counts them, for one recording."""
+    """Counts these hooks for one recording."""
 
     def __init__(self, calls: HookedCalls) -> None:
         self._calls = calls
@@ -40,12 +40,12 @@ class EarlierHooks:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """What is not told, in words, and of how many."""
+        """Descriptions of the hooks that are not recorded, with their counts."""
         many = {FORMER: self._hooks, OF_CPP: self._distributed}
         return {text: number for text, number in many.items() if number}
 
     def start(self) -> None:
-        """Look at those of all modules and all optimizers."""
+        """Count the global hooks of modules and optimizers."""
         everywhere = (
             modules._global_forward_pre_hooks, modules._global_forward_hooks,
             modules._global_backward_pre_hooks, modules._global_backward_hooks,
@@ -54,19 +54,19 @@ class EarlierHooks:
         self._count(chain.from_iterable(each.values() for each in everywhere))
 
     def module(self, module: Any) -> None:
-        """A module is met, for the first time."""
+        """Called for each module, once."""
         self._look(module, OF_MODULES)
         self._distributed += type(module).__name__ == DISTRIBUTED
 
     def leaf(self, tensor: Any, number: int) -> None:
-        """A leaf is met, perhaps again."""
+        """Called for each leaf, possibly more than once."""
         if number not in self._leaves:
             self._leaves.add(number)
             with unseen():
                 self._look(tensor, OF_LEAVES)
 
     def optimizer(self, optimizer: Any) -> None:
-        """An optimizer has made a step."""
+        """Called after a step of an optimizer."""
         if self._last is None or self._last() is not optimizer:
             self._last = ref(optimizer)
             if optimizer not in self._optimizers:

@@ -1,4 +1,4 @@
-"""Hooks of modules, of one or of all, around their forward and backward; and of optimizers."""
+"""Hooks of a single module or of all modules, and of optimizers."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def _is_ours(hook: Any) -> bool:
 
 
 class ModuleHooks:
-    """Stands in for the methods and functions by which programs register such hooks."""
+    """Replaces the methods and functions with which programs register such hooks."""
 
     def __init__(self, calls: HookedCalls) -> None:
         self._calls = calls
         self._replaced = Replaced(stands_for)
 
     def start(self) -> None:
-        """From here on."""
+        """Start."""
         for home, name, kind in REGISTERING:
             own = home.__dict__.get(name)
             if own is not None:
@@ -96,7 +96,7 @@ class ModuleHooks:
                 self._replaced.put(home, name, ours)
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop."""
         self._replaced.take_back()
 
     def _registering(self, own: Any, kind: str, *, method: bool) -> Callable[..., Any]:

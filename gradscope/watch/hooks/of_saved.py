@@ -1,4 +1,4 @@
-"""Hooks that pack what nodes save, and unpack it."""
+"""Hooks that pack and unpack saved tensors."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ PUSH, REGISTER = "_push_saved_tensors_default_hooks", "register_hooks"
 
 
 class WatchedSavedHook(WatchedHook):
-    """One of the two. What it returns takes no gradient's place."""
+    """A pack or unpack hook. Its result does not replace a gradient."""
 
     __slots__ = ()
     _replaces = False
 
 
 class SavedHooks:
-    """Stands in for what `saved_tensors_hooks` calls, and for a saved value's `register_hooks`."""
+    """Replaces what `saved_tensors_hooks` calls, and `register_hooks` of saved values."""
 
     def __init__(self, calls: HookedCalls) -> None:
         self._calls = calls
         self._replaced = Replaced(stands_for)
 
     def start(self) -> None:
-        """From here on."""
+        """Start."""
         homes, pair = _HOMES, self._pair
         push, register = (getattr(homes[name], name) for name in (PUSH, REGISTER))
 
@@ -45,7 +45,7 @@ class SavedHooks:
         self._replaced.put(homes[REGISTER], REGISTER, register_hooks)
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop."""
         self._replaced.take_back()
 
     def _pair(self, pack: Any, unpack: Any) -> tuple[Any, Any]:

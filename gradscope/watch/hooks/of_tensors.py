@@ -69,7 +69,7 @@ class WatchedTensorHook(WatchedHook):
 
 
 class TensorHooks:
-    """Stands in for the methods by which programs register hooks on tensors and nodes."""
+    """Replaces the methods with which programs register hooks on tensors and nodes."""
 
     def __init__(self, calls: HookedCalls, graph: GraphWalker) -> None:
         self._calls = calls
@@ -78,14 +78,14 @@ class TensorHooks:
         self._replaced = Replaced(stands_for)
 
     def start(self) -> None:
-        """From here on."""
+        """Start."""
         for name in (TENSOR, POST_ACCUMULATE):
             own = torch.Tensor.__dict__[name]
             self._replaced.put(torch.Tensor, name, self._registering(own, name))
         self._replaced.put(Function, NODE, self._registering_on_nodes(Function._register_hook))
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop."""
         self._replaced.take_back()
 
     def _registering(self, own: Any, name: str) -> Any:

@@ -1,9 +1,9 @@
-"""A hook of the program's that is told before and after each call; and hooks of ours.
+"""Wraps hooks of the program, to report their calls; and marks hooks of our own.
 
 # Note [A hook in place of another]
-Who looks at its hooks finds ours among them: PyTorch asks of which class one is
-(`remove_spectral_norm`), compilers read its code, copies and pickles are made of modules. So ours
-answers as the hook does that it stands for, and is equal to it; and to a compiler it is that hook.
+The hooks of an object may be inspected: PyTorch checks the class of a hook
+(`remove_spectral_norm`), compilers read its code, modules are copied and pickled. So our wrapper
+behaves like the hook it replaces, and is equal to it; compilers see the original hook.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Own(partial[Any]):
 
 
 class HookedCalls:
-    """Tells a listener of calls of hooks, from `start` to `stop`."""
+    """Reports calls of hooks to a listener, from `start` to `stop`."""
 
     def __init__(self, listener: Listener, faults: Faults) -> None:
         self.listener = listener
@@ -42,11 +42,11 @@ class HookedCalls:
         self._on = False
 
     def start(self) -> None:
-        """From here on."""
+        """Start."""
         self._on = True
 
     def stop(self) -> None:
-        """No longer: hooks that are registered stay so, and are nobody's but the program's."""
+        """Stop: registered hooks stay registered, and their calls are no longer reported."""
         self._on = False
 
     @aside

@@ -1,7 +1,7 @@
-"""A program's objects by what they are, and never by what they say of themselves.
+"""Handles objects of the program by identity, without calling their methods.
 
 A class may define `__eq__`, `__hash__`, `__bool__` or `__getattr__`: they may be slow, wrong, or
-raise, and calling them is the program's to do. Nothing here calls any of them.
+raise, and only the program may call them. Nothing here calls any of them.
 """
 
 from __future__ import annotations

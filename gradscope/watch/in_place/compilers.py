@@ -1,11 +1,10 @@
-"""Keep compilers of frames, such as that of `torch.compile`, off our own frames.
+"""Keeps compilers of frames, such as that of `torch.compile`, from compiling our own frames.
 
 # Note [A frame of ours between two of a program's]
-Where a compiled function cannot be compiled as a whole, PyTorch's compiler looks at each frame that
-is called from there, and compiles it by itself. Ours it leaves alone: a frame that is `uncompiled`
-runs as it is, and what that calls is looked at. What we do before and after is done with the
-compiler aside. Inside a function that is compiled as a whole our frames are part of it, and ask
-`torch.compiler.is_compiling()`.
+If a function cannot be compiled as a whole, PyTorch's compiler compiles each frame called from it
+separately. It skips ours: a frame that is `uncompiled` runs unchanged, and the frames it calls are
+compiled. Our work before and after runs with the compiler disabled. Inside a function that is
+compiled as a whole, our frames are part of it, and check `torch.compiler.is_compiling()`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What gradscope does in the middle of a program, and what happens if it fails.
+"""Faults of gradscope in the middle of a program.
 
 # Note [A fault of ours]
-What a recording raises must not reach the program that is watched. So it is called through
-`Faults.guarded`, which counts each kind of fault and lets the program go on. The recording's end
-says what failed.
+Exceptions of a recording must not reach the recorded program. So the code of a recording is called
+through `Faults.guarded`, which counts each kind of fault and lets the program continue. The faults
+are listed at the end of the recording.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gradscope.watch.in_place.standing_in import HERE
 
 Result = TypeVar("Result")
 
-NO_ROOM = "what was called so deep that the limit on recursion left no room for a note"
+NO_ROOM = "calls so deep that the recursion limit left no room for recording them"
 
 
 class Faults:
-    """Faults of ours in the middle of a program: noted, and never raised into it."""
+    """Faults of gradscope in the middle of a program: counted, and never raised into it."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
         self._aside = compiler_aside()
-        self.without_room = 0  # notes that were not made near the program's limit on recursion
+        self.without_room = 0  # events not recorded near the recursion limit of the program
 
     def noted(self, where: str, error: BaseException) -> None:
         if type(error) is RecursionError:
@@ -36,17 +36,17 @@ class Faults:
         self.texts[text] = self.texts.get(text, 0) + 1
 
     def in_words(self) -> dict[str, int]:
-        """What went wrong, and how often."""
-        faults = {f"a fault of gradscope's, {text}": many for text, many in self.texts.items()}
+        """Descriptions of the faults, with their counts."""
+        faults = {f"a fault of gradscope, when {text}": many for text, many in self.texts.items()}
         return {**faults, NO_ROOM: self.without_room} if self.without_room else faults
 
     def meet_compilers(self) -> None:
-        """PyTorch is imported: its compiler of frames is to leave ours alone."""
+        """Called when PyTorch is imported: its compiler must not compile our frames."""
         self._aside = compiler_aside()
         uncompiled(Faults.guarded)
 
     def handing_on(self, function: Callable[..., object], *given: Any) -> None:
-        """Call what hands notes to the writer; that it cannot write is no fault of ours."""
+        """Call a function that passes notes to the writer; a failed write is no fault of ours."""
         try:
             function(*given)
         except GradscopeError:
@@ -54,12 +54,12 @@ class Faults:
         except Exception as error:
             if is_the_programs(error):
                 raise
-            self.noted("notes were handed on", error)
+            self.noted("notes were written", error)
 
     def guarded(
         self, where: str, function: Callable[..., Result], *given: Any, **more: Any
     ) -> Result | None:
-        """What the function returns; None, and a fault noted, if it raises."""
+        """The result of the function; if it raises, None, and a fault is counted."""
         before, HERE.ours = HERE.ours, True
         compiler = self._aside(None)
         try:

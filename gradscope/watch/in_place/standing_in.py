@@ -1,4 +1,4 @@
-"""Functions of gradscope's in the place of others: what replaces something looks like it.
+"""Replaces functions by functions of gradscope that look like the originals.
 
 # Note [Looks like the original]
 Compilers, mocks, pickles and `inspect` look at what they find in a class or a module. So a stand-in

@@ -159,10 +159,10 @@ class NativeWalker(GraphWalker):
     def left_out(self) -> dict[str, int]:
         """What was not looked at, in words, and how often."""
         many = {
-            f"what a node with paths of more than {DEEPEST:,} nodes has saved": int(
+            f"saved values of a node with paths of more than {DEEPEST:,} nodes": int(
                 self.words[memory.TOO_DEEP // 8]
             ),
-            "where nodes were made, when nothing of Python's could be called": self.maker.failed,
+            "lines that created nodes, when Python could not be called": self.maker.failed,
             **super().left_out,
         }
         return {text: times for text, times in many.items() if times}

@@ -1,4 +1,4 @@
-"""The one door to a tensor's memory for readers in Python.
+"""The only access to a tensor's memory for readers in Python.
 
 # Note [Whose memory]
 Memory is read only where it is proven to be the tensor's own. Many tensors have none: a DTensor or

@@ -514,11 +514,11 @@ def test_what_is_missing_in_a_trace_is_a_finding(
 
 def test_what_nobody_could_see_is_no_damage_of_the_file() -> None:
     trace = trace_of()
-    trace.notes = ("could not be seen: numbers in tensors that are not plain ones on the CPU",)
+    trace.notes = ("not recorded: values of tensors that are not plain CPU tensors",)
 
     (found,) = inspect(trace).findings
 
-    assert found.message.startswith("Could not be seen: numbers in tensors")
+    assert found.message.startswith("Not recorded: values of tensors")
     assert "changed after" not in found.why
     assert "newer" not in found.fix
 

@@ -102,11 +102,11 @@ print(x.grad, torch.rand(2), len(calls), Square.backward.__name__)
 """
 
 EXPECTED = {
-    "Reverse": ("not checked", "its forward returns what it is given"),
+    "Reverse": ("not checked", "its forward returns its input"),
     "Round": ("not checked", "the derivative of its forward is 0 everywhere there"),
     "Clamp": ("straight-through", None),
     "Drop": ("agrees", None),
-    "Counted": ("not checked", "its forward gives other results when run again"),
+    "Counted": ("not checked", "its forward returns other results when run again"),
     "Square": ("deviates", None),
     "Fill": ("agrees", None),
 }

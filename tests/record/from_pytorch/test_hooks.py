@@ -294,8 +294,8 @@ def test_hooks_that_were_there_before_are_said_to_be_unseen() -> None:
     for again in (0, 1):  # one that was seen in a recording is not, in the next one
         _, trace = watched(program)
         assert trace.meta["unseen"] == {
-            "hooks that were there before the recording began, or came with a copy": 4 + again,
-            "nodes from before the recording began: what hooks they have is not known": 1,
+            "hooks that were registered before the recording began, or copied": 4 + again,
+            "hooks of nodes that were created before the recording began": 1,
         }
     assert (
         "unseen" not in watched(lambda: torch.ones(1, requires_grad=True).exp().backward())[1].meta

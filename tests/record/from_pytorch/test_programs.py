@@ -407,7 +407,7 @@ def test_a_deep_chain_is_left_alone_where_it_would_be_walked_from_python_and_tha
         assert program() == 1.0
 
     assert (
-        "could not be seen: a backward, since paths in its graph have more than 10,000 nodes"
+        "not recorded: a backward, because paths in its graph have more than 10,000 nodes"
         in list(notes_of(recording.trace()))
     )
 
@@ -472,7 +472,7 @@ def test_notes_that_cannot_be_handed_on_are_a_fault_that_is_said_and_the_rest_is
     trace = recording.trace()
 
     (text,) = trace.meta["unseen"]
-    assert text == "a fault of gradscope's, notes were handed on: ValueError: on purpose"
+    assert text == "a fault of gradscope, when notes were written: ValueError: on purpose"
     assert sorted(row.name for row in trace.rows(Node))[1:] == ["ExpBackward0", "SumBackward0"]
 
 
@@ -490,5 +490,5 @@ def test_a_fault_of_ours_does_not_reach_the_program(monkeypatch: pytest.MonkeyPa
     monkeypatch.undo()
 
     assert all(map(torch.equal, seen, training(torch)))
-    fault = "a fault of gradscope's, a backward began: ValueError: on purpose (3 times)"
-    assert list(notes_of(recording.trace())) == [f"could not be seen: {fault}"]
+    fault = "a fault of gradscope, when a backward began: ValueError: on purpose (3 times)"
+    assert list(notes_of(recording.trace())) == [f"not recorded: {fault}"]

@@ -85,7 +85,7 @@ def test_two_ranks_train_as_unwatched(shapes: House) -> None:
         trace = shapes.recorded(f"trace.rank{rank}.json")
         assert len(trace.table(GraphTask)) == 2
         (in_cpp,) = trace.meta["unseen"]
-        assert in_cpp.startswith("hooks written in C++, by which DistributedDataParallel")
+        assert in_cpp.startswith("hooks written in C++, with which DistributedDataParallel")
         assert {thread.rank for thread in trace.rows(Thread)} == {rank}
         met = [span.name for span in trace.rows(Span) if span.phase == Phase.COLLECTIVE]
         assert met == ["all_reduce", "all_reduce"]  # of the mean loss and the accuracy

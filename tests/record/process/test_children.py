@@ -38,7 +38,7 @@ if __name__ == "__main__":
             process.start()
             process.join()
 """
-AFTER = ": what was done there is not here"
+AFTER = ": this trace does not cover them"
 
 
 def test_children_are_counted_where_they_were_started(house: House) -> None:

@@ -46,7 +46,7 @@ def test_a_recording_that_starts_while_another_one_starts_is_refused() -> None:
         backward()
 
     assert isinstance(asked.refusal, RecordingError)
-    assert "another recording is under way" in str(asked.refusal)
+    assert "another recording is active" in str(asked.refusal)
     assert first.trace().event_count == third.trace().event_count
 
 

@@ -476,7 +476,7 @@ def test_a_script_that_records_itself_does_so_and_the_trace_of_the_command_ends(
     ran = house.trace("script.py")
 
     assert (ran.code, ran.out) == (0, "2\n")
-    assert "script.py began a recording of its own (gradscope.record), so this trace" in ran.err
+    assert "script.py started its own recording (gradscope.record), so this trace" in ran.err
     assert len(house.recorded().table(GraphTask)) == 1
     assert house.violations() == []
 
@@ -550,6 +550,6 @@ def test_a_full_disk_ends_the_recording_and_not_the_script(house: House) -> None
     assert (
         house.recorded()
         .notes[0]
-        .endswith("; writing stopped there ('File too large'), and all that followed is missing")
+        .endswith("; writing stopped there ('File too large'), everything after it is missing")
     )
     assert house.violations() == []

@@ -47,7 +47,7 @@ def test_a_step_that_was_cut_counts_once_as_left_out_and_once_as_seen() -> None:
     trace = trained(max_events=30)
 
     assert counted(trace) == (1, None, {"steps": 5})
-    assert trace.notes == ("dropped: 5 steps were not recorded, or not to the end",)
+    assert trace.notes == ("dropped: 5 steps were not recorded, or only in part",)
 
 
 def test_a_last_backward_without_an_optimizer_is_a_step_that_was_left_out() -> None:

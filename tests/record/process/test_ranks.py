@@ -54,7 +54,7 @@ def test_ranks_that_nobody_asked_for_run_unrecorded(house: House) -> None:
     refused = house.gradscope("trace", "--ranks", "0-2", "script.py")
     assert (refused.code, refused.err) == (
         2,
-        "gradscope: error: --ranks takes numbers, as in 0,2, not '0-2'\n",
+        "gradscope: error: --ranks expects numbers, such as 0,2, not '0-2'\n",
     )
 
 

@@ -120,7 +120,7 @@ for i in range(100):
     trace = house.recorded()
     done = len(out.splitlines())
     assert trace.meta["written_every"] == 1.0
-    assert "; the last moments, at most about 1 s, may be missing" in trace.notes[0]
+    assert "; the end of the run, at most about 1 s, may be missing" in trace.notes[0]
     assert done - len(trace.table(Op)) <= 15
     assert house.violations() == []
 

@@ -35,7 +35,9 @@ def test_the_process_that_writes_the_file_is_named(tmp_path: Path) -> None:
         holder.communicate(b"\n")
 
     assert said.startswith(f"process {holder.pid} ({sys.executable} -c")
-    assert said.endswith(f") is writing '{path}'; this trace goes to '{tmp_path / 'trace.2.json'}'")
+    assert said.endswith(
+        f") is writing '{path}'; writing this trace to '{tmp_path / 'trace.2.json'}'"
+    )
     assert said.isprintable()
 
 
@@ -54,7 +56,7 @@ def test_a_finished_recording_that_is_replaced_is_named(house: House) -> None:
     first, second = (house.gradscope("trace", "script.py") for _ in range(2))
     quiet = house.gradscope("trace", "-q", "script.py")
 
-    said = "gradscope: replacing 'trace.json', which held a finished recording of script.py\n"
+    said = "gradscope: replacing 'trace.json', which contains a finished recording of script.py\n"
     assert said not in first.err
     assert second.err.startswith(said)
     assert quiet.err == ""
@@ -74,4 +76,4 @@ def test_what_is_no_finished_recording_is_replaced_without_a_word(tmp_path: Path
     writer.close()
 
     assert said == ["", "", ""]
-    assert words == f"replacing '{path}', which held a finished recording of a program"
+    assert words == f"replacing '{path}', which contains a finished recording of a program"

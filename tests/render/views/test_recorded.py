@@ -23,7 +23,7 @@ COST = (
 )
 LACKS = "not recorded: values (--level values), in-place writes (all of it: gradscope info)"
 NEXT = "next: gradscope view 't t.json'; or inspect, render, debug"
-DROPPED = "dropped: 2 steps were not recorded, or not to the end"
+DROPPED = "dropped: 2 steps were not recorded, or only in part"
 
 
 def said_of(folder: Path, *rows: Node | Finding, **meta: object) -> view.Recorded:
@@ -48,7 +48,7 @@ def test_the_summary_has_the_worst_finding_the_details_what_it_cost_and_lacks(
     assert worst.startswith("GS301 ")
     assert "ValueError: 0" in worst
     assert limits == f"{DROPPED} (and 1 more: gradscope info 't t.json')"
-    assert said.details == (COST, LACKS, DROPPED, "could not be seen: a backward (3 times)")
+    assert said.details == (COST, LACKS, DROPPED, "not recorded: a backward (3 times)")
     assert said.following == NEXT
 
 
@@ -72,7 +72,7 @@ def test_what_could_not_be_seen_is_no_finding_here_and_in_the_report(tmp_path: P
     rules = len(report.checked)
     assert said.summary[0] == "t t.json: 1 node, 0 events; 2 notes"
     assert said.summary[1] == f"{rules} rules checked, no problems found"
-    assert any("Could not be seen: a vmap (2 times)" in each for each in shown)
+    assert any("Not recorded: a vmap (2 times)" in each for each in shown)
 
 
 def test_without_nodes_it_offers_no_picture(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_new_file_is_a_readable_trace_at_once(tmp_path: Path) -> None:
     FileWriter(tmp_path / "trace.json")
 
     (note,) = load(tmp_path / "trace.json").notes
-    assert note.startswith("truncated: 0 events recovered, 0 bytes lost; the last moments may be")
+    assert note.startswith("truncated: 0 events recovered, 0 bytes lost; the end of the run may be")
     assert not os.access(tmp_path / "trace.json", os.X_OK)
 
 
@@ -118,15 +118,15 @@ def test_a_producer_may_use_its_buffers_again() -> None:
 @pytest.mark.parametrize(
     ("row", "columns", "reason"),
     [
-        (Push, {"seq": [1], "colour": [2]}, "event.push takes no column colour"),
+        (Push, {"seq": [1], "colour": [2]}, "event.push has no column colour"),
         (Push, {"seq": [1, 2], "node": [1]}, "differ in length: seq 2, node 1"),
-        (Push, {}, "there is none"),
+        (Push, {}, "no columns"),
         (Push, {"seq": [0.5]}, "event.push.seq holds int64"),
         (Push, {"seq": ["1"]}, "event.push.seq holds int64"),
         (Push, {"seq": [2**63]}, "event.push.seq holds int64"),
-        (Push, {"seq": [[1]]}, "it needs one dimension and has 2"),
+        (Push, {"seq": [[1]]}, "expected 1 dimension, not 2"),
         (Push, {"seq": np.zeros(3)}, "event.push.seq holds int64"),
-        (Node, {"id": [1], "name": [5]}, "names text 5, not made by intern()"),
+        (Node, {"id": [1], "name": [5]}, "has text id 5, not from intern()"),
         (Node, {"id": [1], "name": ["MulBackward0"]}, "node.name holds int64"),
         (String, {"id": [1], "text": ["a"]}, "call intern()"),
     ],
@@ -145,7 +145,9 @@ def test_rows_that_do_not_fit_are_refused_where_they_are_written(
 
 def test_an_amendment_needs_ids_and_something_to_change() -> None:
     for columns in ({"released": [1]}, {"id": [1]}, {}):
-        with pytest.raises(UsageError, match="an amendment of saved needs ids and what to change"):
+        with pytest.raises(
+            UsageError, match="an amendment of saved needs ids and columns to change"
+        ):
             MemoryWriter().block(Saved, columns, amend=True)
 
 
@@ -155,7 +157,7 @@ def test_an_amendment_of_a_row_that_is_not_there_is_noted() -> None:
     writer.block(Saved, {"id": [1, 2, 3], "released": [7, 8, 9]}, amend=True)
 
     assert list(writer.trace().rows(Saved)) == [Saved(1, released=7)]
-    assert writer.trace().notes == ("2 amendments of 'saved' name no row that is there",)
+    assert writer.trace().notes == ("2 amendments of 'saved' name unknown rows",)
 
 
 # Budgets -------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def use(trace: Trace) -> None:
     [
         (b"", "it is empty; name a file that `gradscope trace` wrote"),
         (b"\n", "line 1: it is not a gradscope trace"),
-        (b"hello", "cut within its first line; name a file that `gradscope trace` wrote"),
+        (b"hello", "cut off within its first line; name a file that `gradscope trace` wrote"),
         (b'{"traceEvents":[]}', "line 1: it is not a gradscope trace"),
         (b"[" * 100_000, "line 1: it is not a gradscope trace"),
         (bytes(range(256)) * 100, "line 1: it is not a gradscope trace"),
@@ -122,7 +122,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         "No such file or directory",
         "it is not a file",
         "it is not a file",
-        "no such name",
+        "invalid name",
     ]
 
 
@@ -141,7 +141,8 @@ def test_a_trace_of_a_newer_major_version_is_refused() -> None:
 
     assert isinstance(error, FutureTraceError)
     assert str(error) == (
-        "line 1: it is of version 2.3 and this gradscope reads up to 1: install a newer gradscope"
+        "line 1: it has version 2.3, and this gradscope reads versions up to 1: "
+        "install a newer gradscope"
     )
 
 
@@ -188,7 +189,7 @@ def test_a_lost_line_is_noticed() -> None:
     lines = encode(small()).splitlines(keepends=True)
     del lines[5]
 
-    assert "has lost blocks" in str(error_of(lambda: decode(b"".join(lines))))
+    assert "blocks are missing from" in str(error_of(lambda: decode(b"".join(lines))))
 
 
 HOSTILE: list[Any] = [
@@ -277,18 +278,21 @@ def test_hostile_values_with_right_checksums_open_or_are_refused() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ({"table": "node"}, "it is no block of a table"),
-        ({"table": ["node"], "rows": 1}, "it is no block of a table"),
-        ({"table": "node", "rows": 10**12, "id": 0}, "cannot stand for 1000000000000 rows"),
-        ({"table": "node", "rows": 1}, "cannot stand for 1 rows"),
+        ({"table": "node"}, "it is not a block of a table"),
+        ({"table": ["node"], "rows": 1}, "it is not a block of a table"),
+        ({"table": "node", "rows": 10**12, "id": 0}, "cannot hold 1000000000000 rows"),
+        ({"table": "node", "rows": 1}, "cannot hold 1 rows"),
         ({"table": "edge", "rows": 2, "node": [1, 2], "next": [1]}, "1 cells in a block of 2 rows"),
         ({"table": "edge", "rows": 1, "node": "one"}, "it should hold whole numbers"),
         ({"table": "edge", "rows": 1, "node": [2**63]}, "a number of more than 64 bits"),
-        ({"table": "node", "rows": 1, "id": 1, "name": 7}, "node.name names string 7, which"),
+        ({"table": "node", "rows": 1, "id": 1, "name": 7}, "node.name refers to string 7, which"),
         ({"table": "node", "rows": 1, "id": 1, "inputs": 1}, "it should hold lists"),
         ({"table": "node", "rows": 1, "id": {"lengths": 1, "values": [1]}}, "not hold lists"),
-        ({"table": "a\nb", "rows": 1, "x": None}, r"table 'a\nb': it holds 'None'"),
-        ({"window": 2, "blocks": 5}, "the window it closes has lost blocks"),
+        (
+            {"table": "a\nb", "rows": 1, "x": None},
+            r"table 'a\nb': it holds an unexpected value: 'None'",
+        ),
+        ({"window": 2, "blocks": 5}, "blocks are missing from the window it closes"),
         ({"stranger": 1}, "it is neither a block nor the end of a window"),
         ({"table": "step", "rows": 1, "amend": True, "end": 3}, "'step' cannot be amended"),
     ],

@@ -23,7 +23,8 @@ from tests.shared.example_traces import two_layers
 from tests.trace.file.test_hostile_files import small
 
 AFTER = (
-    "the last moments may be missing if the program was killed; more, if the file was cut off later"
+    "the end of the run may be missing if the program was killed; more, if the file was cut off "
+    "later"
 )
 NAMES = ["trace.json", "trace.json.gz", "trace.json.zst"]
 ROWS_PER_WINDOW = 10
@@ -70,7 +71,9 @@ def test_a_file_cut_at_any_byte_opens_up_to_its_last_whole_line() -> None:
             assert not trace.truncated
             assert trace == whole
             [note] = trace.notes
-            assert note == "truncated: within the index at the end of the file; no row is missing"
+            assert (
+                note == "truncated: only the index at the end of the file is cut; no row is missing"
+            )
 
 
 def prefix_of(part: Trace, whole: Trace) -> bool:
@@ -85,7 +88,7 @@ def test_a_file_cut_within_its_first_line_is_no_trace() -> None:
     text = encode(two_layers())
 
     for cut in range(1, len(header((1, 0))) - 1):
-        with pytest.raises(UnreadableTraceError, match="cut within its first line"):
+        with pytest.raises(UnreadableTraceError, match="cut off within its first line"):
             decode(text[:cut])
 
 

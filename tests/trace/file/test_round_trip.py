@@ -169,9 +169,12 @@ def test_what_a_newer_minor_version_adds_is_kept() -> None:
     assert decoded.tables["planet"]["name"].tolist() == ["Mercury", "Mars"]
     assert list(decoded.rows(Node)) == list(trace.rows(Node))
     assert decoded.notes == (
-        f"written by a newer gradscope (version 1.{MINOR + 1}, this one knows 1.{MINOR})",
         (
-            "kept but not shown, since this gradscope does not know them: "
+            f"written by a newer gradscope (trace version 1.{MINOR + 1}, "
+            f"this gradscope knows 1.{MINOR})"
+        ),
+        (
+            "not shown, because this gradscope does not know them: "
             "'event.dreamed', 'node.colour', 'planet'"
         ),
     )

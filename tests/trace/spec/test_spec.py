@@ -353,7 +353,7 @@ def test_a_violation_says_what_and_where() -> None:
 
     assert violation.rule == "counts-go-down-by-one"
     assert violation.message == (
-        "node 0 ('AccumulateGrad') waits for 1 more gradients and is said to wait for 0"
+        "node 0 ('AccumulateGrad') waits for 1 more gradients, but the event says 0"
     )
     assert (violation.table, violation.seq) == ("event.decrement", 18)
 

@@ -61,7 +61,7 @@ def test_a_backward_that_fails_leaves_things_undone() -> None:
     trace = run([*FAILING, *EVENTS], [*ROWS, *TASKS])
 
     assert [violation.message for violation in check(trace)] == [
-        "node 1 ('MulBackward0') is pushed while it waits for 1 gradients"
+        "node 1 ('MulBackward0') is pushed while it still waits for 1 gradients"
     ]
 
 

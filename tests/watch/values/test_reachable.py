@@ -232,4 +232,4 @@ def test_a_sharded_parameter_is_trained_and_not_looked_at(level: str) -> None:
 
     grad, trace = recorded(program, level)
     assert type(grad).__name__ == "DTensor"
-    assert any("numbers in tensors that are not plain ones on the CPU" in n for n in trace.notes)
+    assert any("values of tensors that are not plain CPU tensors" in n for n in trace.notes)

@@ -1,1 +1,1 @@
-"""What acts say of numbers: how far steps go, and what is not finite."""
+"""Acts about values: sizes of steps, and values that are not finite."""

@@ -1,8 +1,8 @@
-"""How far an optimizer's steps move its parameters, looked at before and after.
+"""Measures how far optimizer steps move parameters, by reading them before and after.
 
-Of parameters elsewhere than in the CPU's memory, of numbers that NumPy has not, and of what comes
-after so many elements it is not told. From level `values` on each step is looked at, unless looking
-takes too long; at level `engine` the first of each optimizer, and then ever fewer.
+Parameters outside CPU memory, of dtypes that NumPy lacks, or beyond a limit of elements are not
+measured. From level `values` on each step is measured, unless that takes too long; at level
+`engine` the first steps of each optimizer, and then fewer and fewer.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ if TYPE_CHECKING:
     from gradscope.record.acts.notes import ActNotes
 
 ELEMENTS, FEWER = 1 << 23, 1 << 21
-"""So many are kept from before a step at most; where few steps are looked at, so many."""
+"""Largest number of elements that are stored before a step; and if few steps are measured."""
 
 FIRST, SHARE = 8, 50
-"""So many steps are looked at in any case; of the time, looks take one part in so many at most."""
+"""Steps that are measured in any case; and the largest share of time: one part in this many."""
 
 FEW = 4
-"""So many first steps of each optimizer are looked at at level `engine`; then the 8th, 16th, …"""
+"""Number of first steps of each optimizer measured at level `engine`; then the 8th, 16th, …"""
 
 DIGITS = 4
 
 
 @dataclass(eq=False)
 class ParametersBefore:
-    """What was there before a step."""
+    """The parameters before a step."""
 
     arrays: list[NDArray[Any] | None]
     gradients: list[float]
-    alike: list[tuple[int, float]]  # matrices that hold one number: which, and that
+    alike: list[tuple[int, float]]  # matrices with a single value: index, value
 
 
 class ParameterMoves:
-    """Looks at parameters around steps; at those of `each` step, if that is wanted."""
+    """Measures parameters before and after steps; `each`: around every step."""
 
     def __init__(self, acts: ActNotes, *, each: bool) -> None:
         self._acts = acts
         self._each = each
-        self._steps: dict[int, int] = {}  # of each optimizer
+        self._steps: dict[int, int] = {}  # by optimizer
         self._before: dict[int, ParametersBefore] = {}
         self._looks = 0
         self._spent = 0
         self._began = perf_counter_ns()
 
     def is_due(self, optimizer: Any) -> bool:
-        """Whether the step that an optimizer is about to make is looked at."""
+        """Whether the next step of an optimizer is measured."""
         if self._each:
             passed = perf_counter_ns() - self._began
             return self._looks < FIRST or self._spent * SHARE <= passed
@@ -65,7 +65,7 @@ class ParameterMoves:
         return number <= FEW or number & (number - 1) == 0
 
     def stepping(self, optimizer: Any) -> None:
-        """It is about to."""
+        """Called before the step."""
         began, memory = perf_counter_ns(), self._acts.look.memory
         left, kept = ELEMENTS if self._each else FEWER, ParametersBefore([], [], [])
         for place, leaf in enumerate(leaves_of(optimizer)):
@@ -108,7 +108,7 @@ class ParameterMoves:
 
 
 def seen(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any] | None:
-    """A dense tensor's elements in the order in which they lie; None: they cannot be looked at.
+    """The elements of a dense tensor in memory order; None: not readable.
 
     `memory`: as in Look (notes.py).
     """
@@ -124,7 +124,7 @@ KINDS = {name: np.dtype(name) for name in ("float32", "float64", "float16")}
 
 
 def norm(array: NDArray[Any]) -> float:
-    """Rounded; NaN where it is no finite number."""
+    """The value rounded; NaN if it is not finite."""
     array = array if array.dtype != np.float16 else array.astype(np.float32)
     found = float(np.sqrt(np.dot(array, array)))
     return float(f"{found:.{DIGITS}g}") if np.isfinite(found) else math.nan

@@ -1,8 +1,8 @@
-"""Where it is first seen, without looking at each tensor, that numbers are not finite.
+"""Detects values that are not finite without checking every tensor.
 
-A number that the program reads, or a norm, is at hand anyway. After each step of an optimizer one
-element of the first and the last parameter is looked at: a loss that is NaN makes all of them NaN.
-Then, in the steps that are looked at closely, and at the end, it is looked at all of them.
+Values that the program reads, and norms, are available anyway. After each optimizer step one
+element of the first and of the last parameter is checked: a loss that is NaN makes all of them NaN.
+In the steps that are measured, and at the end, all parameters are checked.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from gradscope.record.acts.notes import ActNotes
 
 FIRST = 4
-"""So many numbers are kept that a line has read, and the last."""
+"""Number of values read by a line that are stored, in addition to the last one."""
 
 SMALL = 1024
-"""So many elements are looked at of what a program prints, or takes out."""
+"""Number of elements that are checked of a tensor that the program prints or converts."""
 
 
 class Sample:
@@ -53,10 +53,10 @@ class Sample:
                     break
 
     def is_finite(self) -> bool:
-        """Whether it is finite now; True if it can no longer be looked at."""
+        """Whether it is finite now; True if it is no longer readable."""
         leaf = self._leaf()
         if leaf is None or leaf.dtype is not self._dtype:
-            return True  # `.data` may have been given to it
+            return True  # `.data` may have been assigned
         there = self._memory(leaf)  # FSDP frees storages between steps
         value = self._unpack(there)[0] if there else 0.0
         return value - value == 0.0
@@ -64,7 +64,7 @@ class Sample:
 
 @dataclass(eq=False, slots=True)
 class LineRead:
-    """What one line read."""
+    """The values read by one line."""
 
     by: str
     stack: int
@@ -75,19 +75,19 @@ class LineRead:
 
 
 class NotFiniteSteps:
-    """Tells of the first of each line and optimizer."""
+    """Records the first value that is not finite, per line and optimizer."""
 
     def __init__(self, acts: ActNotes) -> None:
         self._acts = acts
         self._samples: dict[
             int, tuple[Sample, Sample]
-        ] = {}  # of the first and last parameter, by the act that made the optimizer
+        ] = {}  # of the first and last parameter, by the act that created the optimizer
         self._told: set[int] = set()  # likewise
         self._lines: set[int] = set()
         self._reads: dict[int, LineRead] = {}
 
     def reads(self, frame: FrameType, by: str, number: float) -> None:
-        """The program reads a number that has a history, as a loss has."""
+        """Called when the program reads a value with a graph, such as a loss."""
         place = id(frame.f_code) + frame.f_lasti
         read = self._reads.get(place)
         if read is None:
@@ -99,7 +99,7 @@ class NotFiniteSteps:
         read.last = number
 
     def read(self, frame: FrameType, by: str, number: float, tensor: Any = None) -> None:
-        """The program has read a number that is none, or there is one in what it has read."""
+        """Called when the program has read a value, or values, that are not finite."""
         line = hash((id(frame.f_code), frame.f_lineno, by))
         if line in self._lines:
             return
@@ -113,7 +113,7 @@ class NotFiniteSteps:
         acts.note(act, frame)
 
     def looked(self, frame: FrameType, by: str, tensor: Any) -> None:
-        """The program prints a tensor, or takes its numbers out."""
+        """Called when the program prints a tensor or converts it."""
         memory = self._acts.look.memory
         array = seen(tensor, memory) if tensor.numel() <= SMALL else None
         bad = None if array is None else first_bad(array)
@@ -121,12 +121,12 @@ class NotFiniteSteps:
             self.read(frame, by, bad, tensor)
 
     def stepping(self, optimizer: Any, of: int) -> None:
-        """A step is about to be looked at closely."""
+        """Called before a step that is measured."""
         if of not in self._samples and of not in self._told:
             self._look(of, leaves_of(optimizer), "before", None)
 
     def stepped(self, optimizer: Any, of: int, frame: FrameType, *, closely: bool) -> None:
-        """One has stepped."""
+        """Called after a step of an optimizer."""
         if of in self._told:
             return
         samples = self._samples.get(of)
@@ -139,7 +139,7 @@ class NotFiniteSteps:
             self._look(of, leaves_of(optimizer), "step", frame)
 
     def ended(self) -> None:
-        """The program is over."""
+        """Called at the end of the program."""
         acts, held = self._acts, set[int]()
         for read in self._reads.values():
             act = ReadAct(by=read.by, first=tuple(read.first), last=read.last, times=read.times)
@@ -154,11 +154,11 @@ class NotFiniteSteps:
         self._look(-1, others, "end", None)
 
     def _look(self, of: int, leaves: list[Any], when: str, frame: FrameType | None) -> None:
-        """Tell which of these, and which of their gradients, are not finite, if parameters are."""
+        """Record which of these parameters, or of their gradients, are not finite."""
         bad = [(leaf, kind) for leaf in leaves if (kind := self._bad(leaf))]
         gradients = [(leaf, kind) for leaf in leaves if (kind := self._bad(gradient_of(leaf)))]
         if not bad and (of >= 0 or not gradients):
-            return  # a gradient that nobody steps with does no harm, as a loss scale's
+            return  # a gradient that no step uses is harmless, as with a loss scale
         self._told.add(of)
         self._samples.pop(of, None)
         for what, found in (("parameters", bad), ("gradients", gradients)):
@@ -177,11 +177,11 @@ FORMATS: dict[str, Any] = {
     "float32": struct.Struct("f").unpack_from,
     "float64": struct.Struct("d").unpack_from,
 }
-"""What reads the first number of memory."""
+"""The function that reads the first value in memory."""
 
 
 def first_bad(array: NDArray[Any]) -> float | None:
-    """The first number in it that is none; None: all are finite."""
+    """The first value that is not finite; None: all are finite."""
     with np.errstate(all="ignore"):
         if np.isfinite(array.sum(dtype=np.float64)):
             return None
@@ -190,4 +190,4 @@ def first_bad(array: NDArray[Any]) -> float | None:
 
 
 def _nobody() -> None:
-    """None can be looked at."""
+    """Used if memory is not readable."""

@@ -1,1 +1,1 @@
-"""What the source of a program gives away of what it did."""
+"""Facts about a run that are derived from the source of the program."""

@@ -1,4 +1,4 @@
-"""Steps of a program without an optimizer: backwards that come again and again end them."""
+"""Steps of a program without an optimizer: they end with backwards that are called repeatedly."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 OPTIMIZERS = "torch.optim.optimizer", "gradscope.runtime.optim.optimizer"
 NOWHERE = -2
 TRANSFORM = "grad_and_value_impl"
-"""What torch.func.grad runs in; it always wants the graph of its backward."""
+"""The function that runs torch.func.grad, which always requests the graph of its backward."""
 
 
 class Repeated:
-    """Whether a line runs again and again: it stands in a loop, or what calls it does."""
+    """Whether a line runs repeatedly: it is in a loop, or called from one."""
 
     def __init__(self, is_machinery: Callable[[CodeType], bool]) -> None:
         self._is_machinery = is_machinery
         self._loops: dict[int, tuple[CodeType, list[tuple[int, int]]]] = {}  # by id(): see Sites
         self._met: set[int] = set()
-        self._around = dict(_lines(sys._getframe(1)))  # what runs since before the recording
+        self._around = dict(_lines(sys._getframe(1)))  # lines running before the recording
 
     def __call__(self, frame: FrameType | None) -> bool:
-        """Whether a line of the program's that is under way is in a loop, or was met before."""
+        """Whether a running line of the program is in a loop, or has been seen before."""
         line = None
         while frame is not None:
             code, at = frame.f_code, frame.f_lasti
@@ -42,7 +42,7 @@ class Repeated:
                     if first <= at <= last and not first <= outside <= last:
                         return True
                 if code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__":
-                    break  # what called the script is no part of it
+                    break  # the callers of the script are not part of it
             frame = frame.f_back
         if line is None or line in self._met:
             return line is not None
@@ -57,7 +57,7 @@ class Repeated:
 
 
 def loops_of(code: CodeType) -> list[tuple[int, int]]:
-    """The first and last instruction of each loop, by their places in the code."""
+    """The first and last instruction of each loop, as offsets in the code."""
     return [
         (int(each.argval), each.offset)
         for each in dis.get_instructions(code)
@@ -72,18 +72,18 @@ def _lines(frame: FrameType | None) -> Iterator[tuple[CodeType, int]]:
 
 
 class StepsByBackward:
-    """Tells contexts of steps that nobody else tells of."""
+    """Reports steps to contexts if no optimizer does."""
 
     def __init__(self, contexts: Contexts, is_machinery: Callable[[CodeType], bool]) -> None:
         self._contexts = contexts
         self._repeated = Repeated(is_machinery)
-        self._looked = False  # for optimizers that were there before
+        self._looked = False  # whether existing optimizers were searched for
         self.first: Callable[[], None] | None = None  # called when there is one
 
     def ended(self, frame: FrameType, *, creates: bool) -> None:
-        """A backward that ran in no other is over. `creates`: it was to make a graph.
+        """Called at the end of an outermost backward. `creates`: with create_graph.
 
-        Such a gradient is on its way into a loss, if no transform asked for it.
+        Such a gradient becomes part of a loss, unless a transform requested it.
         """
         contexts = self._contexts
         if contexts.steps.is_told or (creates and not _of_a_transform(frame)):
@@ -102,13 +102,13 @@ class StepsByBackward:
 
 
 def has_optimizers() -> bool:
-    """Whether any is alive."""
+    """Whether any optimizer is alive."""
     modules = [sys.modules[name] for name in OPTIMIZERS if name in sys.modules]
     return any(instances(each.Optimizer) for each in modules)
 
 
 def _of_a_transform(frame: FrameType | None) -> bool:
-    """Whether the outermost gradient of a function is being taken."""
+    """Whether the outermost gradient of a function transform is being computed."""
     many = 0
     while frame is not None:
         many += frame.f_code.co_name == TRANSFORM

@@ -1,4 +1,4 @@
-"""Which lines of a program's own functions matter, as its source says."""
+"""Finds the relevant lines of the program's functions in its source."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import NamedTuple
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 MOST = 3
-"""So many other lines are told."""
+"""Number of additional lines that are recorded."""
 
 
 @lru_cache(maxsize=64)
 def parsed(file: str, first: str, many: int) -> ast.Module | None:
-    """A file as it is now; `first` and `many` say of what it was read."""
+    """The current text of a file; `first` and `many`: the lines for which it is read."""
     try:
         return ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError):
@@ -26,15 +26,15 @@ def parsed(file: str, first: str, many: int) -> ast.Module | None:
 
 
 def tree_of(file: str) -> ast.Module | None:
-    """The source of a file; None where it cannot be read."""
+    """The source of a file; None if it cannot be read."""
     lines = linecache.getlines(file)
     return parsed(file, lines[0], len(lines)) if lines else None
 
 
 def lines_of_gradient(backward: FunctionType, place: int) -> list[int]:
-    """The line that makes what a backward returns at this place, then others that have part in it.
+    """The line that computes the value a backward returns at this index, then contributing lines.
 
-    That is where it returns, and what it assigns to names which stand there.
+    These are the `return`, and the assignments to names in it.
     """
     code = backward.__code__
     found = _definition(code, tree_of(code.co_filename))
@@ -59,9 +59,9 @@ def lines_of_gradient(backward: FunctionType, place: int) -> list[int]:
 
 
 def line_that_writes(backward: FunctionType) -> int:
-    """Where a backward writes in place into a gradient that it is given, or into what it calls so.
+    """The line where a backward writes in place into a gradient it received.
 
-    Into something else, if nothing else stands there; its first line, if nothing is written.
+    Otherwise a line that writes into something else, or its first line if it has none.
     """
     code = backward.__code__
     found = _definition(code, tree_of(code.co_filename))
@@ -77,7 +77,7 @@ def line_that_writes(backward: FunctionType) -> int:
 
 
 def _written_in(part: ast.AST) -> str | None:
-    """The name that is written in place: `g.mul_(2)`, `g *= 2`, `g[0] = 0`; None: nothing is."""
+    """The name that is written in place: `g.mul_(2)`, `g *= 2`, `g[0] = 0`; None: no write."""
     target: ast.AST | None = None
     if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
         named = part.func.attr
@@ -92,7 +92,7 @@ def _written_in(part: ast.AST) -> str | None:
 
 
 def line_that_keeps(forward: FunctionType, name: str) -> int:
-    """Where a forward sets an attribute of ctx; its first line, if it does not."""
+    """The line where a forward sets an attribute of ctx; its first line if it does not."""
     code = forward.__code__
     found = _definition(code, tree_of(code.co_filename))
     lines = [
@@ -104,7 +104,7 @@ def line_that_keeps(forward: FunctionType, name: str) -> int:
 
 
 def lines_that_return(code: CodeType) -> list[int]:
-    """Where a function returns something; of a lambda, where it stands."""
+    """The line where a function returns; for a lambda, its own line."""
     tree = _definition(code, tree_of(code.co_filename))
     if tree is not None:
         return sorted(
@@ -120,7 +120,7 @@ def lines_that_return(code: CodeType) -> list[int]:
 
 
 def _returns(code: CodeType) -> set[int]:
-    """Where lines begin in it that return."""
+    """The first lines of the `return` statements in it."""
     starts = [start for start, _, _ in code.co_lines()]
     at = [each.offset for each in dis.get_instructions(code) if each.opname.startswith("RETURN")]
     return {max(start for start in starts if start <= offset) for offset in at}
@@ -136,7 +136,7 @@ def _definition(code: CodeType, tree: ast.AST | None) -> Definition | None:
 
 
 def _around(tree: ast.AST, line: int) -> Definition | None:
-    """The innermost function that a line stands in."""
+    """The innermost function that contains a line."""
     around = (
         each
         for each in ast.walk(tree)
@@ -146,7 +146,7 @@ def _around(tree: ast.AST, line: int) -> Definition | None:
 
 
 def _inside(definition: Definition) -> list[ast.AST]:
-    """What a function's body is made of, without what is inside functions in it."""
+    """The statements of a function, without those of nested functions."""
     return [each for part in definition.body for each in _own_statements(part)]
 
 
@@ -160,7 +160,7 @@ def _own_statements(part: ast.AST) -> list[ast.AST]:
 
 
 def _assigned(statement: ast.AST) -> set[str]:
-    """The names that this gives a value, other than one that was kept on ctx."""
+    """The names that this assigns, except from a value stored on ctx."""
     targets: list[ast.expr] = []
     if isinstance(statement, ast.Assign) and not _is_kept(statement.value):
         targets = statement.targets
@@ -189,14 +189,14 @@ ADDERS = frozenset(
 
 
 class Stored(NamedTuple):
-    """A variable, or an attribute, that something was put into."""
+    """A variable or attribute that something was stored in."""
 
     name: str
     attribute: bool
-    held: bool  # into what it stands for: a list
+    held: bool  # into the object it refers to: a list
 
     def is_named(self, expression: ast.AST) -> bool:
-        """Whether this is the name of it, or of something in it."""
+        """Whether this expression is its name, or an item of it."""
         while isinstance(expression, ast.Subscript):
             expression = expression.value
         if self.attribute:
@@ -205,10 +205,10 @@ class Stored(NamedTuple):
 
 
 def lines_that_store(stored: Stored, file: str, within: CodeType | None) -> list[int]:
-    """Where a variable, or an attribute, of this name is given something: likeliest first.
+    """Lines that store something in a variable or attribute of this name, likeliest first.
 
-    `within`: the function whose variable it is. A line that makes a value of the one before
-    (`total += loss`) comes before others; one that gives it a constant is left out.
+    `within`: the function whose variable it is. A line that computes the value from the previous
+    one (`total += loss`) comes before others; one that assigns a constant is left out.
     """
     tree: ast.AST | None = tree_of(file)
     if tree is None:
@@ -225,7 +225,7 @@ def lines_that_store(stored: Stored, file: str, within: CodeType | None) -> list
 
 
 def lines_that_fill(line: int, file: str) -> list[int]:
-    """Where a list is added to that a line gives another name: `self.states = fresh`."""
+    """Lines that append to a list to which a line gives another name: `self.states = fresh`."""
     tree = tree_of(file)
     inner = None if tree is None else _around(tree, line)
     given = [
@@ -241,7 +241,7 @@ def lines_that_fill(line: int, file: str) -> list[int]:
 
 
 def line_that_equates(one: str, other: str, file: str) -> int:
-    """Where one of two names is given what the other stands for; 0: nowhere."""
+    """The line that assigns one of two names to the other; 0: none."""
     tree = tree_of(file)
     for each in () if tree is None else ast.walk(tree):
         if isinstance(each, ast.Assign):
@@ -254,7 +254,7 @@ def line_that_equates(one: str, other: str, file: str) -> int:
 
 
 def _stores(statement: ast.stmt, stored: Stored) -> int:
-    """How likely it is that this gives the name something, 1 the most; 0: it does not."""
+    """Rank of the statement as an assignment to the name, 1 is likeliest; 0: it is none."""
     if isinstance(statement, ast.Expr | ast.Assign):
         bodies = (each.body for each in ast.walk(statement) if isinstance(each, ast.Lambda))
         if any(_stores(ast.Expr(body), stored) for body in bodies):
@@ -285,7 +285,7 @@ EMPTY = frozenset(("list", "dict", "set", "deque", "defaultdict", "OrderedDict")
 
 
 def _is_empty(value: ast.expr) -> bool:
-    """Whether it is a container that has nothing in it yet."""
+    """Whether it is an empty container."""
     if isinstance(value, ast.List | ast.Dict | ast.Set):
         return not (value.keys if isinstance(value, ast.Dict) else value.elts)
     called = value.func if isinstance(value, ast.Call) else None
@@ -297,7 +297,7 @@ def _is_empty(value: ast.expr) -> bool:
 
 
 def lines_that_call(line: int, file: str) -> list[int]:
-    """Where the function that a line stands in is called by its name, if that is in few places."""
+    """Lines that call the function containing a line by its name, if there are few."""
     tree = tree_of(file)
     inner = None if tree is None else _around(tree, line)
     if tree is None or inner is None:
@@ -311,14 +311,14 @@ def lines_that_call(line: int, file: str) -> list[int]:
 
 
 def called(call: ast.Call) -> str:
-    """The last name of what is called; "": it has none."""
+    """The last name of the called expression; "": it has none."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 @lru_cache(maxsize=4096)
 def called_at(code: CodeType, offset: int) -> str:
-    """The last name of what is called there; "": it is no call, or there is no source."""
+    """The last name of what is called there; "": not a call, or there is no source."""
     place = next(islice(code.co_positions(), max(offset, 0) // 2, None), None)
     if place is None or None in place:
         return ""
@@ -351,10 +351,10 @@ def loaded_from(line: str) -> tuple[str, str] | None:
 
 
 def written_to(line: str) -> Stored | None:
-    """What a line calls a method on, as the name of what it is in: `shadow` of `shadow[k].add_(p)`.
+    """The name of the object on which a line calls a method: `shadow` in `shadow[k].add_(p)`.
 
-    Of an assignment, what it takes that from: `self.slow` of `slow = self.slow[k]`. None where that
-    is no name, or the line cannot be read alone.
+    For an assignment, the name of its source: `self.slow` in `slow = self.slow[k]`. None if it is
+    not a name, or if the line cannot be parsed alone.
     """
     try:
         (statement,) = ast.parse(line.strip()).body

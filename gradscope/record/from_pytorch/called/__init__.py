@@ -1,1 +1,1 @@
-"""Calls of the program: which made a node, when each began and ended, which wrote in place."""
+"""Calls of the program: which created a node, when each began and ended, which wrote in place."""

@@ -1,8 +1,8 @@
-"""Where tensors were made that have no history: what nodes keep and no node made, and leaves.
+"""Finds the origin of input tensors: values saved by nodes that no node created, and leaves.
 
-The observer has put down what calls returned that made no node (watch/called/made.py). A tensor is
-such a result if it lies at the same address, in the same memory, with the same counter of writes,
-and nothing later was seen there until a node kept it, from when on it stays.
+The observer has recorded the results of calls that created no node (watch/called/made.py). A tensor
+is such a result if it has the same address, memory and version counter, and nothing later was
+recorded there before a node saved it, which keeps it alive.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ VIEWS = frozenset((
     "view", "select", "slice", "t", "transpose", "permute", "expand", "expand_as", "squeeze",
     "unsqueeze", "narrow", "alias", "view_as", "unfold", "diagonal", "T", "mT", "numpy_T",
 ))  # fmt: skip
-"""Calls whose result shows the memory of what they are given."""
+"""Calls whose result is a view of their input."""
 
 HOPS = 6
-"""So many views of views are seen through."""
+"""Largest depth of views of views that is resolved."""
 
 MOST_KEPT = 1 << 13
-"""So many results may wait for who keeps them."""
+"""Largest number of results that wait to be assigned to a node."""
 
 
 class CameIn:
-    """Takes what the observer has put down, whenever notes are flushed."""
+    """Reads the records of the observer whenever notes are flushed."""
 
     def __init__(self, session: Session, calls: PyTorchCalls, in_place: InPlace) -> None:
         self._session = session
@@ -49,11 +49,11 @@ class CameIn:
         self._asked: list[Ints] = []
 
     def leaf(self, tensor: Any, number: int, memory: TensorMemory, t: int) -> None:
-        """A leaf has been given this number."""
+        """Called when a leaf gets this number."""
         self._leaves.append((number, tensor._cdata, memory.data, memory.counter, t))
 
     def kept(self, tensor: Ints, address: Ints, data: Ints, counter: Ints, t: Ints) -> None:
-        """What nodes keep that no node made: its number, where it lies, when the node was made."""
+        """Add saved values that no node created: number, address, creation time of the node."""
         chosen = np.flatnonzero(address)
         chosen = chosen[np.unique(tensor[chosen], return_index=True)[1]]
         if len(chosen):
@@ -62,7 +62,7 @@ class CameIn:
             )
 
     def settle(self) -> None:
-        """Write who came from where, as far as was seen."""
+        """Write the origins of inputs, as far as they were recorded."""
         observer = self._calls.observer
         leaves, asked = take_all(self._leaves), take_all(self._asked)
         if observer is None or observer.made is None:
@@ -89,7 +89,7 @@ class CameIn:
             self._write(seen[self._behind_views(seen, found[chosen])], tensor[chosen])
 
     def _behind_views(self, seen: Ints, found: Ints) -> Ints:
-        """These results; in place of a view the one whose memory it shows."""
+        """These results, with views replaced by their base."""
         memory = seen[:, row.DATA] ^ (seen[:, row.COUNTER] << 1)
         for _ in range(HOPS):
             words = seen[found, row.WORD]
@@ -133,6 +133,6 @@ class CameIn:
         session.writer.block(CameInAct, {"id": ids, "by": [intern(by[place]) for place in chosen]})
 
     def _called(self, line: int) -> str:
-        """What the program's own line has called."""
+        """The function called by the program's own line."""
         users = self._in_place.users(line)
         return "" if users is None else called_at(*users)

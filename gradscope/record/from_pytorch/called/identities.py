@@ -1,12 +1,12 @@
-"""Which tensor, and which memory, each operand was: addresses are used again.
+"""Identifies the tensor and the memory of each operand, although addresses are reused.
 
 # Note [Addresses in the order of calls]
-What a call returns is new, unless it was given it, or a call inside it has returned it: then what
-was put down last of that address is of this call, or of one that began after it. What a call is
-given is what was last seen at that address, unless it looks different, or was written to less
-often: then it came from where nobody looked. The same holds of memory, by where it begins. So a
-tensor that dies unseen, and another that comes unseen to the same place and looks like it, are one
-here: that is why it is said to be inferred.
+The result of a call is a new tensor, unless it is one of its arguments, or a nested call has
+returned it: then the last record of that address belongs to this call, or to one that began after
+it. The argument of a call is the tensor last recorded at that address, unless its metadata differs
+or its version is lower: then its origin was not recorded. The same applies to memory, by its
+start address. So if a tensor is freed unnoticed, and a similar one is created unnoticed at the same
+address, they count as one: this is why these columns are marked as inferred.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from gradscope.trace.schema import NONE
 from gradscope.watch.called import operand_rows as row
 
 LOOKS = [row.COUNTER, row.STORAGE, row.DATA, row.KIND, *range(row.SIZES, row.WIDTH)]
-"""What else a tensor is told apart by."""
+"""Other columns that distinguish tensors."""
 
 MOST_KEPT = 1 << 16
-"""Of so many addresses it is remembered what was there."""
+"""Number of addresses whose last tensor is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenOperands:
-    """Operands in the order in which they were seen, and who they were: numbers from 0 up."""
+    """Operands in the order of their records, and their identities: numbers from 0."""
 
     rows: Ints
     tensor: Ints
     storage: Ints  # NONE: it has no memory of that kind
-    begins: Ints  # the places of rows with which a tensor begins
+    begins: Ints  # indices of the first row of each tensor
 
 
 class Identities:
-    """Tells apart what was at the same address, recording by recording."""
+    """Distinguishes tensors that had the same address, per recording."""
 
     def __init__(self) -> None:
         self._tensors = _Addresses(row.TENSOR, LOOKS, may_sink=row.VERSION)
         self._storages = _Addresses(row.STORAGE, [row.DATA])
 
     def of(self, rows: Ints) -> SeenOperands:
-        """Who these are, which came after all former ones."""
+        """The identities of these operands, which follow all earlier ones."""
         tensor, begins = self._tensors.of(rows)
         storage = np.full(len(rows), NONE)
         lies = np.flatnonzero(rows[:, row.STORAGE])
@@ -52,17 +52,17 @@ class Identities:
         return SeenOperands(rows, tensor, storage, begins)
 
     def last(self) -> tuple[Ints, Ints]:
-        """What was last seen at each address, and which tensor that was."""
+        """The last record at each address, and the identity of its tensor."""
         return self._tensors.rows, self._tensors.numbers
 
     def forget(self) -> None:
-        """Rows were lost: nothing that was known need still hold."""
+        """Called when rows were lost: previous knowledge may be wrong."""
         for each in (self._tensors, self._storages):
             each.rows, each.numbers = each.rows[:0], each.numbers[:0]
 
 
 class _Addresses:
-    """What was last seen at each address."""
+    """The last record at each address."""
 
     def __init__(self, key: int, same: list[int], *, may_sink: int | None = None) -> None:
         self._key, self._same, self._may_sink = key, same, may_sink
@@ -71,7 +71,7 @@ class _Addresses:
         self.numbers = np.zeros(0, np.int64)
 
     def of(self, new: Ints) -> tuple[Ints, Ints]:
-        """The number of each, and where numbers begin."""
+        """The identity of each row, and the first row of each identity."""
         rows = np.concatenate([self.rows, new])
         known = len(self.rows)
         order = np.argsort(rows[:, self._key], kind="stable")
@@ -92,7 +92,7 @@ class _Addresses:
         return numbers[known:], first - known
 
     def _begins(self, ordered: Ints) -> np.ndarray:
-        """Of rows that are sorted by address: which of them another begins with."""
+        """For rows sorted by address: whether each begins a new address."""
         if not len(ordered):
             return np.zeros(0, np.bool_)
         now, before = ordered[1:], ordered[:-1]

@@ -1,10 +1,9 @@
-"""Writes in place that were seen as they happened: which tensor each wrote to.
+"""Finds the tensor of each in-place write that was observed.
 
-What PyTorch counts writes by (a counter, which views of one tensor share) says which tensor it is:
-a leaf, whose counter stays the same while it lives; or what a node keeps, if the writes before a
-walk are the ones that its count then speaks of, one after the other. Where a tensor is written to
-through another counter (`.data`), the memory says so, as long as the leaf or the node holds it.
-Other tensors are nobody's here, and writes to them are dropped.
+The version counter of PyTorch, which views of one tensor share, identifies the tensor: a leaf,
+whose counter stays the same during its life; or a value saved by a node, if the writes before a
+traversal match the version found then. If a tensor is written to through another counter (`.data`),
+its memory identifies it, as long as the leaf or the node holds it. Other writes are dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from gradscope.watch.called.writes import TensorMemory, WatchedWrites
 
 MOST_KEPT = 1 << 12
-"""So many writes may wait for a backward to come to who keeps what they wrote to."""
+"""Largest number of writes that wait until a backward reaches the node that saved their tensor."""
 
 ALIVE = np.iinfo(np.int64).max
 TARGET, STORAGE_ID, OP, TOLD, GIVEN = range(len(row.COLUMNS), len(row.COLUMNS) + 5)
@@ -49,7 +48,7 @@ a result of the node's own; and where the tensor is that no node made."""
 
 
 class InPlaceLeaf:
-    """A leaf, and what it was when it was met."""
+    """A leaf, and its state when it was first recorded."""
 
     __slots__ = ("about", "died", "tensor")
 
@@ -60,12 +59,12 @@ class InPlaceLeaf:
         self.tensor = weakref.ref(tensor, self._dies)
 
     def _dies(self, _gone: Any, now: Callable[[], int] = perf_counter_ns) -> None:
-        """Python may have emptied this module by then: what it needs is its own default."""
+        """Python may have cleared this module by then: it only uses its own defaults."""
         self.died = now()
 
 
 class InPlace:
-    """Takes what the observer has put down, whenever notes are flushed."""
+    """Reads the records of the observer whenever notes are flushed."""
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class InPlace:
     ) -> None:
         self._session = session
         self._next_number = next_number
-        self._unseen = unseen  # as long as it lasts, modes of the program see nothing
+        self._unseen = unseen  # context in which modes of the program see nothing
         self._calls = calls
         self._unread: list[Ints] = []
         self._kept = np.zeros((0, GIVEN + 1), np.int64)
@@ -93,21 +92,21 @@ class InPlace:
         return self._calls.writes
 
     def met(self, leaf: Any, number: int, storage_id: int) -> None:
-        """A leaf has been given this number."""
+        """Called when a leaf gets this number."""
         if self._observer is not None and not leaf.is_inference():
             memory = self._observer.memory_of(leaf)
             self._leaves.append(InPlaceLeaf(leaf, number, storage_id, memory))
             self.came_in.leaf(leaf, number, memory, self._leaves[-1].about[-1])
 
     def memory_of(self, tensor: Any) -> tuple[int, int]:
-        """Where a tensor lies, and what counts writes to it, if that is known."""
+        """The address of a tensor's memory and its version counter, if known."""
         if self._observer is None or tensor.is_inference():
             return 0, 0
         memory = self._observer.memory_of(tensor)
         return memory.data, memory.counter
 
     def drain_if_many(self) -> None:
-        """Take writes while there is ample room for what comes until the next occasion."""
+        """Read writes early enough that there is room until the next opportunity."""
         if self._observer is not None and self._observer.waiting() > row.CAPACITY // 2:
             self._drain()
 
@@ -127,7 +126,7 @@ class InPlace:
                 self._observer.is_users(*users)
 
     def users(self, place: int) -> Instruction | None:
-        """The instruction of the program's own that this place is at."""
+        """The instruction of the program at this place."""
         return self._users.get(place)
 
     def ops(self, begin: Ints, thread: Ints, word: Ints) -> Ints:
@@ -151,28 +150,27 @@ class InPlace:
         return numbers
 
     def not_told(self, ops: Ints) -> Any:
-        """Of which of these calls no write was told; from now on somebody else has told it."""
+        """Which of these calls have no recorded write; from now on they count as recorded."""
         waits = np.isin(self._kept[:, OP], ops) & (self._kept[:, OP] != NONE)
         self._kept[waits, TOLD] = 1
         return ~np.isin(ops, self._settled)
 
     def stacks_of(self, places: Ints) -> Ints:
-        """The same of what was put down a moment ago."""
+        """The same for the latest records."""
         if self._observer is not None:
             self._drain()
         return self.stacks(places)
 
     def stacks(self, places: Ints) -> Ints:
-        """The stacks that these places are, as far as is known."""
+        """The stacks of these places, as far as known."""
         return np.array([self._places.get(each, NONE) for each in places.tolist()], np.int64)
 
     # -- rows -----------------------------------------------------------------------------------
 
     def settle(self, ops: Ops, saved: dict[str, Any], *, over: bool) -> None:
-        """Hand on writes to what is known by now, and say in `saved` what was kept at which.
+        """Write the writes to known tensors, and set the versions of saved values in `saved`.
 
-        A write that made a node is written with it, so it waits until a walk meets that node.
-        `over`: no walk will.
+        A write that created a node waits until a traversal reaches that node. `over`: none will.
         """
         memory = {name: saved.pop(name) for name in MEMORY if saved}
         address = memory.pop("address", None)
@@ -206,7 +204,7 @@ class InPlace:
         self._kept = np.concatenate([self._kept, *take_all(self._unread)])
 
     def told(self, ops: Ints, *, over: bool) -> None:
-        """These calls have their rows now, at level `full`; `over`: no other will have one."""
+        """Called when these calls have their rows, at level `full`; `over`: no others will."""
         waiting = self._waiting
         has = np.isin(waiting[:, OP], ops)
         if over:
@@ -215,7 +213,7 @@ class InPlace:
         self._waiting = waiting[~has]
 
     def versions(self, thread: Ints, t: Ints) -> Ints:
-        """What was counted after the writes that these threads were in then; NONE: not known."""
+        """The versions after the writes of these threads at these times; NONE: not known."""
         if self._observer is None:
             return np.full(len(t), NONE)
         self._read()
@@ -227,7 +225,7 @@ class InPlace:
         return np.where(inside, version[found], NONE)
 
     def _find_leaves(self, seen: Ints) -> None:
-        """Writes to leaves, from when they were met; and before that, if their count says so."""
+        """Writes to leaves since they are known, and earlier ones if their version matches."""
         leaves = self._leaves[:]
         if not leaves:
             return
@@ -258,7 +256,7 @@ class InPlace:
             seen[run, TARGET], seen[run, STORAGE_ID] = number, storage_id
 
     def _still_there(self, leaves: list[InPlaceLeaf], which: Ints, asked: Any) -> Any:
-        """Whether these leaves are in the memory that they were in, or are gone."""
+        """Whether these leaves still have the same memory, or no longer exist."""
         assert self._observer is not None
         there = np.zeros(len(leaves), np.bool_)
         for place in np.unique(which[asked]).tolist():
@@ -295,7 +293,7 @@ class InPlace:
 
 
 class _Kept:
-    """What nodes keep, where that lies, and what counts writes to it."""
+    """Saved values, with their memory and version counters."""
 
     def __init__(self, saved: dict[str, Any], memory: dict[str, Ints], start: int) -> None:
         self._saved = saved
@@ -305,18 +303,18 @@ class _Kept:
         self._t = saved["t"] + start
 
     def find(self, seen: Ints) -> None:
-        """Which of it each write wrote to."""
+        """The saved value to which each write wrote."""
         version = self._saved["version"]
         for counter in np.intersect1d(self._counter, seen[:, row.COUNTER]).tolist():
             if counter:
                 mine = np.flatnonzero(self._counter == counter)
-                # Of a tensor and its views, as a transposed one, the tensor, as far as can be told.
+                # For a tensor and its views (such as a transposed one), the tensor if possible.
                 keys = (-mine, self._whole[mine], self._walk[mine])
                 last = int(mine[np.lexsort(keys)[-1]])
                 own = np.flatnonzero(seen[:, row.COUNTER] == counter)
                 own = own[seen[own, row.END] <= self._walk[last]]
                 self._put(seen, _run(seen, own, int(version[last])), last)
-        # A node holds its memory from when it was made, so that it is nobody else's until the walk.
+        # A node holds the memory from its creation, so it is not reused before the traversal.
         rest = np.flatnonzero((seen[:, TARGET] == NONE) & (seen[:, row.DATA] != 0))
         holder = latest(self._data, self._t, seen[rest, row.DATA], seen[rest, row.BEGIN])
         held = (holder >= 0) & (seen[rest, row.END] <= np.append(self._walk, 0)[holder])
@@ -329,9 +327,9 @@ class _Kept:
         seen[writes, STORAGE_ID] = self._storage_id[kept]
 
     def correct(self, seen: Ints) -> None:
-        """At which version it was kept: the walk saw which it had by then.
+        """The version at which it was saved: the traversal read the version at its own time.
 
-        What a node keeps of its own result is counted apart from that result.
+        What a node saves of its own result has a separate version counter.
         """
         own = self._own != 0
         keys = ((~own, self._counter, row.COUNTER), (own, self._data, row.DATA))
@@ -345,12 +343,12 @@ class _Kept:
 
 
 def _made_a_node(ops: Ops, seen: Ints) -> Any:
-    """Such writes are told with their nodes (writes.py)."""
+    """Such writes are recorded with their nodes (writes.py)."""
     return ops.made_in(seen[:, row.BEGIN], seen[:, row.END], seen[:, row.THREAD])
 
 
 def _run(seen: Ints, chosen: Ints, version: int) -> Ints:
-    """Of writes by one counter those that made it this version, one after the other."""
+    """Those writes of one counter that lead to this version, in order."""
     chosen = chosen[np.argsort(seen[chosen, row.END], kind="stable")]
     found = []
     for place in reversed(chosen.tolist()):

@@ -1,4 +1,4 @@
-"""What was last seen of each at a time, in columns."""
+"""Finds the last record of each key before a time, in columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradscope.record.notes.log import Ints
 
 
 def latest(keys: Ints, t: Ints, asked: Ints, at: Ints) -> Ints:
-    """For each that is asked for, the last with the same key until its time, or -1."""
+    """For each requested key and time, the last record with that key until then, or -1."""
     if not len(keys) or not len(asked):
         return np.full(len(asked), -1)
     many = len(keys)

@@ -1,7 +1,7 @@
-"""In which module, phase and backward a thread was when it called something: at level `full`.
+"""The module, phase and backward of calls that created no node, at level `full`.
 
-A node remembers where it was made. A call that makes none is only seen with its time and thread;
-so each move of a thread is noted, and a call was where its thread was last.
+A node stores where it was created. A call without a node is only recorded with its time and thread;
+so each change of a thread's position is recorded, and a call has the last position of its thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Moves:
-    """When each thread moved, and where to: the number of a context."""
+    """Times of position changes of threads, with the number of the new context."""
 
     def __init__(self, contexts: Contexts) -> None:
         self._contexts = contexts
@@ -28,11 +28,11 @@ class Moves:
         self._known = np.zeros((0, 3), np.int64)  # thread, when, context; sorted
 
     def start(self) -> None:
-        """Be told of all moves from here on."""
+        """Start recording position changes."""
         self._contexts.moved = self._moved
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop."""
         self._contexts.moved = None
 
     def _moved(self, state: WatchedThread) -> None:
@@ -40,7 +40,7 @@ class Moves:
         self._new.append((place.id, perf_counter_ns(), self._contexts.of(state)))
 
     def at(self, threads: Ints, t: Ints) -> Ints:
-        """The rows of contexts that these threads were in at these times."""
+        """The contexts of these threads at these times, as rows."""
         if new := take_all(self._new):
             both = np.concatenate([self._known, np.array(new, np.int64)])
             self._known = both[np.lexsort((both[:, 1], both[:, 0]))]
@@ -52,7 +52,7 @@ class Moves:
         return np.array(self._contexts.rows, np.int64)[found]
 
     def forget(self, before: int) -> None:
-        """Nobody will ask what was before, but for where each thread was then."""
+        """Forget earlier positions, except the last one of each thread."""
         known = self._known
         older = np.flatnonzero(known[:, 1] < before)
         followed = np.append(known[1:, 0] == known[:-1, 0], False)[older]

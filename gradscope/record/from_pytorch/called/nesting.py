@@ -1,4 +1,4 @@
-"""Stretches of time of one thread, each inside another or beside it: which is around a moment."""
+"""Nested periods of time of one thread: finds the one that contains a given time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 OPEN = np.iinfo(np.int64).max
-"""When what has not ended ends."""
+"""The end of a period that has not ended."""
 
 
 class Nesting:
-    """Stretches of one thread, sorted by when they begin."""
+    """Periods of one thread, sorted by their start."""
 
     def __init__(self, begin: Ints, end: Ints) -> None:
         self._begin, self._ended = begin, np.sort(end)
@@ -24,7 +24,7 @@ class Nesting:
         self._key = key[self._order]
 
     def around(self, t: Ints) -> Ints:
-        """The place of the innermost stretch that each moment lies in; -1: it lies in none."""
+        """The index of the innermost period that contains each time; -1: none."""
         if not len(self._begin):
             return np.full(len(t), -1)
         begun = np.searchsorted(self._begin, t, side="right")

@@ -1,4 +1,4 @@
-"""Calls that made no node and returned what is not finite, as rows: the data that is prepared."""
+"""Writes calls without a node whose result is not finite, as in the preparation of data."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 UNWRITTEN = frozenset({
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_",
 })  # fmt: skip
-"""Calls whose result is memory that nobody has written to yet."""
+"""Calls whose result is uninitialized memory."""
 
 TAKES_NUMBERS_IN = "lift_fresh"
-"""The call by which PyTorch makes a tensor of what lists, arrays and files hold."""
+"""The call with which PyTorch creates a tensor from lists, arrays and files."""
 
 BRING_IN = FROM_NUMBERS | {TAKES_NUMBERS_IN}
 
 
 class NotFiniteCalls:
-    """Takes what was put down of them, whenever notes are flushed."""
+    """Reads the records of such calls whenever notes are flushed."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class NotFiniteCalls:
         self.seen: WithoutNode | None = None
 
     def write(self) -> None:
-        """Rows of the calls; of what they returned, `PyTorchValues` writes them."""
-        if self.seen is None or self._calls.whole:  # all calls are told at level `full`
+        """Write rows of the calls; those of their results are written by `PyTorchValues`."""
+        if self.seen is None or self._calls.whole:  # all calls are recorded at level `full`
             return
         seen = self.seen.read()
         if not len(seen):
@@ -84,7 +84,7 @@ class NotFiniteCalls:
         )
 
     def _name(self, word: int, line: int) -> str:
-        """As the program says it, of what brings numbers in."""
+        """The name in the program of a call that creates tensors from data."""
         name = self._calls.name(word)
         if name != TAKES_NUMBERS_IN:
             return name

@@ -1,7 +1,7 @@
-"""What each call was given and what it returned, at level `full`.
+"""Arguments and results of each call, at level `full`.
 
-A tensor has the number that it has anyway, if a node made or keeps it, or if it is a leaf that is
-known; else one of its own (tensor_rows.py).
+A tensor has its existing number if a node created or saved it, or if it is a known leaf; otherwise
+it gets a new one (tensor_rows.py).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from gradscope.watch.called.operands import OperandObserver
 
 MANY = 1 << 14
-"""So many rows are worth reading, even though nobody asks for them yet."""
+"""Number of rows that are read even if they are not needed yet."""
 
 WRITTEN = ("place", "tensor", "storage", "old", "new")
-"""Of a write in place: the place of its call among others, and what Version says of it."""
+"""Columns of an in-place write: the index of its call, and those of Version."""
 
 
 class CallOperands(NamedTuple):
-    """What calls were given and returned, and what they wrote to in place."""
+    """Arguments and results of calls, and their in-place writes."""
 
     inputs: Ragged
     outputs: Ragged
@@ -38,19 +38,19 @@ class CallOperands(NamedTuple):
 
 
 class OperandRows:
-    """Takes what the observer has put down, and says who it was."""
+    """Reads the records of the observer and identifies the tensors."""
 
     def __init__(self, tensors: PyTorchTensors, calls: PyTorchCalls, rows: TensorRows) -> None:
         self.observer: OperandObserver | None = None
         self.rows = rows
         self._tensors, self._calls = tensors, calls
         self._identities = Identities()
-        self._waiting = np.zeros((0, row.WIDTH + 2), np.int64)  # of calls that are not told yet
+        self._waiting = np.zeros((0, row.WIDTH + 2), np.int64)  # of calls that are not written yet
         self._told_at: dict[int, tuple[int, int, int, int]] = {}
         self.lost = 0
 
     def watch(self, observer: OperandObserver | None) -> bool:
-        """From now on; whether anybody sees operands."""
+        """Start. Returns whether operands are observed."""
         self.observer = observer
         if observer is not None:
             self.rows.kinds = observer.kinds
@@ -58,12 +58,12 @@ class OperandRows:
         return observer is not None
 
     def drain_if_many(self) -> None:
-        """Take them while there is ample room for what comes until the next occasion."""
+        """Read them early enough that there is room until the next opportunity."""
         if self.observer is not None and self.observer.waiting() > MANY:
             self._read()
 
     def _read(self) -> None:
-        """Take what is new. Calls are read before, so that all of theirs is there."""
+        """Read new records. Calls are read before, so that all their operands are available."""
         assert self.observer is not None
         rows, lost = self.observer.read()
         if lost:
@@ -76,12 +76,12 @@ class OperandRows:
             self.rows.begun(both, seen.tensor[seen.begins])
 
     def _of(self, stamps: Ints) -> list[Ints]:
-        """The operands of each of these calls, in order: what it was given, what it returned."""
+        """The operands of each of these calls, in order: arguments, results."""
         call, rows = self._sorted(stamps)
         return np.split(rows, np.cumsum(np.bincount(call, minlength=len(stamps)))[:-1])
 
     def _sorted(self, stamps: Ints) -> tuple[Ints, Ints]:
-        """The same of all, one after the other, each with the place of its call."""
+        """The operands of all calls in one sequence, each with the index of its call."""
         order = np.argsort(stamps, kind="stable")
         at = np.minimum(np.searchsorted(stamps[order], self._waiting[:, row.CALL]), len(order) - 1)
         own = np.flatnonzero(stamps[order][at] == self._waiting[:, row.CALL])
@@ -92,9 +92,9 @@ class OperandRows:
     # -- calls that made nodes ------------------------------------------------------------------
 
     def settle(self, ops: Ops, saved: dict[str, Ints]) -> dict[int, int]:
-        """Say of calls that made nodes what they were given.
+        """Set the arguments of calls that created nodes.
 
-        What nodes keep that has another number by now: that.
+        Returns saved values that have another number now.
         """
         if self.observer is None:
             return {}
@@ -124,7 +124,7 @@ class OperandRows:
         return others
 
     def _know_leaves(self) -> None:
-        """What was last seen where a leaf lies is the leaf."""
+        """Identify the last records at the addresses of leaves as these leaves."""
         rows, who = self._identities.last()
         at = {address: place for place, address in enumerate(rows[:, row.TENSOR].tolist())}
         writes = self._calls.writes
@@ -140,14 +140,14 @@ class OperandRows:
                     self.rows.is_known(int(who[place]), self._tensors.number_of(leaf))
 
     def _know_results(self, seen: Ints, outputs: tuple[int, ...]) -> None:
-        """What a node made is its outputs."""
+        """Identify the results of calls as outputs of their nodes."""
         made = seen[(seen[:, row.AT] < 0) & (seen[:, row.NODE] >= row.FIRST)]
         for tensor, nr in made[:, [TENSOR, row.NODE]].tolist():
             if nr - row.FIRST < len(outputs) and not self.rows.has(tensor):
                 self.rows.is_known(tensor, outputs[nr - row.FIRST])
 
     def _know_sources(self, seen: Ints, sources: tuple[int, ...]) -> None:
-        """What needed a gradient is where the node's edges lead to, one after the other."""
+        """Identify arguments that require gradients by the edges of the node, in order."""
         needing = seen[(seen[:, row.AT] >= 0) & (seen[:, row.NODE] > 0)]
         if len(needing) == len(sources):
             for tensor, source in zip(needing[:, TENSOR].tolist(), sources, strict=True):
@@ -155,9 +155,9 @@ class OperandRows:
                     self.rows.is_known(tensor, source)
 
     def _know_kept(self, ops: Ops, saved: dict[str, Ints], of: list[Ints]) -> dict[int, int]:
-        """What nodes keep that no node made has numbers of its own, walk by walk.
+        """Identify saved values that no node created, which have separate numbers per traversal.
 
-        Those that a walk has given it, by the ones that it has.
+        Returns the final numbers, by those assigned by a traversal.
         """
         call_of = {
             number: place
@@ -186,7 +186,7 @@ class OperandRows:
     # -- calls that made none -------------------------------------------------------------------
 
     def of_calls(self, stamps: Ints, ids: Ints) -> CallOperands:
-        """What these calls were given and returned, and what they wrote."""
+        """Arguments, results and writes of these calls."""
         if self.observer is None or not len(stamps):
             none = Ragged.of([()] * len(stamps))
             return CallOperands(none, none, {})
@@ -204,7 +204,7 @@ class OperandRows:
         return CallOperands(inputs, outputs, self._written(call, seen, numbers, given))
 
     def _written(self, call: Ints, seen: Ints, numbers: Ints, given: Any) -> dict[str, Ints]:
-        """What calls returned as they were given it, and was written to more often by then."""
+        """Results that are also arguments and whose version has increased: in-place writes."""
         keys = call * (int(seen[:, TENSOR].max(initial=0)) + 1) + seen[:, TENSOR]
         _, first = np.unique(keys[given], return_index=True)
         before = np.flatnonzero(given)[first]
@@ -221,7 +221,7 @@ class OperandRows:
         return dict(zip(WRITTEN, (place, numbers[after], memory, old, new), strict=True))
 
     def forget(self, waiting: Ints, until: int) -> None:
-        """Only these calls are still to be told, and those that begin later."""
+        """Forget operands except those of these calls, which are not written yet."""
         if self.observer is None:
             return
         calls = self._waiting[:, row.CALL]
@@ -235,7 +235,7 @@ class OperandRows:
         }
 
     def _told_as(self, tensor: Any) -> tuple[int, int] | None:
-        """The number and the storage's, if this tensor was an operand of a call that is told."""
+        """The numbers of a tensor and its storage, if it was an operand of a written call."""
         told, writes = self._told_at.get(tensor._cdata), self._calls.writes
         if told is None or writes is None or tensor.is_inference():
             return None

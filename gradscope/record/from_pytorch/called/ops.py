@@ -1,4 +1,4 @@
-"""Rows of calls, column by column: as nodes tell of them, and then as they were seen."""
+"""Rows of calls in columns: derived from nodes, then completed with observed calls."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Ints = NDArray[np.int64]
 WRITTEN = ("id", "name", "begin", "inputs", "outputs", "node", "module", "stack", "thread", "task",
            "step", "phase", "end")  # fmt: skip
 COLUMNS = (*WRITTEN, "sequence", "first")
-"""And the number that its node has, and the tensor that its first input is, if that is known."""
+"""Additional columns: the number of its node, and the tensor that is its first input, if known."""
 
 LISTS = ("inputs", "outputs")
 
 
 class Ops:
-    """Calls that made nodes, in columns."""
+    """Calls that created nodes, in columns."""
 
     def __init__(self, parts: Sequence[dict[str, Any]]) -> None:
         self._columns: dict[str, Any] = {
@@ -38,18 +38,18 @@ class Ops:
         self.inputs: Ragged = self._columns.get("inputs") or Ragged.of([])
         self.outputs: Ragged = self._columns.get("outputs") or Ragged.of([])
         self.sources = self.inputs
-        """Inputs as edges tell of them: what leads somewhere."""
+        """Inputs according to edges: those with a destination."""
 
         self.last = np.zeros(0, np.int64)
-        """Calls that were seen; of several nodes of one call the last has its times."""
+        """Observed calls; of several nodes of one call, the last has its times."""
 
         self.rows = np.zeros(0, np.int64)
-        """Of these: their rows."""
+        """The rows of the observed calls."""
 
         self.is_alone = np.zeros(0, np.bool_)
-        """And whether they have made one node."""
+        """Whether they have created exactly one node."""
 
-        self._made = np.zeros((2, 0), np.int64)  # when each node was made, and on which thread
+        self._made = np.zeros((2, 0), np.int64)  # creation time and thread of each node
 
     def __len__(self) -> int:
         return len(self.outputs)
@@ -59,7 +59,7 @@ class Ops:
         return found
 
     def with_operands(self, nodes: Ints, tensors: Ints) -> None:
-        """Inputs are also these tensors, that nodes (by number) keep and no node made."""
+        """Add inputs: saved tensors of nodes (by number) that no node created."""
         numbers = self.column("id")
         if not len(numbers):
             return
@@ -69,7 +69,7 @@ class Ops:
         owners = np.concatenate([self.inputs.owners, order[at[mine]]])
         values = np.concatenate([self.inputs.values, tensors[mine]])
         pairs = owners * (int(values.max(initial=0)) + 2) + values
-        first = np.ones(len(pairs), np.bool_)  # what is an input already stays as often as it is
+        first = np.ones(len(pairs), np.bool_)  # existing inputs are not repeated
         later = np.arange(len(self.inputs.values), len(pairs))
         _, begin = np.unique(pairs, return_index=True)
         first[later] = np.isin(later, begin)
@@ -80,9 +80,9 @@ class Ops:
     def seen(
         self, calls: PyTorchCalls, idents: dict[int, int], start: int, intern: Callable[[str], int]
     ) -> tuple[int, list[PyTorchWrite]]:
-        """Take over what calls say of themselves, where one was seen.
+        """Use the data of observed calls.
 
-        How many were missed; and those that wrote to their first input.
+        Returns the number of missed calls, and the calls that wrote to their first input.
         """
         if calls.observer is None or not len(self):
             return 0, []
@@ -108,7 +108,7 @@ class Ops:
         return calls.had_one(made[at < 0]), self._writes(writers, start)
 
     def made_in(self, begin: Ints, end: Ints, thread: Ints) -> Any:
-        """Whether any of these nodes was made in these stretches of time of a thread's."""
+        """Whether any of these nodes was created in these periods of a thread."""
         t, threads = self._made
         found = np.zeros(len(begin), np.bool_)
         for each in np.unique(thread).tolist():
@@ -127,14 +127,14 @@ class Ops:
         ]
 
     def write(self, write: Any) -> None:
-        """Hand all to the writer."""
+        """Pass all calls to the writer."""
         if len(self):
             columns = {name: self._columns[name] for name in WRITTEN}
             write(schema.Op, columns | {"inputs": self.inputs, "outputs": self.outputs})
 
 
 def of_rows(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-    """The columns of what was found row by row."""
+    """The columns of calls that were found row by row."""
     columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
     return {
         name: Ragged.of(cells) if name in LISTS else np.array(cells, np.int64)

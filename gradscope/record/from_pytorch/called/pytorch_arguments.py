@@ -1,4 +1,4 @@
-"""What calls of PyTorch's were given besides tensors: what Python shows of their nodes."""
+"""Arguments of PyTorch calls that are not tensors, read from Python attributes of their nodes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class PyTorchArguments(NotedArguments):
         self._names: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
 
     def has(self, kind: type) -> bool:
-        """Whether nodes of this class may keep any."""
+        """Whether nodes of this class may store arguments."""
         return bool(self._names_of(kind))
 
     def look(self, node: Any, number: int) -> None:
-        """Read what a node keeps."""
+        """Read the stored arguments of a node."""
         found = {}
         for name in self._names_of(type(node)):
             value = getattr(node, name)
@@ -57,7 +57,7 @@ class PyTorchArguments(NotedArguments):
         self.add(number, found)
 
     def _names_of(self, kind: type) -> tuple[str, ...]:
-        """By which attributes: never those that unpack a tensor, which may compute it again."""
+        """The attributes to read: never those that unpack a tensor, which may recompute it."""
         names = self._names.get(kind)
         if names is None:
             every = () if hasattr(kind, CUSTOM) else dir(kind)
@@ -72,7 +72,7 @@ class PyTorchArguments(NotedArguments):
 
 
 def _held(kept: Any) -> Any:
-    """The tensor that is kept; None: there is none, or a hook has packed it."""
+    """The saved tensor; None: there is none, or a hook has packed it."""
     if not hasattr(kept, "unpack_hook"):  # before PyTorch 2.9
         return None
     try:
@@ -82,7 +82,7 @@ def _held(kept: Any) -> Any:
 
 
 def _number(tensor: Any) -> object:
-    """The number that an operand is, read where it lies: a call would be told of like any other."""
+    """The value of an operand, read from memory: a call would be recorded like any other."""
     kind = None if tensor.requires_grad or tensor.dim() else NUMBERS.get(str(tensor.dtype))
     there = None if kind is None else _memory(tensor)
     return None if kind is None or not there else kind.from_buffer_copy(there).value

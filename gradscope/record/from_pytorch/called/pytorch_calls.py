@@ -1,7 +1,7 @@
-"""Which call made a node, when it began and ended, and how gradients were added and taken over.
+"""The call that created a node, its times, and how gradients were added and accumulated.
 
-The observer's rows (watch/called) are put beside nodes and runs when notes are flushed: the call
-that made a node is the innermost one that was under way then on its thread.
+The rows of the observer (watch/called) are joined with nodes and runs when notes are flushed: the
+call that created a node is the innermost one that was running on its thread at that time.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from gradscope.watch.called.writes import WatchedWrites
 
 MOST_KEPT = 1 << 15
-"""So many calls may wait for a backward to reach the nodes they made."""
+"""Largest number of calls that wait for a backward to reach the nodes they created."""
 
 MANY = 1 << 13
-"""So many rows are worth reading, even though nobody asks for them yet."""
+"""Number of rows that are read even if they are not needed yet."""
 
 LINE = observed.THREAD + 1
-"""Behind what was seen of a call: the place that it came from, at level `full`."""
+"""Additional column of a call: the place that called it, at level `full`."""
 
 ALONE = "begin", "end", "thread", "word", "line", "row"
-"""What is told of a call that has made no node; the row is its stamp."""
+"""Columns of a call that created no node; the row is its stamp."""
 
 HOW = np.zeros(len(observed.GRADIENTS), np.int64)
-"""How a gradient is taken over that begins with such a call."""
+"""How a gradient is accumulated if that begins with such a call."""
 
 HOW[observed.ADD] = Accumulation.OUT_OF_PLACE
 HOW[observed.ADD_IN_PLACE] = Accumulation.IN_PLACE
@@ -50,7 +50,7 @@ ADDS = (observed.ADD, observed.ADD_IN_PLACE)
 
 
 class _Table:
-    """Calls, sorted by when they began, in columns."""
+    """Calls in columns, sorted by their start."""
 
     def __init__(self, columns: Ints) -> None:
         self.columns = columns
@@ -62,7 +62,7 @@ class _Table:
 
 
 class PyTorchCalls:
-    """Takes what the observer has put down, and says which call it was."""
+    """Reads the records of the observer and assigns calls to nodes."""
 
     def __init__(self) -> None:
         self.observer: CallObserver | None = None
@@ -71,11 +71,11 @@ class PyTorchCalls:
         self._begun = np.zeros((9, 0), np.int64)  # those that have not ended, as they were read
         self._kept = _Table(np.zeros((9, 0), np.int64))
         self._last_read = 0
-        self._lost_until = 0  # calls that began before were not read
-        self._dropped_until = 0  # and those were let go of, unless a backward asks for them
+        self._lost_until = 0  # calls that began earlier were not read
+        self._dropped_until = 0  # and those were dropped, unless a backward needs them
         self.lost = 0
         self._names: dict[int, str] = {}
-        self.whole = False  # whether calls are told, too, that have made no node
+        self.whole = False  # whether calls without a node are also recorded
         self._alone: list[_Table] = []  # such calls
         self.keeps_sums = False
         self.sums: list[Ints] = []
@@ -84,11 +84,11 @@ class PyTorchCalls:
 
     @property
     def writes(self) -> WatchedWrites | None:
-        """Who sees writes in place, if they are seen."""
+        """The observer of in-place writes, if they are observed."""
         return None if self.observer is None else self.observer.writes
 
     def drain(self) -> None:
-        """Take what is new out of the observer's ring."""
+        """Read new records from the ring of the observer."""
         if self.observer is not None:
             with self._reading:
                 rows, lost = self.observer.read()
@@ -104,12 +104,12 @@ class PyTorchCalls:
                         self._lost_until = int(rows[0, observed.BEGIN])
 
     def drain_if_many(self, observer: CallObserver) -> None:
-        """Take them while there is ample room for what comes until the next occasion."""
+        """Read them early enough that there is room until the next opportunity."""
         if observer.waiting() > MANY:
             self.drain()
 
     def _prepare(self) -> None:
-        """Put what is new beside what is kept."""
+        """Add new calls to the stored ones."""
         self.drain()
         unread = take_all(self._unread)
         if not unread:
@@ -130,10 +130,10 @@ class PyTorchCalls:
         new[6], new[7], new[8] = 0, rows[observed.STAMP], rows[LINE]
         is_sorted = bool((both[0, 1:] >= both[0, :-1]).all())
         self._kept = _Table(both if is_sorted else both[:, np.argsort(both[0], kind="stable")])
-        self._names.clear()  # a schema that is gone may have left its place to another
+        self._names.clear()  # the address of a freed schema may be reused
 
     def _under_way_then(self) -> tuple[Ints, int]:
-        """Calls that had not ended when they were read; how many are no longer there."""
+        """Update calls that had not ended when they were read. Returns how many are lost."""
         if self.observer is None or not self._begun.shape[1]:
             return self._begun, 0
         now, kept = self.observer.ended(self._begun[observed.STAMP])
@@ -141,7 +141,7 @@ class PyTorchCalls:
         return both, int(np.count_nonzero(~kept))
 
     def of(self, thread: Ints, sequence: Ints, t: Ints) -> Ints:
-        """The places of calls that made these nodes (their threads, numbers, times), or -1."""
+        """The indices of the calls that created these nodes (threads, numbers, times), or -1."""
         self._prepare()
         made = np.full(len(t), -1)
         kept = self._kept
@@ -156,7 +156,7 @@ class PyTorchCalls:
         return made
 
     def had_one(self, t: Ints) -> int:
-        """How many of nodes made then, whose calls are not known, may have been made by one."""
+        """Number of nodes created at these times without a known call that may have had one."""
         return int(np.count_nonzero(t <= max(self._lost_until, self._dropped_until)))
 
     def times(self, places: Ints) -> tuple[Ints, Ints, Ints]:
@@ -168,12 +168,12 @@ class PyTorchCalls:
         return kept.begin[places], kept.end[places], kept.row[places]
 
     def words(self, places: Ints) -> Ints:
-        """What names these calls; 0: nothing does."""
+        """The words that identify the names of these calls; 0: none."""
         kept = self._kept
         return np.where(kept.text[places] != 0, 0, kept.word[places])
 
     def name(self, word: int) -> str:
-        """The name that it stands for; "": it is not known."""
+        """The name for such a word; "": not known."""
         if word == 0:
             return ""
         known = self._names.get(word)
@@ -181,12 +181,12 @@ class PyTorchCalls:
             try:
                 name, _ = observed.name_at(word)
             except (OSError, ValueError):
-                name = ""  # its library has been let go
+                name = ""  # its library has been unloaded
             known = self._names[word] = name.removeprefix("aten::")
         return known
 
     def forget(self, since: int) -> None:
-        """Let go of what nobody will ask for again. `since`: of backwards under way."""
+        """Drop calls that are no longer needed. `since`: start of the running backwards."""
         kept = self._kept
         stays = (kept.sequence >= 0) & (kept.end != OPEN) & (kept.matched == 0)
         older = np.flatnonzero(stays)[:-MOST_KEPT]
@@ -198,7 +198,7 @@ class PyTorchCalls:
         self._kept = kept.where(stays)
 
     def _let_go(self, chosen: Any) -> None:
-        """Nobody will ask for these; where all calls are wanted, they are told by themselves."""
+        """Drop these calls; if all calls are recorded, they are written without a node."""
         kept = self._kept
         if self.whole:
             alone = chosen & (kept.end != OPEN) & (kept.matched == 0) & (kept.text == 0)
@@ -206,9 +206,9 @@ class PyTorchCalls:
                 self._alone.append(kept.where(alone))
 
     def alone(self, *, over: bool) -> list[tuple[list[str], Ints]]:
-        """Calls that have made no node: names, and in columns ALONE.
+        """Calls that created no node: names, and columns ALONE.
 
-        `over`: nothing follows, so all there are are told.
+        `over`: the recording ends, so all remaining calls are included.
         """
         self._prepare()
         if over:
@@ -223,20 +223,20 @@ class PyTorchCalls:
         ]
 
     def waiting(self) -> tuple[Ints, int]:
-        """The rows of calls that are still to be told, and the last that has been read."""
+        """The rows of calls that are not written yet, and the last one read."""
         return np.concatenate([self._kept.row, self._begun[observed.STAMP]]), self._last_read
 
     def since(self) -> int:
-        """When the first of the calls began that are still to be told."""
+        """The start of the first call that is not written yet."""
         begun = [self._kept.begin, self._begun[observed.BEGIN]]
         return int(np.concatenate(begun).min(initial=perf_counter_ns()))
 
     # -- inside backwards -----------------------------------------------------------------------
 
     def inside(self, tasks: Ints, threads: Ints, many: Ints, ran: RunColumns) -> Ints:
-        """What was done with gradients in these tasks, each with so many of the runs; in columns.
+        """What was done with gradients in these tasks, given the number of runs of each.
 
-        Task, the how-manieth of its runs, and what.
+        Columns: task, index of the run, and what was done.
         """
         made = [np.zeros((3, 0), np.int64)]
         if self.observer is not None and len(tasks):
@@ -291,7 +291,7 @@ class PyTorchCalls:
 
 
 def _rank(keys: Ints) -> Ints:
-    """The how-manieth each is of those like it."""
+    """The index of each item among equal items."""
     order = np.argsort(keys, kind="stable")
     rank = np.empty(len(keys), np.int64)
     rank[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])

@@ -1,4 +1,4 @@
-"""Numbers and rows of tensors that were only seen as operands of calls, and of their memory."""
+"""Numbers and rows of tensors known only as operands of calls, and of their memory."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
 
 TENSOR, STORAGE = row.WIDTH, row.WIDTH + 1
-"""Behind what was seen of an operand: who it and its memory are (identities.py)."""
+"""Additional columns of an operand: identities of tensor and memory (identities.py)."""
 
 
 class TensorRows:
-    """By identity: the number of a tensor, which it is given when it is first told."""
+    """Numbers of tensors by identity, assigned when they are first written."""
 
     def __init__(
         self, writer: Writer, now: Callable[[], int], next_number: Callable[[], int]
     ) -> None:
         self._writer, self._now, self._next_number = writer, now, next_number
-        self.kinds: dict[int, Any] = {}  # what stands under KIND: a dtype
+        self.kinds: dict[int, Any] = {}  # values of KIND: dtypes
         self._number: dict[int, int] = {}
         self._memory: dict[int, int] = {}
-        self._first: dict[int, Ints] = {}  # how those began that have no row
-        self._described: dict[int, int] = {}  # who has one of ours: its memory's number
-        self._op: dict[int, int] = {}  # by the stamp of a call that was told: its number
-        self._own: dict[int, list[int]] = {}  # by the stamp of one that is not: what it made
+        self._first: dict[int, Ints] = {}  # first records of tensors without a row
+        self._described: dict[int, int] = {}  # tensors with a row of ours: number of the memory
+        self._op: dict[int, int] = {}  # numbers of written calls, by stamp
+        self._own: dict[int, list[int]] = {}  # results of other calls, by stamp
         self._rows: list[tuple[Any, ...]] = []
         self._storages: list[tuple[int, int, int, int]] = []
         self._makers: list[tuple[int, int]] = []
         self._lies: list[tuple[int, int]] = []
 
     def begun(self, seen: Ints, new: Ints) -> None:
-        """Tensors that begin: each as the outermost of the calls that made it has returned it."""
+        """Add new tensors, each as returned by the outermost of the calls that created it."""
         chosen = seen[np.isin(seen[:, TENSOR], new)]
         chosen = chosen[np.lexsort((chosen[:, row.STAMP], chosen[:, row.CALL], chosen[:, TENSOR]))]
         _, first = np.unique(chosen[:, TENSOR], return_index=True)
@@ -50,7 +50,7 @@ class TensorRows:
             self._first[int(each[TENSOR])] = each
 
     def is_known(self, tensor: int, number: int, memory: int = NONE) -> None:
-        """It has this number anyway, and its memory that one; its row is another's to write."""
+        """Set existing numbers of a tensor and its memory; its row is written elsewhere."""
         first = self._first.pop(tensor, None)
         if first is not None:
             storage = int(first[STORAGE])
@@ -64,11 +64,11 @@ class TensorRows:
         self._number[tensor] = number
 
     def has(self, tensor: int) -> bool:
-        """Whether it has a number by now."""
+        """Whether it has a number."""
         return tensor in self._number
 
     def number(self, tensor: int) -> int:
-        """The number of a tensor; its row follows."""
+        """The number of a tensor; its row is written later."""
         known = self._number.get(tensor)
         if known is None:
             known = self._number[tensor] = self._next_number()
@@ -84,7 +84,7 @@ class TensorRows:
             yield None if known is None else (self._number[tensor], known)
 
     def storage(self, memory: int) -> int:
-        """The number of some memory; NONE: no tensor that was told lies in it."""
+        """The number of a memory block; NONE: it contains no recorded tensor."""
         return self._memory.get(memory, NONE)
 
     def _describe(self, number: int, first: Ints) -> None:
@@ -126,9 +126,9 @@ class TensorRows:
             self._makers += [(number, new[stamp]) for number in self._own.pop(stamp)]
 
     def forget(self, waiting: Ints, last: Ints) -> None:
-        """Only these will be asked for again: who is an operand of calls that are not told yet.
+        """Forget all identities except these, which are operands of calls not written yet.
 
-        And who was last seen at some address.
+        The last ones at each address are also kept.
         """
         tensors = {*waiting[:, TENSOR].tolist(), *last.tolist()}
         for known in (self._number, self._first, self._described):
@@ -139,7 +139,7 @@ class TensorRows:
             del self._op[stamp]
 
     def flush(self) -> None:
-        """Hand new rows to the writer."""
+        """Pass new rows to the writer."""
         write = self._writer.block
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
                  "requires_grad", "op")  # fmt: skip

@@ -1,10 +1,9 @@
-"""Writes in place, as far as nodes tell of them.
+"""In-place writes, as far as they follow from nodes.
 
-The call's name ends in `_`, its first input is what it wrote to, and its result the same tensor.
-Writes that make no node are not among them, nor those whose nodes no backward reaches: for these
-see in_place.py. The versions before and after are what was seen. Where that is not known, they
-follow from how often the tensor was written to by the time a node kept it, if so many writes are
-known.
+The name of the call ends in `_`, its first input is the tensor written to, and its result is the
+same tensor. Writes that create no node are not included, nor those whose nodes no backward reaches:
+see in_place.py. The versions before and after are the observed ones. If these are not known, they
+follow from the version at which a node saved the tensor, if that many writes are known.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 
 
 MOST_KNOWN = 1 << 16
-"""Of so many results of writes it is remembered which tensors they are."""
+"""Number of results of writes whose tensors are stored."""
 
 
 class PyTorchWrite(NamedTuple):
     """One call that wrote to its first input, by the number of its node."""
 
     number: int
-    first: int  # the tensor that its first input was
+    first: int  # the tensor of its first input
     site: int
     thread: int
     t: int
@@ -46,10 +45,10 @@ def writes_to_first(name: str) -> bool:
 
 
 class PyTorchWrites:
-    """Gives results of writes the ids of what was written to, in rows that are about to go out.
+    """Gives results of writes the ids of the tensors written to, in rows that will be written.
 
-    A result keeps its own row, too: who names it later, when it is forgotten which it was, names
-    something that is there.
+    A result also keeps its own row: later references to it, after its tensor was forgotten, are
+    then still valid.
     """
 
     def __init__(self, tensors: PyTorchTensors) -> None:
@@ -68,9 +67,9 @@ class PyTorchWrites:
         put: Callable[[list[tuple[int, ...]]], None],
         versions: Callable[[Ints, Ints], Ints],
     ) -> None:
-        """`named`: columns of ids of tensors; `saved`: columns of what nodes keep.
+        """`named`: columns of ids of tensors; `saved`: columns of saved values.
 
-        `versions`: those after writes of threads at some time.
+        `versions`: returns the versions after writes of threads at given times.
         """
         observed = self._observed(writes, versions)
         for write in sorted(writes):
@@ -106,7 +105,7 @@ class PyTorchWrites:
     def _observed(
         self, writes: Sequence[PyTorchWrite], versions: Callable[[Ints, Ints], Ints]
     ) -> dict[int, int]:
-        """The versions after these writes, as far as they were seen, by number."""
+        """The observed versions after these writes, by number."""
         about = np.array([(write.number, write.ident, write.made) for write in writes], np.int64)
         number, thread, made = about.reshape(-1, 3).T
         after = versions(thread, made)
@@ -115,7 +114,7 @@ class PyTorchWrites:
         }
 
     def _settle_saved(self, saved: dict[str, Ints], known: dict[int, bool]) -> None:
-        """What nodes keep of what was written to: which tensor it is, and at which version."""
+        """Set tensor and version of saved values that were written to."""
         if not saved:
             return
         targets = self._targets(saved["tensor"])
@@ -128,7 +127,7 @@ class PyTorchWrites:
                 saved["version"][place] = before
 
     def _targets(self, tensors: Ints) -> Ints:
-        """What these are, where they are known to be others."""
+        """These ids, replaced by those of the tensors they are known to be."""
         if not self._same:
             return tensors
         same = np.array([*self._same.items()], np.int64)

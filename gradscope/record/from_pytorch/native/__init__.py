@@ -1,1 +1,1 @@
-"""What is noted natively of PyTorch: nodes as they are made, and rows of graphs found natively."""
+"""Native recording of PyTorch: creation of nodes, and rows of graphs found natively."""

@@ -1,4 +1,4 @@
-"""When nodes went, and those that no backward came to: rows of them, as their records tell."""
+"""Releases of nodes, and nodes that no backward reached, from the records of nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradscope.watch.watcher import Watcher
 
 MOST = 1 << 14
-"""So many tensors are looked at, at the end."""
+"""Number of tensors that are checked at the end."""
 
 WORDS = records.NUMBER, records.SITE, records.CONTEXT, records.TIME
 NAMES = (
@@ -30,24 +30,24 @@ NAMES = (
 
 
 class PyTorchNodeEnds:
-    """Reads what records tell of ends, whenever notes are flushed."""
+    """Reads released records whenever notes are flushed."""
 
     def __init__(self, session: Session, maker: RecordMaker) -> None:
         self._session = session
         self._maker = maker
-        self._left: list[tuple[int, ...]] = []  # rows of nodes that were there at the end
+        self._left: list[tuple[int, ...]] = []  # rows of nodes that existed at the end
 
     @property
     def lost(self) -> int:
-        """How many have gone of which that was not read in time."""
+        """Number of released nodes whose release was not read in time."""
         return self._maker.ends.lost
 
     def read(self) -> Ints:
-        """What has gone so far: to be written after the rows of nodes that are there by now."""
+        """The nodes released so far: written after the rows of nodes that exist now."""
         return self._maker.ends.read()
 
     def write(self, rows: Ints) -> None:
-        """Amend the nodes that walks have met, and tell of the others."""
+        """Amend the nodes that traversals have found, and write rows for the others."""
         session, start = self._session, self._session.start
         met = rows[:, ends.TOPOLOGICAL] >= 0
         if met.any():
@@ -59,7 +59,7 @@ class PyTorchNodeEnds:
         put(session.writer.block, schema.Unreached, NAMES, told)
 
     def look(self, watcher: Watcher) -> None:
-        """The program is over: find the graphs that are there, and what leads to none of them."""
+        """At the end of the program: find existing graphs, and the remaining nodes."""
         if len(self._maker.unmet()):
             record_of = watcher.graph.record_of
             for tensor in _newest_with_history(sys.modules["torch"].Tensor):
@@ -73,10 +73,10 @@ class PyTorchNodeEnds:
             self._left += self._of(np.concatenate([alive[:, words], never], axis=1))
 
     def _of(self, nodes: Ints) -> list[tuple[int, ...]]:
-        """Rows of nodes: number, line, place, when they were made, when they went (NONE: not yet).
+        """Write nodes: number, line, context, creation time, release time (NONE: not released).
 
-        What was made one after another on one line, in one place, is one row: then no number is
-        left out between them.
+        Nodes created one after another on one line in one context are one row: their numbers are
+        consecutive.
         """
         if not len(nodes):
             return []
@@ -99,6 +99,6 @@ class PyTorchNodeEnds:
 
 
 def _newest_with_history(tensor: type) -> list[Any]:
-    """Tensors of Python's that lead to a graph: those that its collector learned of last, first."""
+    """Python tensors with a graph, most recently tracked by the garbage collector first."""
     found = [each for each in instances(tensor) if node_of(each) is not None]
     return found[: -MOST - 1 : -1]

@@ -1,6 +1,6 @@
-"""Rows of nodes that a native walk has found, all at once: column by column, and not node by node.
+"""Rows of nodes found by a native traversal, in columns instead of node by node.
 
-What they say is what `PyTorchGraphs` makes of nodes that are found one by one.
+The contents are the same as those `PyTorchGraphs` writes for nodes found from Python.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 
 
 class NativeGraphRows:
-    """Takes what the walk has found, whenever notes are flushed."""
+    """Reads the results of traversals whenever notes are flushed."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class NativeGraphRows:
         if saved:
             self._follow(graph, tensors)
         self._saved = NativeSaved(session, graph, tensors) if saved else None
-        self._named = named  # the texts of a node's name and of its call's
+        self._named = named  # text ids of the names of a node and its call
         self._names = np.zeros((0, 2), np.int64)
         self._layouts = np.zeros((0, 3), np.int64)  # dtype, device, bytes
         self._shapes = Ragged.of([])
@@ -60,12 +60,12 @@ class NativeGraphRows:
         self._nodes: list[dict[str, Any]] = []
         self._links: list[dict[str, Any]] = []
         self._outputs: list[tuple[Ints, Ints, Ints]] = []
-        self.made_before = 0  # nodes, while nobody watched
+        self.made_before = 0  # nodes created before the recording
         self.saved: list[dict[str, Ints]] = []
-        """Columns of what nodes keep, until somebody takes them."""
+        """Columns of saved values, until they are taken."""
 
     def _follow(self, graph: NativeWalker, tensors: PyTorchTensors) -> None:
-        """See the ends of large memory, of whichever walk or look has met it."""
+        """Follow the release of large storages found by a traversal."""
         storages, cpu = self.storages, tensors.kinds.device(sys.modules["torch"].device("cpu"))
 
         def large(storage: int, walk: int, data: int, size: int) -> None:
@@ -75,7 +75,7 @@ class NativeGraphRows:
         graph.words[LARGE_FROM // 8] = tensors.storages.large_from = LARGE
 
     def _learn(self) -> None:
-        """What numbers stand for that have come since."""
+        """Read the meaning of new numbers."""
         names, layouts = self._graph.names, self._graph.layouts
         new = [self._named(name) for name in names[len(self._names) :]]
         self._names = _more(self._names, new)
@@ -89,7 +89,7 @@ class NativeGraphRows:
         self._contexts = _more(self._contexts, rows[len(self._contexts) :])
 
     def take(self) -> list[dict[str, Any]]:
-        """The columns of calls, of all nodes since the last time; `write` writes the others'."""
+        """The columns of calls of all new nodes; the others are written by `write`."""
         rows = self._graph.rows()
         if self._saved is not None and len(rows.saved):
             self.saved.append(self._saved.rows(rows.saved))
@@ -126,11 +126,11 @@ class NativeGraphRows:
         return [dict(zip(COLUMNS, chosen_columns, strict=True))]
 
     def operands(self) -> list[Ints]:
-        """What nodes keep that no node made: the node, the number of the slot, the tensor."""
+        """Saved values that no node created: node, number of the slot, tensor."""
         return [] if self._saved is None else take_all(self._saved.operands)
 
     def write(self) -> None:
-        """Write the rows of nodes, edges and tensors. Some tensors have turned out to be others."""
+        """Write the rows of nodes, edges and tensors, with some tensors replaced by others."""
         write, merged = self._session.writer.block, self._tensors.merged
         for columns in take_all(self._nodes):
             if merged:
@@ -144,7 +144,7 @@ class NativeGraphRows:
                 self._write_outputs(tensors, layouts, op)
 
     def _write_outputs(self, tensors: Ints, layouts: Ints, op: Ints) -> None:
-        """The rows of what nodes' calls made, as far as nodes know."""
+        """The rows of results of calls, as far as nodes know them."""
         dtype, device, size = self._layouts[layouts].T.copy()
         nothing = np.zeros(len(tensors), np.int64)
         self._session.writer.block(schema.Tensor, {
@@ -155,7 +155,7 @@ class NativeGraphRows:
         })  # fmt: skip
 
     def _edges(self, rows: Ints, many: Ints) -> tuple[Ragged, Ints]:
-        """The tensors that each node's edges lead to, and that of its first edge, or NONE."""
+        """The tensors of the destinations of each node's edges, and that of the first, or NONE."""
         edge = dict(zip(EDGE_COLUMNS, rows.T.copy(), strict=True))
         if len(rows):
             following = np.where(edge["target"] == 0, NONE, edge["target"])

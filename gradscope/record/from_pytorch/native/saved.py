@@ -1,6 +1,6 @@
-"""Rows of what nodes keep, as a native walk has read it: which tensors they are.
+"""Rows of saved values read by a native traversal, with the identities of their tensors.
 
-What they say is what `PyTorchGraphs` makes of what is looked at from Python.
+The contents are the same as those `PyTorchGraphs` writes for values read from Python.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Bools = NDArray[np.bool_]
 
 
 class NativeSaved:
-    """Knows tensors by their history, as the node's own result, or by their memory."""
+    """Identifies tensors by their node, as the node's own result, or by their memory."""
 
     def __init__(self, session: Session, graph: NativeWalker, tensors: PyTorchTensors) -> None:
         self._session = session
@@ -49,11 +49,11 @@ class NativeSaved:
             for code, kind in saved_layout().plain.kinds.items()
         }  # text and bytes
         self.operands: list[Ints] = []
-        """What nodes keep that no node made: the node, the number of the slot, the tensor."""
+        """Saved values that no node created: node, number of the slot, tensor."""
         self._device = tensors.kinds.device(torch.device("cpu"))
 
     def _learn(self) -> None:
-        """What numbers stand for that have come since."""
+        """Read the meaning of new numbers."""
         intern, graph = self._session.writer.intern, self._graph
         new = [intern(slot) for slot in graph.slots[len(self._slots) :]]
         self._slots = np.concatenate([self._slots, np.array(new, np.int64)])
@@ -67,7 +67,7 @@ class NativeSaved:
             self._forms = self._forms.and_more(_Forms.of(more, self._shapes, self._dtypes))
 
     def rows(self, seen: Ints) -> dict[str, Ints]:
-        """What nodes keep: node, slot, tensor, version, time, and whether it is packed."""
+        """Saved values: node, slot, tensor, version, time, and whether it is packed."""
         self._learn()
         each = dict(zip(SAVED_COLUMNS, seen.T.copy(), strict=True))
         what, tensor, form, forms = each["what"], each["tensor"], each["form"], self._forms
@@ -106,7 +106,7 @@ class NativeSaved:
         }  # fmt: skip
 
     def _storages(self, memory: Ints) -> Ints:
-        """The numbers of memory (walk, address, size): the same in a walk for the same address."""
+        """Numbers of storages (traversal, address, size), unique per traversal and address."""
         order = np.lexsort(memory.T)
         rows = memory[order]
         new = np.ones(len(rows), bool)
@@ -119,7 +119,7 @@ class NativeSaved:
     def _complete(
         self, places: Ints, tensor: Ints, form: Ints, storage: Ints, version: Ints
     ) -> None:
-        """What nodes' outputs look like in memory."""
+        """The metadata of outputs of nodes."""
         places = places[np.unique(tensor[places], return_index=True)[1]]
         if len(places):
             columns = storage[places], version[places]
@@ -127,14 +127,14 @@ class NativeSaved:
             self._tensors.completed(Completed(tensor[places], steps, *columns))
 
     def _constants(self, keys: Ints, storage: Ints, version: Ints, made: Bools) -> Ints:
-        """The numbers of tensors without history: the same in a walk for the same memory.
+        """Numbers of tensors without a node, unique per traversal and memory.
 
-        Keys: walk, address, form. Made: by a node that no walk has met.
+        Keys: traversal, address, form. Made: created by a node that no traversal has found.
         """
         first, which = _first_of_each(keys)
         keys = keys[first]
         number = np.full(len(keys), NONE)
-        if self._tensors.constants:  # some were looked at from Python
+        if self._tensors.constants:  # some were read from Python
             number[:] = [self._tensors.constants.get(key, NONE) for key in self._names_of(keys)]
         new = np.flatnonzero(number == NONE)
         number[new] = self._tensors.numbers.several(len(new))
@@ -194,14 +194,14 @@ class _Forms(NamedTuple):
         )  # fmt: skip
 
     def and_more(self, new: _Forms) -> _Forms:
-        """These, and behind them those."""
+        """The concatenation of two columns."""
         both: Any = zip(self, new, strict=True)
         made: Any = map(concatenate, both)
         return _Forms(*made)
 
 
 def _first_of_each(rows: Ints) -> tuple[Ints, Ints]:
-    """Where each row that differs from all before it stands; and which of these each row is."""
+    """The first index of each distinct row, and for each row the index among these."""
     with np.errstate(over="ignore"):
         mixed = rows @ _MIXING
     _, first, which = np.unique(mixed, return_index=True, return_inverse=True)

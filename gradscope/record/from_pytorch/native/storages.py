@@ -1,7 +1,7 @@
-"""Large memory followed to its end, by PyTorch's own weak references to storages.
+"""Detects the release of large storages with PyTorch's own weak references.
 
-What holds one keeps a few words of the storage, and none of its memory. That it has gone is seen at
-the next look: at ends of backwards and steps, and as notes are flushed.
+A weak reference keeps a few words of the storage, but not its memory. The release is noticed at the
+next check: at ends of backwards and steps, and when notes are flushed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class Storages:
-    """Those that are followed, by the address of what PyTorch knows of them."""
+    """Storages that are followed, by the address of their StorageImpl."""
 
     def __init__(self, session: Session, numbers: OtherNumbers) -> None:
         self._session = session
         self._numbers = numbers
-        self._alive: dict[int, int] = {}  # whose numbers; the address is that of a weak reference
+        self._alive: dict[int, int] = {}  # numbers by address of the weak reference
         self._gone: list[tuple[int, int]] = []
         self._rows: list[tuple[int, int, int, int]] = []
         self._kind = sys.modules["torch"].UntypedStorage
 
     def number(self, address: int, device: int, size: int) -> int:
-        """The number of a storage that is there; the same as long as it is."""
+        """The number of an existing storage, the same during its life."""
         found = self._alive.get(address)
         if found is not None and not self._kind._expired(address):
             return found
@@ -41,20 +41,20 @@ class Storages:
         return number
 
     def look(self) -> None:
-        """See which have gone."""
+        """Check which storages have been freed."""
         if self._alive:
             for address in list(self._alive):
                 if self._kind._expired(address):
                     self._ended(address)
 
     def _ended(self, address: int) -> None:
-        number = self._alive.pop(address, None)  # another thread may look, too
+        number = self._alive.pop(address, None)  # another thread may also check
         if number is not None:
             self._kind._free_weak_ref(address)
             self._gone.append((number, self._session.contexts.now()))
 
     def flush(self) -> None:
-        """Hand new rows to the writer, and what has gone."""
+        """Pass new rows and releases to the writer."""
         self.look()
         write = self._session.writer.block
         for names, rows, amend in (
@@ -66,7 +66,7 @@ class Storages:
                 write(schema.Storage, {name: list(cells) for name, cells in columns}, amend=amend)
 
     def stop(self) -> None:
-        """Follow nothing any longer."""
+        """Stop following storages."""
         self.look()
         while self._alive:
             self._kind._free_weak_ref(self._alive.popitem()[0])

@@ -1,1 +1,1 @@
-"""Noting what the runtime does by C functions."""
+"""Recording the runtime with C functions."""

@@ -1,1 +1,1 @@
-"""What is written out in full, once per thing or out of the ordinary."""
+"""Rows written in full: once per object, and for special cases."""

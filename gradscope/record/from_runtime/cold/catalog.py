@@ -1,4 +1,4 @@
-"""What the probe looks up or writes out in full: leaves, views, writes, odd calls."""
+"""What the probe looks up or writes in full: leaves, views, writes, special calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog has described in full, on its way into the writer."""
+"""Writes what the catalog has described in full."""
 
 from __future__ import annotations
 

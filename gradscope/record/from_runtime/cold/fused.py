@@ -1,4 +1,4 @@
-"""A step of an optimiser: one call that writes to many tensors, to some of them several times."""
+"""Optimizer steps: one call that writes to many tensors, to some of them several times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tensor's history says just now, and whether it follows from the tensor's number."""
+"""The current node of a tensor, and whether it follows from the tensor's number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def present_edge(tensor: Any) -> Any:
 
 
 def version_of(tensor: Any) -> int:
-    """How often a tensor was written to; 0 where, as in inference mode, nobody counts."""
+    """The version of a tensor; 0 if it has none, as in inference mode."""
     versions = tensor._versions
     return versions.value if versions is not None and versions.tracks else 0
 

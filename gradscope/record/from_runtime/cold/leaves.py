@@ -1,4 +1,4 @@
-"""Where leaves were made of numbers: known when they are made, and told when they are first met."""
+"""Where leaves were created from data: noted at creation, and written when first used."""
 
 from __future__ import annotations
 

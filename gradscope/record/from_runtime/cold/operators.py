@@ -1,4 +1,4 @@
-"""What the trace needs to know of each operation, so that its calls can be noted in short."""
+"""Facts about each operation that allow its calls to be recorded in short form."""
 
 from __future__ import annotations
 

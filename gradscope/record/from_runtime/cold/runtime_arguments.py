@@ -1,4 +1,4 @@
-"""What calls of the runtime's were given besides tensors."""
+"""Arguments of calls of the runtime that are not tensors."""
 
 from __future__ import annotations
 

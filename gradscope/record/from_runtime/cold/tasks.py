@@ -1,4 +1,4 @@
-"""What is written out of graph tasks: what each was asked, how it ended, what raised in it."""
+"""Rows of graph tasks: arguments, end, and exceptions."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ class TaskRows:
             self.on_task_end(creates=task.create_graph)
 
     def raised(self, error: BaseException) -> tuple[int, int]:
-        """The type of an error, and what it says."""
+        """The type and the message of an error."""
         message = described(error).partition(": ")[2]
         return self.texts[type(error).__name__], self.texts[message]
 
     def hook(self, hook: Any) -> tuple[int, int]:
-        """Where a hook was written, and its name."""
+        """The definition of a hook, and its name."""
         return self._sites.of_function(hook), self.texts[name_of(hook)]

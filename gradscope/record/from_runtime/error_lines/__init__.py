@@ -1,1 +1,1 @@
-"""What an error is told of the lines behind it, while the program still runs."""
+"""Adds the program's lines to an engine error while the program runs."""

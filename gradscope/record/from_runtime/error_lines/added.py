@@ -1,4 +1,4 @@
-"""What a recording adds to an engine error: which lines made, wrote, released and called."""
+"""What a recording adds to an engine error: the lines that created, wrote, released and called."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Answers:
-    """Completes engine errors from what was noted; `look_back` brings `recent` up to date."""
+    """Completes engine errors with what was recorded; `look_back` updates `recent`."""
 
     def __init__(
         self, base: int, sites: Sites, recent: Recent, look_back: Callable[[], None]
@@ -34,7 +34,7 @@ class Answers:
         self._look_back = look_back
 
     def complete(self, case: Case, lines: list[str]) -> None:
-        """Add what is known of the case, a sentence each."""
+        """Add what is known about the case, one sentence per fact."""
         self._look_back()
         lines.extend(self._origin(case))
         if case.writes is not None:
@@ -72,7 +72,7 @@ class Answers:
     def _made(self, seen: int) -> Maker | None:
         return None if seen <= self._base else self._recent.maker(seen & ~1)
 
-    # -- who wrote ----------------------------------------------------------------------------
+    # -- writes -------------------------------------------------------------------------------
 
     def _writes(self, case: Case) -> Iterator[str]:
         writes = writes_since(case.writes, self._base, case.since)
@@ -84,7 +84,7 @@ class Answers:
         if not writes and writer:
             yield f"{writer} was the last to write to it."
 
-    # -- who released -------------------------------------------------------------------------
+    # -- release ------------------------------------------------------------------------------
 
     def _release(self, node: Any) -> Iterator[str]:
         task = self._recent.released_by(node.record_nr & ~1)
@@ -98,7 +98,7 @@ class Answers:
             yield f"It was reached again through {name}, made after that{self._at(made.site)}."
 
     def _crossing(self, released_by: int, freed: Any) -> Any:
-        """The newer node through which this backward came to what an earlier one had released."""
+        """The newer node through which this backward reached what an earlier one had released."""
         task = local.state.task
         if task is None:
             return None
@@ -129,7 +129,7 @@ class Answers:
                     pending.append(following)
         return False
 
-    # -- whose hook ---------------------------------------------------------------------------
+    # -- hook ---------------------------------------------------------------------------------
 
     def _hook(self, hook: Any) -> Iterator[str]:
         at = self._at(self._sites.of_function(hook))
@@ -137,12 +137,12 @@ class Answers:
             yield f"The hook {name_of(hook)} is{at}."
 
     def _at(self, site: int) -> str:
-        """` at train.py:4 (y.add_(1))`; "" where that is not known."""
+        """` at train.py:4 (y.add_(1))`; "" if not known."""
         return "" if site == NONE else f" at {self._sites.in_words(site)}"
 
 
 def _name(made: Maker) -> str:
-    """The operation's name, without its overload."""
+    """The name of the operation, without its overload."""
     if isinstance(made.op, str):
         return made.op.partition(".")[0]
     return next((op.base_name for op in REGISTRY.values() if op.number == made.op), "a call")

@@ -1,8 +1,8 @@
-"""What was noted lately, kept so that an error can be told who did it while the program runs.
+"""Keeps recent records, so that errors can name their causes while the program runs.
 
-What is flushed leaves memory, and an error asks about the past: which call made this tensor, which
-backward released this node. The last records are therefore kept as numbers, a few bytes each; what
-is older, the finished trace knows.
+Flushed records leave memory, but an error needs the past: which call created this tensor, which
+backward released this node. The last records are therefore stored as numbers, a few bytes each;
+older ones are only in the finished trace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradscope.record.notes.log import Ints
 
 MOST = 1 << 18
-"""How many records of one kind are kept."""
+"""Number of records of one kind that are stored."""
 
 MANY = 64
 """How many pieces there are before they are joined."""

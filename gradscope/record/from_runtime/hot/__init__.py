@@ -1,1 +1,1 @@
-"""What is noted for every call and every run, while the program waits."""
+"""Recording of every call and every run, while the program waits."""

@@ -1,4 +1,4 @@
-"""Notes of backwards, as the runtime tells them: in the words of `BackwardListener`."""
+"""Records backwards as reported by the runtime: implements `BackwardListener`."""
 
 from __future__ import annotations
 

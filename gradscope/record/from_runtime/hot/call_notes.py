@@ -1,4 +1,4 @@
-"""Notes of the calls of operations, as the runtime tells them: in the words of `CallListener`."""
+"""Records calls of operations as reported by the runtime: implements `CallListener`."""
 
 from __future__ import annotations
 

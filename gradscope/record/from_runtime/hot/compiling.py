@@ -1,4 +1,4 @@
-"""When noting is left to C functions: from when on compiling them pays."""
+"""Decides when to record with C functions: once compiling them pays off."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.c_functions.telling import Functions
 
 LONG = 1 << 14
-"""So many records in one process are worth it."""
+"""Number of records in one process from which compiling pays off."""
 
 
 class Compiling:

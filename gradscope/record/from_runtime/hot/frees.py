@@ -1,9 +1,9 @@
-"""When the memory of a storage is given back, seen by weak references to its array; and nodes.
+"""Detects when the memory of a storage is freed, with weak references to its array; and nodes.
 
 # Note [Large storages]
-To follow a storage to its end costs most of a microsecond, as much as all else that is noted of a
-call. What matters of memory are the large ones, whose calls take far longer than that. So a default
-recording follows those from LARGE on, and one that looks at values, which costs more anyway, all.
+Following a storage to its end costs almost a microsecond, as much as everything else recorded of a
+call. Memory is mostly used by large storages, whose calls take far longer. So a default recording
+follows storages from LARGE on, and one that measures values, which is slower anyway, follows all.
 """
 
 from __future__ import annotations

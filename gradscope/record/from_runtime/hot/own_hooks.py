@@ -1,4 +1,4 @@
-"""Hooks of ours on nodes of the runtime, of which nobody is told."""
+"""Our own hooks on nodes of the runtime, which are not reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe over gradscope's own runtime: notes what it is told, with as little as it can.
+"""The probe of gradscope's own runtime: records what is reported to it, at minimal cost.
 
 See Note [Numbers] in record/notes/record_numbers.py.
 """

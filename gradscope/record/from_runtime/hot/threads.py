@@ -1,4 +1,4 @@
-"""What is told of backwards that several threads run, and of tensors on other devices."""
+"""Recording of backwards that run on several threads, and of tensors on other devices."""
 
 from __future__ import annotations
 

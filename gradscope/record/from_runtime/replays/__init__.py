@@ -1,1 +1,1 @@
-"""Captured steps before the eyes of a recording: each replay becomes the rows of the step."""
+"""Recording of captured steps: each replay becomes the rows of its step."""

@@ -1,4 +1,4 @@
-"""Rows of captured steps: which there are, their plans, their replays, and what they did not do."""
+"""Rows of captured steps, their plans, their replays, and why steps were not replayed."""
 
 from __future__ import annotations
 

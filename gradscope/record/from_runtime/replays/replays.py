@@ -1,8 +1,8 @@
-"""Whom captured steps tell of replays. See Note [A replay is told as the step was].
+"""Records replays of captured steps. See Note [A replay is told as the step was].
 
-What could only be told wrongly is not told so: where something was met for the first time, where
-another thread ran, or where something was used that cannot be found again, there is no template,
-and the step runs as ever until there is one.
+Incorrect rows are avoided: if something was used for the first time, if another thread ran, or if
+something was used that cannot be found again, there is no template, and the step runs uncaptured
+until there is one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was told of a step while its plan was recorded, and the rows of its replays."""
+"""The rows of a step while its plan was recorded, and those of its replays."""
 
 from __future__ import annotations
 

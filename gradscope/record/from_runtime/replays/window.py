@@ -1,4 +1,4 @@
-"""What a recording writes while one step runs: the rows of which those of replays are made."""
+"""Captures the rows that a recording writes while one step runs, as a template for replays."""
 
 from __future__ import annotations
 

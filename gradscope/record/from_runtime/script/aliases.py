@@ -1,4 +1,4 @@
-"""Under `gradscope trace`, `import torch` in the script is gradscope's own runtime."""
+"""Makes `import torch` in a script under `gradscope trace` return gradscope's own runtime."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ HOMES = {
     "safetensors": "gradscope.runtime.standins.safetensors",
     VISION: "gradscope.runtime.standins.torchvision",
 }
-"""What a script calls a package, and which one it gets."""
+"""Names of packages in a script, and the packages it gets."""
 
 
 class _SameModule(Loader):
-    """Gives a module that is there under another name, untouched."""
+    """Returns an existing module under another name, unchanged."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -41,14 +41,14 @@ class _SameModule(Loader):
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._spec  # the import system has just put the alias's there
+        module.__spec__ = self._spec  # the import system has just set that of the alias
 
 
 class TorchFinder(MetaPathFinder):
-    """Finds `torch.nn` where `gradscope.runtime.nn` is, and never anywhere else.
+    """Finds `torch.nn` as `gradscope.runtime.nn`, and never anywhere else.
 
-    Only torchvision is the real one where that is installed; where it is not, the script is told
-    once that a stand-in serves.
+    Only torchvision is the real package if it is installed; if not, a message is printed once that
+    a stand-in is used.
     """
 
     def __init__(self, *, tells: bool = True) -> None:
@@ -74,23 +74,23 @@ class TorchFinder(MetaPathFinder):
 
 
 STAND_IN = (
-    "gradscope: torchvision is not installed; a small stand-in serves instead: models.resnet18 and "
-    "its kin, the usual transforms, datasets.MNIST from files; nothing is downloaded"
+    "gradscope: torchvision is not installed; using a small stand-in instead: models.resnet18 and "
+    "similar, the usual transforms, datasets.MNIST from files; nothing is downloaded"
 )
 NEEDS_PYTORCH = (
-    "torchvision, which is installed here, is made for PyTorch itself and asks more of it than "
-    "gradscope's runtime has; where torchvision is not installed, gradscope's small stand-in serves"
+    "torchvision, which is installed here, needs functions of PyTorch that gradscope's runtime "
+    "does not have; without torchvision, gradscope's small stand-in is used"
 )
 
 
 def _is_installed(name: str) -> bool:
-    """Whether there is such a package besides what is offered here."""
+    """Whether such a package is installed, in addition to ours."""
     return PathFinder.find_spec(name) is not None
 
 
 @contextmanager
 def torch_is_gradscope() -> Iterator[None]:
-    """Inside, `import torch` gives gradscope's runtime; PyTorch, if it is installed, stays out."""
+    """A context in which `import torch` returns gradscope's runtime, not an installed PyTorch."""
     before = _aliased_modules()
     for name in before:
         del sys.modules[name]
@@ -111,15 +111,15 @@ def _aliased_modules() -> dict[str, ModuleType]:
 
 
 def _is_offered(name: str) -> bool:
-    """Whether scripts may know of this module: what PyTorch's names are made of is our affair."""
+    """Whether scripts may import this module: those that implement PyTorch's names are internal."""
     return name != f"{ALIAS}.core" and not name.startswith(f"{ALIAS}.core.")
 
 
-# Processes that begin with a fresh Python ------------------------------------------------------
+# Processes that begin with a new Python --------------------------------------------------------
 
 
 class _Aliases:
-    """Part of what such a process is told first; taking it out of its pickle is all it is for."""
+    """Part of the first message to such a process; unpickling it installs the aliases."""
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
         return install, ()
@@ -132,7 +132,7 @@ def install() -> None:
 
 @contextmanager
 def _told_to_children() -> Iterator[None]:
-    """Inside, `import torch` gives the runtime in processes that are spawned, too."""
+    """A context in which `import torch` also returns the runtime in spawned processes."""
     prepared: Any = spawn.get_preparation_data
 
     def with_aliases(name: str) -> dict[str, Any]:
@@ -155,10 +155,10 @@ SERVERS = "gradscope.record.from_runtime.script.in_fork_server"
 
 
 def _for_fork_server(data: dict[str, Any]) -> dict[str, Any]:
-    """What a fork server is started with: it gets the aliases before it imports anything else.
+    """Arguments with which a fork server starts: it gets the aliases before any other import.
 
-    From Python 3.13.2 on the server imports the script before any other module. It is not given
-    the script here: each child imports it, after it has got the aliases.
+    From Python 3.13.2 on the server imports the script before any other module. The script is not
+    passed here: each child imports it, after it has got the aliases.
     """
     server = _fork_server()
     if server is not None:
@@ -176,7 +176,7 @@ def _fork_server() -> Any:
 
 
 def explain_missing(error: BaseException) -> None:
-    """Say in the error itself, in the script's words, that gradscope's runtime lacks this."""
+    """Add to the error, with the names of the script, that gradscope's runtime lacks this."""
     if _raised_in(error, VISION):
         error.add_note(NEEDS_PYTORCH)
         return
@@ -191,7 +191,7 @@ def explain_missing(error: BaseException) -> None:
 
 
 def _raised_in(error: BaseException, package: str) -> bool:
-    """Whether the error came out of a package's own files."""
+    """Whether the error was raised in the files of a package."""
     frame = error.__traceback__
     while frame is not None:
         if str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0] == package:
@@ -213,7 +213,7 @@ def _lacks(module: str, name: str, words: str = "") -> str:
 
 
 def _shown(module: str) -> str:
-    """What a script calls a module of the runtime's."""
+    """The name in scripts of a module of the runtime."""
     for alias, home in sorted(HOMES.items(), key=lambda each: -len(each[1])):  # the innermost
         if module == home or module.startswith(f"{home}."):
             return alias + module.removeprefix(home)

@@ -1,4 +1,4 @@
-"""All switches of the runtime in one place: to run a program as in a process of its own."""
+"""All switches of the runtime, to run a program as in a new process."""
 
 from __future__ import annotations
 

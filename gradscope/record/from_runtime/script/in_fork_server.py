@@ -1,4 +1,4 @@
-"""What a fork server imports first, so that `import torch` gives the runtime in it, too."""
+"""Imported first by a fork server, so that `import torch` also returns the runtime there."""
 
 from __future__ import annotations
 

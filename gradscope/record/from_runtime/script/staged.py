@@ -18,7 +18,7 @@ from gradscope.runtime.core.state.signal_handlers import when_back
 
 @contextmanager
 def staged() -> Iterator[None]:
-    """Inside, `import torch` gives the runtime, with all switches as at first."""
+    """A context in which `import torch` returns the runtime, with all switches reset."""
     with fresh_state(), torch_is_gradscope():
         yield
 

@@ -1,1 +1,1 @@
-"""Level `values`: what is noted of the numbers in tensors and gradients."""
+"""Level `values`: statistics of the values of tensors and gradients."""

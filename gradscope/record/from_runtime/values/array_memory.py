@@ -1,4 +1,4 @@
-"""Where the numbers of one of the runtime's tensors lie."""
+"""The memory of a tensor of the runtime."""
 
 from __future__ import annotations
 

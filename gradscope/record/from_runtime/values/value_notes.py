@@ -1,4 +1,4 @@
-"""The notes of level `values`, and the rows that are made of them."""
+"""The notes of level `values`, and the rows made from them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 COUNTS, SIZES = Statistics._fields[:5], Statistics._fields[5:-1]
 
 WHOLE = 256
-"""Maximum number of elements of a tensor that is kept whole, where values are wanted."""
+"""Largest number of elements of a tensor whose values are all stored, at level `full`."""
 
 SHOWN = {
     Place.OP_OUTPUT: "in the result of a call",
-    Place.NODE_INPUT: "in a gradient that a node takes",
+    Place.NODE_INPUT: "in a gradient that a node receives",
     Place.NODE_OUTPUT: "in a gradient that a node returned",
     Place.BUFFER: "in a sum of gradients",
     Place.HOOK: "in what a hook returned",
     Place.GRAD: "in .grad",
     Place.SEED: "in the gradient backward was called with",
-    Place.LEAF: "in a tensor that no operation made",
+    Place.LEAF: "in an input tensor",
 }
 
 
 class ValueNotes:
-    """One note for each tensor that was looked at; `whole`: small ones are kept themselves."""
+    """One note for each tensor that was measured; `whole`: small ones are stored completely."""
 
     def __init__(self, session: Session, measured: Measured, *, whole: bool) -> None:
         self._session = session
@@ -46,12 +46,12 @@ class ValueNotes:
         self._note = self._notes.note
         self._written = 0
         self._findings: list[tuple[Any, ...]] = []
-        self._missing = {"nan", "inf"}  # what has not been found yet
-        self._not_finite = 0  # tensors with one of them
+        self._missing = {"nan", "inf"}  # kinds not found yet
+        self._not_finite = 0  # number of tensors with NaN or Inf
         session.not_finite = self.not_finite
 
     def not_finite(self) -> int:
-        """How many of the tensors held a NaN or an Inf."""
+        """Number of tensors with a NaN or an Inf."""
         return self._not_finite
 
     def note(
@@ -65,7 +65,7 @@ class ValueNotes:
         tensor: int,
         task: int,
     ) -> None:
-        """Note an array; `row`: where its numbers are, and whether some are not finite."""
+        """Note an array; `row`: the row of its statistics, and whether it has NaN or Inf."""
         session = self._session
         now = perf_counter_ns() - session.start
         data = 0
@@ -80,7 +80,7 @@ class ValueNotes:
                 self._found(place, op, node, now, row[0])
 
     def _found(self, place: Place, op: int, node: int, now: int, row: int) -> None:
-        """The first NaN or Inf of the recording."""
+        """Record a finding for the first NaN or Inf of the recording."""
         intern = self._session.writer.intern
         size, nans, infinite = self._measured.counts(row)
         for kind, count in (("nan", nans), ("inf", infinite)):
@@ -95,7 +95,7 @@ class ValueNotes:
                 ))  # fmt: skip
 
     def flush(self) -> None:
-        """Hand all notes so far to the writer."""
+        """Pass all notes so far to the writer."""
         notes = self._notes.take()
         if notes.shape[1]:
             self._values(notes)
@@ -125,12 +125,12 @@ class ValueNotes:
             **counts, **{name: measured[name] for name in SIZES}, "data": data,
         }  # fmt: skip
         for column in columns.values():
-            column.flags.writeable = False  # nobody else holds it
+            column.flags.writeable = False  # there is no other reference to it
         self._session.writer.block(Value, {**columns, "bad": bad})
 
 
 def _json(array: Any) -> str:
-    """The values as nested lists; what JSON has no number for as text."""
+    """The values as nested lists; NaN and Inf, which JSON lacks, as text."""
     if array.dtype.kind == "c":
         array = array.view(array.real.dtype).reshape(*array.shape, 2)
     if array.dtype.kind in "fV":

@@ -1,15 +1,15 @@
-"""Level `values`: statistics of what flows, at every place where a NaN or an Inf can be born.
+"""Level `values`: statistics at every place where a NaN or an Inf can first be produced.
 
 # Note [Looking without touching]
-The engine adds into a gradient's memory when nobody else holds it, and `.grad` takes it over. So a
-gradient is read where the engine has it at hand, and only numbers are kept of it. What is looked at
-belongs to an event; which one is worked out when the trace is read (trace/shorthand/values.py).
+The engine adds into a gradient's memory if there is no other reference to it, and moves it into
+`.grad`. So a gradient is read where the engine has it available, and only statistics are stored.
+Each value belongs to an event, which is determined when the trace is read
+(trace/shorthand/values.py).
 
 # Note [Handed out]
-A gradient that users get to see (in a hook, in a custom backward, as `.grad`, from `autograd.grad`)
-becomes a tensor of its own. It is noted as a LEAF with the node and the input it comes from (NONE:
-it is the `.grad` of the node's leaf), so that what users compute of it is not taken for coming out
-of nowhere.
+A gradient that is passed to users (in a hook, in a custom backward, as `.grad`, from
+`autograd.grad`) becomes a separate tensor. It is recorded as a LEAF with its node and input (NONE:
+it is the `.grad` of the node's leaf), so that the origin of what users compute from it is known.
 """
 
 from __future__ import annotations

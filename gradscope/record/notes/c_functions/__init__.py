@@ -1,4 +1,4 @@
-"""Noting by C functions; see Note [Numbers without objects] in functions.py."""
+"""Recording with C functions; see Note [Numbers without objects] in noting.py."""
 
 OURS = -2
-"""In place of a site: a frame of gradscope's own, whose caller is the one to name."""
+"""Replaces a site: a frame of gradscope, whose caller is used instead."""

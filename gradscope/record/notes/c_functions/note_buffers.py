@@ -1,7 +1,7 @@
-"""The memory the compiled functions work on, and who fills and empties it.
+"""The memory of the compiled functions, and the code that fills and empties it.
 
-A callable keeps what it works on alive, and that never keeps its callables: so a call that is under
-way when a recording ends still finds all it needs, and no circle is left when it returns.
+A callable holds its memory, and the memory never holds its callables: so a call that is running
+when a recording ends still has everything it needs, and leaves no reference cycle.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from gradscope.record.notes.c_functions import noting as made_of
 
 
 class NumberBuffer:
-    """64 bits of every number pushed, until they are taken: a row of the array for each column.
+    """64 bits of every number pushed, until they are taken: one row of the array per column.
 
-    There are two arrays, one to push into while the other is emptied: memory in use a moment ago
-    need not be had from the system, which would zero it.
+    There are two arrays, one to push into while the other is emptied: reusing memory is faster than
+    requesting it from the system, which would zero it.
     """
 
     RECORDS = 1 << 16
 
     def __init__(self, functions: Callables, width: int, overflow: Callable[..., Any]) -> None:
         self._cells, self._spare = np.empty((2, width, self.RECORDS), np.int64)
-        self._overflow = overflow  # kept: the words hold its address
+        self._overflow = overflow  # held: the words contain its address
         cells, column = self._cells.ctypes.data, self._cells.strides[0]
         self.words = np.array([cells, 0, self.RECORDS, id(overflow), id(None), column], np.int64)
         self._functions = functions
@@ -53,7 +53,7 @@ class SiteTable:
     def __init__(
         self, functions: Callables, known: dict[int, int], ask: Callable[..., Any]
     ) -> None:
-        self._ask = ask  # kept: the words hold its address
+        self._ask = ask  # held: the words contain its address
         self._used = 0
         self.words = np.array([0, 0, 0, id(ask)], np.int64)
         self._keys = self._values = np.zeros(0, np.int64)
@@ -66,7 +66,7 @@ class SiteTable:
         return self._functions.over(made_of.site, self)
 
     def add(self, address: int, value: int) -> None:
-        """Remember the site of an address."""
+        """Store the site of an address."""
         if self._used * 2 > len(self._keys):
             known = dict(zip(self._keys.tolist(), self._values.tolist(), strict=True))
             known.pop(0, None)
@@ -85,7 +85,7 @@ class SiteTable:
     def _fill(self, known: dict[int, int], size: int) -> None:
         while size < 4 * len(known):
             size *= 2
-        former = self._keys, self._values  # in use until the words say otherwise
+        former = self._keys, self._values  # in use until the words are changed
         self._keys, self._values = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self._used = 0
         for address, value in known.items():
@@ -95,7 +95,7 @@ class SiteTable:
 
 
 class Counter:
-    """Gives out odd numbers of a window."""
+    """Returns odd numbers of a window."""
 
     def __init__(self, functions: Callables) -> None:
         self.words = np.array([0, 0, id(StopIteration)], np.int64)

@@ -1,16 +1,15 @@
-"""What every source notes with, as C functions.
+"""The recording functions shared by all sources, as C functions.
 
 # Note [Numbers without objects]
-A call and the run of its node take five microseconds; telling a watcher in Python what they did
-would take two, most of them the interpreter's own. So what is called for every note are C functions
-of the kind CPython's builtins are (METH_FASTCALL and others). They use functions of the stable
-interface only, and run with the interpreter's lock held, so that each call is one step for all
-threads.
+A call and the run of its node take five microseconds; reporting them to a watcher in Python would
+take two, mostly in the interpreter. So the functions that are called for every note are C functions
+of the same kind as CPython's builtins (METH_FASTCALL and others). They use only functions of the
+stable interface, and run with the interpreter lock held, so that each call is atomic.
 
-Each has a twin in plain Python, which serves until so much has been noted that compiling pays,
-and wherever that is not possible.
+Each has an equivalent in plain Python, which is used until enough has been recorded for compiling
+to pay off, and wherever compiling is not possible.
 
-What they work on are arrays of words, whose address is the `self` of the function.
+They work on arrays of words, whose address is the `self` of the function.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from gradscope.record.notes.c_functions import OURS
 
 UNKNOWN = -3
 
-# A buffer is six words: where its cells are, how many records are there, how many fit, who takes
-# over when it is full, None, and how many bytes a column takes: a record is one cell in each.
+# A buffer is six words: address of its cells, number of records, capacity, the function called when
+# it is full, None, and the bytes of a column: a record is one cell in each column.
 
 
 def push(self: int, arguments: int, count: int) -> int:
@@ -54,7 +53,7 @@ def push(self: int, arguments: int, count: int) -> int:
 
 
 def swap(self: int, cells: int) -> int:
-    """Give the buffer other cells; return how many records the former held."""
+    """Give the buffer other cells. Returns the number of records in the previous ones."""
     buffer = as_int(self)
     used = load(buffer + 8)
     store(buffer, as_int(cells))
@@ -62,14 +61,14 @@ def swap(self: int, cells: int) -> int:
     return from_int(used)
 
 
-# A table is four words: where its keys are, where its values are, its size less one, and who is
-# asked about frames that are not in it. Keys are addresses; 0 is none.
+# A table is four words: address of its keys, address of its values, its size minus one, and the
+# function called for frames that are not in it. Keys are addresses; 0 is none.
 
 
 def placed(table: int, frame: int) -> int:
-    """What the table says of where a frame is."""
+    """The value in the table for the current line of a frame."""
     code = code_of(frame)
-    drop(code)  # the frame keeps it
+    drop(code)  # the frame holds it
     key = code + offset_in(frame)
     keys, mask = load(table), load(table + 16)
     place = (key ^ (key >> 17)) & mask
@@ -104,7 +103,7 @@ def site(self: int, frame: int) -> int:
     return from_int(site)
 
 
-# A counter is three words: the next number, the first it may not give, and StopIteration.
+# A counter is three words: the next number, the limit, and StopIteration.
 
 
 def number(self: int, nothing: int) -> int:
@@ -118,4 +117,4 @@ def number(self: int, nothing: int) -> int:
 
 
 KINDS: dict[Function, int] = {push: FAST, swap: ONE, site: ONE, number: NONE}
-"""Those that Python calls, and how."""
+"""The functions that Python calls, with their calling conventions."""

@@ -1,1 +1,1 @@
-"""Where each thread of the program is: its modules, phases, spans and steps."""
+"""The position of each thread of the program: its modules, phases, spans and steps."""

@@ -1,4 +1,4 @@
-"""Where a thread is (module, step, phase and graph task) as one number: its context."""
+"""The context: one number for a thread's module, step, phase and graph task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Contexts:
-    """Numbers for positions, and the movements of threads from one to the next."""
+    """Numbers for positions of threads, and their changes."""
 
     def __init__(
         self, writer: Writer, start: int, base: int, engine: WatchedThreads, *, rank: int
@@ -30,7 +30,7 @@ class Contexts:
         self.start = start
         self._base = base
         self._local = engine.local
-        for state in engine.threads():  # former recordings' numbers
+        for state in engine.threads():  # numbers of earlier recordings
             state.context = 0
         self._lock = threading.RLock()
         self._numbers: dict[tuple[int, int, int, int, int], int] = {}
@@ -38,7 +38,7 @@ class Contexts:
         """Thread, module, graph task, step and phase of each context, by its number."""
         self._rows_written = 0
         self.moved: Callable[[WatchedThread], None] | None = None
-        """Called when a thread's position has changed."""
+        """Called when the position of a thread has changed."""
         self.threads = ThreadPlaces(writer, engine.local, rank=rank)
         self._places = self.threads.known
         named = self._name_steps = engine.contexts_name_steps
@@ -50,7 +50,7 @@ class Contexts:
         return perf_counter_ns() - self.start
 
     def of(self, state: WatchedThread) -> int:
-        """The number of the calling thread's position; outside backwards its state keeps it."""
+        """The context of the calling thread; outside backwards it is stored in its state."""
         place = self.threads.here()
         task = state.task
         if place.optimizers:
@@ -71,7 +71,7 @@ class Contexts:
         return number
 
     def at_call(self, state: WatchedThread, node: object) -> int:
-        """The same, at a call that makes this node; where history is recorded, a step may begin."""
+        """The context at a call that creates this node, with which a step may begin."""
         if self.steps.is_over and node is not None:
             self.steps.begin_quietly()
         return state.context or self.of(state)
@@ -85,20 +85,20 @@ class Contexts:
         return number
 
     def _add(self, key: tuple[int, int, int, int, int]) -> int:
-        with self._lock:  # the number is a place among the rows
+        with self._lock:  # the number is an index of the rows
             self.rows.append(key)
             number = self._numbers[key] = len(self.rows) - 1
             return number
 
     def number(self, key: tuple[int, int, int, int, int]) -> int:
-        """The number of a position that nobody is at: thread, module, graph task, step, phase."""
+        """The context for any thread, module, graph task, step and phase."""
         found = self._numbers.get(key)
         return self._add(key) if found is None else found
 
-    # -- movements ------------------------------------------------------------------------------
+    # -- changes --------------------------------------------------------------------------------
 
     def changed(self, state: WatchedThread, place: ThreadPlace) -> None:
-        """A thread has moved, and is at this place."""
+        """Called when a thread has moved to this position."""
         here = place.step == self.steps.in_contexts and not self.steps.is_over
         if state.task is None and not place.optimizers and here:
             state.context = place.forwards.get(place.module, 0)
@@ -107,7 +107,7 @@ class Contexts:
         if self.moved is not None:
             self.moved(state)
 
-    # These two are called for every module, so what `changed` does stands in them.
+    # These two are called for every module, so `changed` is inlined in them.
 
     def enter_module(self, module: int) -> None:
         """The calling thread has entered a module."""
@@ -123,7 +123,7 @@ class Contexts:
             self.moved(state)
 
     def leave_module(self) -> None:
-        """The calling thread has left the module that it entered last."""
+        """The calling thread has left the module it entered last."""
         state, steps = self._local.state, self.steps
         place = self._places.get(state) or self.threads.of(state)
         modules = place.modules
@@ -148,17 +148,17 @@ class Contexts:
         """An optimizer's step, and with it a step of the training, ends in the calling thread."""
         state = self._local.state
         place = self.threads.of(state)
-        if place.optimizers:  # else it began in a pause
+        if place.optimizers:  # else it began during a pause
             self.spans.end(place.optimizers.pop())
             self.changed(state, place)
         self.steps.is_told = True
         self.steps.begin()
 
     def backward_ended(self) -> None:
-        """Nobody tells of steps, and a backward that comes again and again is over: so is its step.
+        """Without reported steps, the end of a backward that is called repeatedly ends a step.
 
-        What the program does with the gradients belongs to it: the next begins where history is
-        recorded again. Where steps may be left out it begins at once.
+        What the program does with the gradients belongs to that step: the next one begins when
+        autograd records again. If steps may be left out, it begins at once.
         """
         if self.steps.may_be_left_out:
             self.steps.begin()
@@ -174,7 +174,7 @@ class Contexts:
         self.spans.finish()
 
     def flush(self) -> None:
-        """Hand new positions, threads, steps and spans to the writer."""
+        """Pass new positions, threads, steps and spans to the writer."""
         rows = self.rows[self._rows_written :]
         if rows and self._name_steps:
             first, self._rows_written = self._rows_written, self._rows_written + len(rows)

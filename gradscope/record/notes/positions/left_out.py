@@ -1,4 +1,4 @@
-"""Steps that a recording leaves out: nobody asked for them, or there is no room."""
+"""Steps that a recording leaves out: they were not selected, or there is no room."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class LeftOutSteps:
-    """Pauses a recording for steps outside of `steps`, and when `max_events` are noted."""
+    """Pauses a recording for steps outside of `steps`, and when `max_events` are recorded."""
 
     def __init__(self, steps: tuple[int, int] | None, max_events: int | None) -> None:
         self._wanted = steps
         self._max_events = max_events
         self.may_be_some = steps is not None or max_events is not None
         self._counts = {"unwanted": 0, "dropped": 0}
-        self._why = ""  # the step under way, or what is left of it, is left out
-        self._cut = False  # it was recorded up to the end of a backward
+        self._why = ""  # why the current step, or the rest of it, is left out
+        self._cut = False  # the current step was recorded up to the end of a backward
         self._pause: Pause | None = None
 
     def step_begins(self, session: Session, number: int) -> None:
-        """Pause or resume, as is asked for this step."""
+        """Pause or resume, as requested for this step."""
         if not self.may_be_some:
             return
         if self._why:  # only now is it known to have been a step: see analysis.identity.steps
@@ -40,13 +40,13 @@ class LeftOutSteps:
             session.resume()
 
     def backward_ended(self, session: Session) -> None:
-        """A backward is over; the rest of this step may be too much."""
+        """Called at the end of a backward: pause if there is no room for the rest of the step."""
         if self.may_be_some and self._pause is None and not self._has_room(session):
             self._cut = True
             self._leave_out(session, "dropped")
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Why steps were left out, and how many; the one under way if it is a step so far."""
+        """Reasons and numbers of left-out steps, including the current one if it is a step."""
         paused = self._pause
         is_step = paused is not None and (self._cut or paused.saw_backward)
         for why, before in self._counts.items():
@@ -58,7 +58,7 @@ class LeftOutSteps:
         return self._max_events is None or session.source.events() < self._max_events
 
     def _leave_out(self, session: Session, why: str) -> None:
-        """Leave out this step, or what is left of it."""
+        """Leave out this step, or the rest of it."""
         self._why = why
         if self._pause is None:
             session.flush()

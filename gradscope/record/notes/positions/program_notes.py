@@ -1,4 +1,4 @@
-"""Notes of the program around an engine: modules, steps of optimizers, spans of time."""
+"""Records the program around an engine: modules, optimizer steps, spans of time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PHASES = {
 
 
 class ProgramNotes:
-    """What a `ProgramListener` hears, as notes of one recording."""
+    """A `ProgramListener` that adds its events to one recording."""
 
     def __init__(self, contexts: Contexts, acts: WatchedActs, modules: ModuleRows) -> None:
         self.contexts, self.acts, self.modules = contexts, acts, modules
@@ -39,7 +39,7 @@ class ProgramNotes:
         self.contexts.enter_module(number)
 
     def step_begins(self, optimizer: Any, suffix: str = "") -> None:
-        """An optimizer is about to write its parameters."""
+        """Called before an optimizer writes its parameters."""
         self.acts.stepping(optimizer)
         self.contexts.enter_optimizer(f"{type(optimizer).__name__}{suffix}")
 

@@ -1,4 +1,4 @@
-"""Spans of time that have a name: what the program, or gradscope, was about."""
+"""Named spans of time: activities of the program or of gradscope."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Spans:
         self._texts: dict[str, int] = {}  # the names, interned
 
     def begin(self, name: str, phase: Phase = Phase.USER) -> int:
-        """Open a span in the calling thread. Returns its id, which `end` takes."""
+        """Open a span in the calling thread. Returns its id, for `end`."""
         place = self._threads.here()
         number = next(self.ids)
         parent = place.spans[-1] if place.spans else NONE
@@ -50,7 +50,7 @@ class Spans:
         self._ended.note(number, perf_counter_ns() - self._start)
 
     def finish(self) -> None:
-        """Close what is still open, at the end of the recording."""
+        """Close open spans at the end of the recording."""
         now = perf_counter_ns() - self._start
         for place in list(self._threads.known.values()):
             for span in place.spans:
@@ -58,6 +58,6 @@ class Spans:
             place.spans.clear()
 
     def flush(self) -> None:
-        """Hand new spans, and the ends of others, to the writer."""
+        """Pass new spans, and ends of others, to the writer."""
         put(self._writer, Span, COLUMNS, self._new.take())
         put(self._writer, Span, ("id", "end"), self._ended.take(), amend=True)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class WatchedThread(Protocol):
-    """One thread, as an engine knows it. It can be a key of a dict, and is never another's."""
+    """The state of one thread in an engine. It is hashable and unique to its thread."""
 
     thread_id: int  # threading.get_ident()
-    context: int  # the session's number for where the thread is; 0: it is to be asked for
+    context: int  # the session's number for the thread's position; 0: unknown
     task: Any  # the graph task it is running (with its `record_nr`), or None
 
 
@@ -28,7 +28,7 @@ class Local(Protocol):
 
     @property
     def state(self) -> WatchedThread:
-        """That of the calling thread, made when it first asks."""
+        """The state of the calling thread, created on first use."""
 
 
 class WatchedThreads(Protocol):
@@ -36,14 +36,14 @@ class WatchedThreads(Protocol):
 
     @property
     def local(self) -> Local:
-        """Where each thread finds its state."""
+        """The thread-local state."""
 
     @property
     def contexts_name_steps(self) -> bool:
-        """Whether a context is one of a step; if not, its step follows from the time."""
+        """Whether contexts include a step; if not, the step follows from the time."""
 
     def threads(self) -> Iterable[WatchedThread]:
-        """All that have asked for their state so far and are alive."""
+        """The states of all known threads that are alive."""
 
 
 class ThreadPlace:
@@ -61,20 +61,20 @@ class ThreadPlace:
 
     @property
     def module(self) -> int:
-        """The innermost module; NONE if the thread is in none."""
+        """The innermost module; NONE if there is none."""
         return self.modules[-1] if self.modules else NONE
 
 
 class ThreadPlaces:
-    """The position of each thread that was met, and the rows of these threads."""
+    """The position of each known thread, and the rows of these threads."""
 
     def __init__(self, writer: Writer, local: Local, *, rank: int) -> None:
         self._writer = writer
         self._rank = rank
         self.local = local
         self.met: Callable[[], object] | None = None
-        """Called in a thread that is met for the first time."""
-        # By state: the system gives the id of a thread that has ended to the next one.
+        """Called in a new thread."""
+        # By state: the system reuses the ids of threads that have ended.
         self.known: dict[WatchedThread, ThreadPlace] = {}
         self._ids = count()
         self._placing = threading.Lock()
@@ -104,7 +104,7 @@ class ThreadPlaces:
         return found
 
     def idents(self) -> dict[int, int]:
-        """The `threading.get_ident()` of each thread, also of those that have ended."""
+        """The `threading.get_ident()` of each thread, including those that have ended."""
         return {place.id: state.thread_id for state, place in list(self.known.items())}
 
     def names(self) -> dict[int, str]:
@@ -114,7 +114,7 @@ class ThreadPlaces:
         return {id: each.name for id, each in threads.items() if each is not None}
 
     def flush(self) -> None:
-        """Hand new threads to the writer."""
+        """Pass new threads to the writer."""
         new = take_all(self._new)
         if new:
             self._writer.block(Thread, columns_of(("id", "name", "native", "rank"), new))

@@ -1,4 +1,4 @@
-"""The steps of a training: when each begins and ends, and who says so."""
+"""The training steps: when each begins and ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """The step that is under way, and the rows of all."""
+    """The current step, and the rows of all steps."""
 
     def __init__(
         self, writer: Writer, start: int, threads: ThreadPlaces, *, contexts_name_them: bool
@@ -31,36 +31,36 @@ class Steps:
         self._contexts_name_them = contexts_name_them
         self.id = NONE
         self.in_contexts = NONE
-        """The id that contexts name now; NONE if they name no step."""
+        """The id that contexts use now; NONE if they include no step."""
         self.number = 0
         self.is_told = False
-        """Whether an optimizer, or the program, says where steps end."""
+        """Whether an optimizer, or the program, reports the ends of steps."""
         self.may_be_left_out = False
         self.is_over = False
-        """Whether the next begins once history is recorded again: see `backward_ended`."""
+        """Whether the next step begins when autograd records again: see `backward_ended`."""
         self.on_begin: Callable[[int], None] | None = None
-        """Called with the number of a step that begins, but for those that `begin_quietly`."""
+        """Called with the number of each new step, except with `begin_quietly`."""
         self.moments: list[int] = []
         """When each began."""
-        self._begins = np.zeros(0, np.int64)  # of these, as far as they were asked for
+        self._begins = np.zeros(0, np.int64)  # the same as an array, as far as needed
         self._ids = count()
         self._lock = threading.RLock()
         self._new = Log(3)  # each ends when the next begins
-        self._open, self._end = NONE, NONE  # the last that was written; when all was over
+        self._open, self._end = NONE, NONE  # the last written step; the end of all
 
     def begin(self, number: int | None = None, at: int | None = None) -> None:
-        """Close the step that is under way and open the next, now or at a moment that is over.
+        """End the current step and begin the next, now or at an earlier time.
 
-        `number`: None is the number that follows.
+        `number`: None is the next number.
         """
         self.begin_quietly(number, at)
         if self.on_begin is not None:
             self.on_begin(self.number)
 
     def begin_quietly(self, number: int | None = None, at: int | None = None) -> None:
-        """The same, without calling `on_begin`."""
+        """Like `begin`, without calling `on_begin`."""
         self.is_over = False
-        with self._lock:  # of two threads, one comes first, and its step begins first
+        with self._lock:  # steps of two threads begin one after the other
             now = perf_counter_ns() - self._start if at is None else at
             if self.moments:
                 now = max(now, self.moments[-1])
@@ -74,25 +74,25 @@ class Steps:
                 state.context = 0
 
     def at(self, t: Any) -> Any:
-        """The ids of the steps that were under way at these moments."""
+        """The ids of the steps that were running at these times."""
         new = self.moments[len(self._begins) :]
         if new:
             self._begins = np.append(self._begins, new)
         return np.searchsorted(self._begins, t, side="right") - 1
 
     def finish(self) -> None:
-        """Close what is still open, at the end of the recording."""
+        """End the current step at the end of the recording."""
         if self.id != NONE:
             self._end, self.id = perf_counter_ns() - self._start, NONE
 
     def flush(self) -> None:
-        """Hand new steps to the writer."""
+        """Pass new steps to the writer."""
         new = self._new.take()
         put(self._writer, Step, ("id", "number", "begin"), new)
         put(self._writer, Step, ("id", "end"), self._ended(new), amend=True)
 
     def _ended(self, new: Ints) -> Ints:
-        """Steps that have ended, and when: as the next of these began, or all was over."""
+        """Steps that have ended, and when: when the next began, or at the end."""
         ids, ends = np.append(self._open, new[0]), new[2]
         if self._end == NONE:
             self._open, ids = int(ids[-1]), ids[:-1]

@@ -254,7 +254,7 @@ def test_calls_whose_nodes_come_too_late_are_named_by_them_and_counted(
     _, trace = watched(program)
 
     assert list(notes_of(trace)) == [
-        "could not be seen: calls that made nodes: their names follow from those of the nodes"
+        "not recorded: calls that created nodes: their names are derived from those of the nodes"
     ]
 
 
