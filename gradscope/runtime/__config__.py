@@ -1,4 +1,4 @@
-"""`torch.__config__`: what computes here."""
+"""`torch.__config__`: versions and threads of the runtime."""
 
 from __future__ import annotations
 

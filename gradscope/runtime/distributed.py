@@ -1,4 +1,4 @@
-"""`torch.distributed`: one process trains here, as scripts that ask are told."""
+"""`torch.distributed`: not available, as `is_available()` says; training is in one process."""
 
 from __future__ import annotations
 

@@ -37,14 +37,15 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> Any:
-    """The weights in the file that PyTorch would have downloaded, if it is there already."""
+    """The weights in the file that PyTorch would have downloaded, if the file exists."""
     from gradscope.runtime.serialization import load
 
     folder = Path(model_dir or Path(get_dir()) / "checkpoints")
     path = folder / (file_name or Path(urlparse(url).path).name)
     if not path.exists():
         raise RuntimeError(
-            f"gradscope's runtime downloads nothing, and {path} is not there: download {url} to it"
+            f"gradscope's runtime downloads nothing, and {path} does not exist: download {url} "
+            "to this path"
         )
     return load(path, map_location=map_location, weights_only=weights_only)
 
@@ -52,7 +53,7 @@ def load_state_dict_from_url(
 def load(repo_or_dir: Any, model: Any, *args: Any, **kwargs: Any) -> NoReturn:
     raise RuntimeError(
         f"gradscope's runtime downloads no programs: it cannot load {model!r} from "
-        f"{repo_or_dir!r}. Write the model as a module of your own, and load its weights with "
+        f"{repo_or_dir!r}. Define the model in your own code, and load its weights with "
         "torch.load"
     )
 

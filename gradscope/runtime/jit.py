@@ -35,8 +35,8 @@ __all__ = [
 
 def _as_it_is(name: str) -> None:
     warn_once(
-        f"torch.jit.{name}: gradscope runs the program itself, so that it can be watched; nothing "
-        "is compiled"
+        f"torch.jit.{name}: gradscope runs the original Python code, so that it can be "
+        "recorded; nothing is compiled"
     )
 
 
@@ -115,7 +115,7 @@ def optimized_execution(should_optimize: bool) -> Any:
 
 def _no_programs(*args: Any, **kwargs: Any) -> NoReturn:
     raise RuntimeError(
-        "gradscope's runtime has no TorchScript, and neither writes nor reads its files: save the "
+        "gradscope's runtime has no TorchScript and cannot read or write its files: save the "
         "weights with torch.save(model.state_dict(), path)"
     )
 

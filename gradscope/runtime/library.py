@@ -207,7 +207,7 @@ def _claim(ns: str, where: str) -> None:
 
     if hasattr(sys.modules.get(f"{ops.__name__}.{ns}"), "__file__"):
         raise RuntimeError(
-            f"the namespace '{ns}' is the name of one of gradscope's own tables; choose another"
+            f"the namespace '{ns}' is reserved: gradscope's runtime uses it; choose another name"
         )
     DEFINED[ns] = where
 
@@ -348,8 +348,8 @@ def register_autograd(
 
 def get_ctx() -> Any:
     raise RuntimeError(
-        "get_ctx() can only be called inside of a function registered with register_fake(), where "
-        "sizes depend on data; gradscope's runtime computes with sizes that are known"
+        "get_ctx() can only be called inside a function registered with register_fake() whose "
+        "sizes depend on data; in gradscope's runtime all sizes are known"
     )
 
 

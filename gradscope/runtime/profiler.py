@@ -1,4 +1,4 @@
-"""`torch.profiler`: what takes how long is in gradscope's own trace."""
+"""`torch.profiler`: the times are in gradscope's own trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ProfilerActivity", "profile", "record_function", "schedule"]
 
 
 class ProfilerActivity(Enum):
-    """What PyTorch could watch."""
+    """Activities that PyTorch can record."""
 
     CPU = 0
     CUDA = 2
@@ -23,7 +23,7 @@ class ProfilerActivity(Enum):
 
 
 class record_function:  # noqa: N801  (PyTorch's name)
-    """Name a stretch of the program, or a function: while recorded, it is a span of the trace."""
+    """Name a part of the program, or a function; in a recording it is a span of the trace."""
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
@@ -50,12 +50,12 @@ class record_function:  # noqa: N801  (PyTorch's name)
 
 
 def schedule(**options: Any) -> Any:
-    """When PyTorch would watch; here `gradscope trace --steps` says so."""
+    """When PyTorch would record; in gradscope use `gradscope trace --steps`."""
     return lambda _: None
 
 
 class profile:  # noqa: N801  (PyTorch's name)
-    """Not here: whatever PyTorch's profiler shows of the engine is in gradscope's trace."""
+    """Not available: what PyTorch's profiler shows of the engine is in gradscope's trace."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse()
@@ -64,7 +64,7 @@ class profile:  # noqa: N801  (PyTorch's name)
 def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
     raise RuntimeError(
         "gradscope's runtime has no torch.profiler.profile: run the script with `gradscope trace` "
-        "and look with `gradscope timeline` (record_function is there, and names spans)"
+        "and view the times with `gradscope timeline` (record_function works, and names spans)"
     )
 
 

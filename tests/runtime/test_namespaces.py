@@ -195,9 +195,7 @@ def test_a_tree_of_containers_is_flattened_and_built_again(torch: Any) -> None:
 
 
 def test_data_parallel_says_that_it_uses_no_devices() -> None:
-    with pytest.warns(
-        UserWarning, match=r"no GPUs here, so device_ids=\[0, 1\] and output_device=1"
-    ):
+    with pytest.warns(UserWarning, match=r"no GPUs, so device_ids=\[0, 1\] and output_device=1"):
         model = nn.DataParallel(nn.Linear(2, 2), device_ids=[0, 1], output_device=1)
 
     assert model.device_ids == []

@@ -1,4 +1,4 @@
-"""The page of the engine's errors: what each means, a program that raises it, what that prints."""
+"""The page of the engine's errors: what each means, a program that raises it, its output."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ PAGE = """\
 
 # Errors of the engine
 
-An error of the engine has PyTorch's type and PyTorch's message, so that what you know of it, and
-what you find about it, holds. Below the message stands what only gradscope knows, and what to do.
-Run the program with `gradscope trace`, and the lines are named: which made the node, which wrote,
-which backward freed, which hook it was. `gradscope inspect` says the same of the finished trace.
-Without a recording, what is known anyway is there (the node, the saved value, the last operation
-that wrote), and anomaly mode adds the lines it remembers.
+An error of the engine has PyTorch's type and PyTorch's message, so that what you know about it, and
+what you find about it, applies here too. Below the message is what only gradscope knows, and what
+to do. If you run the program with `gradscope trace`, the text names the lines: the line that made
+the node, the line that wrote to the value, the backward that released it, and the hook.
+`gradscope inspect` shows the same for the finished trace. Without a recording, the text has what
+the engine knows (the node, the saved value, the last operation that wrote), and anomaly mode adds
+the lines that it stored.
 
-In a program, `error.slug` is the name of the section here, and `error.__notes__` is what stands
-below the message. The examples are run by the tests, here and on PyTorch.
+In a program, `error.slug` is the name of the section on this page, and `error.__notes__` is the
+text below the message. The tests run the examples on gradscope's engine and on PyTorch.
 
 {contents}
 {sections}"""
@@ -59,13 +60,13 @@ def _section(error: EngineError) -> str:
 
 
 def _spaced(text: str) -> str:
-    """With two empty lines around functions and classes, as in a file."""
+    """The text with two empty lines around functions and classes, as in a file."""
     text = re.sub(r"\n\n(?=class |def )", "\n\n\n", text)
     return re.sub(r"(\n +[^\n]+)\n\n(?=\S)", r"\1\n\n\n", text)
 
 
 def _printed(text: str) -> str:
-    """What `gradscope trace example.py` ends in."""
+    """The last lines of the output of `gradscope trace example.py`."""
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     try:
         with torch_is_gradscope(), warnings.catch_warnings(record=True) as warned, record():

@@ -19,17 +19,17 @@ sys.path.insert(0, str(HOUSE))
 
 HEAD = """# Operations
 
-PyTorch comes with a database of its operators and of samples to try them with
+PyTorch has a database of its operators with samples to test them
 (`torch.testing._internal.common_methods_invocations.op_db`). Every sample of the operations listed
-here is run on PyTorch and on gradscope's runtime, in all dtypes that PyTorch has the operation for.
-A sample passes when the result is the same (values, dtype, shape) and, where there are gradients,
-so are the graph behind it (names of nodes and edges), the gradient, and the gradient of the
+here runs on PyTorch and on gradscope's runtime, in all dtypes that PyTorch supports for the
+operation. A sample passes if the results are the same (values, dtype, shape) and, if there are
+gradients, also the graph (names of nodes and edges), the gradient, and the gradient of the
 gradient.
 
-The tiers say how often ordinary programs use an operation; the first matters most. *Generated* by
-`python tools/docs/ops.py`; the tests try a few samples of the first two tiers again, and
-`make search` all of them. To look at one operation, also in place, with `out=` and refused calls:
-`python -m tests.runtime.core.ops.op_db.opinfo add`.
+The tiers say how often ordinary programs use an operation; tier 1 is used most. *Generated* by
+`python tools/docs/ops.py`. The tests run a few samples of the first two tiers again, and
+`make search` runs all of them. To check one operation, also in place, with `out=` and with calls
+that are errors: `python -m tests.runtime.core.ops.op_db.opinfo add`.
 """
 WHY = {
     "matrix_exp": "of halves, PyTorch reads its table of doubles as if they were halves (of zeros, "

@@ -1,1 +1,1 @@
-"""What is said of what cannot be done, in PyTorch's words."""
+"""Errors with PyTorch's messages."""

@@ -1,4 +1,4 @@
-"""Lines of the program that anomaly mode remembers, for those who do not record."""
+"""Lines of the program that anomaly mode stores, for errors when nothing is recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def remember_writer(versions: VersionCounter) -> None:
-    """Keep the line that is writing to an alias set."""
+    """Store the line that is writing to an alias set."""
     import traceback
 
     frame = outside(sys._getframe(1))
@@ -22,7 +22,7 @@ def remember_writer(versions: VersionCounter) -> None:
 
 
 def lines_from_anomaly_mode(node: Any, writes: VersionCounter | None) -> list[str]:
-    """Where a node was made, and where the last write came from, as far as that was kept."""
+    """Sentences on where a node was made and where the last write was, as far as known."""
     lines = []
     extra = None if node is None else node._extra
     made = _place([] if extra is None else extra.metadata.get(TRACEBACK, []))
@@ -36,7 +36,7 @@ def lines_from_anomaly_mode(node: Any, writes: VersionCounter | None) -> list[st
 
 
 def last_writer(writes: VersionCounter | None) -> str:
-    """What wrote last to an alias set: `add_`; "" where that is not known."""
+    """Name of the operation that last wrote to an alias set, such as `add_`; "" if unknown."""
     writer = getattr(writes, "writer", "")
     return str(getattr(writer, "base_name", writer))
 

@@ -1,10 +1,10 @@
-"""What an engine error is: PyTorch's words, then what only this engine knows, and what to do.
+"""Declaration of engine errors: PyTorch's message, what only this engine knows, what to do.
 
 # Note [Notes, not more message]
-The message of an engine error is PyTorch's, to the letter, so that a program that reads it finds
-what it looks for. What is known beyond it is in a note of the exception (PEP 678), which Python
-prints below the message. The runtime writes down what it knows anyway; a watcher that has seen more
-(which line wrote, which backward freed) is told of the error before anybody else, and adds to it.
+The message of an engine error is exactly PyTorch's, so that a program that reads it works
+unchanged. Further facts are in a note of the exception (PEP 678), which Python prints below the
+message. The runtime adds what it knows. A recording that knows more (which line wrote, which
+backward released) receives the error first, and adds its lines to the note.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ P = ParamSpec("P")
 
 PAGE = "docs/engine/errors.md"
 EXAMPLE = re.compile(r"^Example(?P<alone> without PyTorch)?:\n", re.MULTILINE)
-RECORD = "Run it with `gradscope trace`, and this names the lines."
+RECORD = "Run the program with `gradscope trace` to see the lines here."
 
 
 class Case(NamedTuple):
-    """One error as it happens: its type and text as PyTorch has them, and what it is about."""
+    """One occurrence of an error: PyTorch's type and text of it, and the objects it is about."""
 
     kind: type[Exception]
     text: str
-    known: tuple[str, ...] = ()  # further facts, a sentence each
-    node: Any = None  # whose run, or whose saved values, it is about
+    known: tuple[str, ...] = ()  # further facts, one sentence each
+    node: Any = None  # the node that ran, or that saved the values
     tensor: Any = None  # the tensor it is about
-    hook: Any = None  # the user's function it is about
-    writes: Any = None  # the counter of writes, where it matters who wrote
-    since: int = 0  # after this version
-    freed: bool = False  # whether it matters who released what the node had saved
+    hook: Any = None  # the user's hook it is about
+    writes: Any = None  # the version counter, if it matters what wrote
+    since: int = 0  # only writes after this version matter
+    freed: bool = False  # whether it matters what released the saved values of the node
 
 
 class EngineError(NamedTuple):
-    """The declaration: a slug, which is its anchor in docs/engine/errors.md, and the remedy."""
+    """Declaration of an error: its slug (the anchor in docs/engine/errors.md) and its remedy."""
 
     slug: str
     remedy: str
@@ -49,17 +49,17 @@ class EngineError(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """When it is raised, and why it has to be."""
+        """When the error is raised, and why."""
         return self._parts()[0]
 
     @property
     def example(self) -> str:
-        """A program that raises it. A line that ends in `# named below` is named in the note."""
+        """A program that raises the error. The note names the lines marked `# named below`."""
         return inspect.cleandoc("\n" + self._parts()[2])
 
     @property
     def on_pytorch(self) -> bool:
-        """Whether the example can run on PyTorch, too: `sim` devices are here only."""
+        """Whether the example also runs on PyTorch, which has no `sim` devices."""
         return not self._parts()[1]
 
     def _parts(self) -> tuple[str, str, str]:
@@ -67,7 +67,7 @@ class EngineError(NamedTuple):
         return meaning.strip(), alone or "", example
 
     def note(self, case: Case) -> str:
-        """What stands below PyTorch's text."""
+        """The text below PyTorch's message."""
         lines = list(case.known)
         if not _told(self.slug, case, lines):
             lines += lines_from_anomaly_mode(case.node, case.writes)
@@ -77,7 +77,7 @@ class EngineError(NamedTuple):
 
 
 def _told(slug: str, case: Case, lines: list[str]) -> bool:
-    """Tell whoever watches, who may add lines; whether anybody does."""
+    """Report the error to the active recording, which may add lines; whether there is one."""
     return probe.here is not None and bool(probe.here.refused(slug, case, lines))
 
 
@@ -86,7 +86,7 @@ DECLARED: dict[str, EngineError] = {}
 
 
 def engine_error(slug: str, remedy: str) -> Callable[[Callable[P, Case]], Callable[P, Exception]]:
-    """Declare an error: the function says what happened, its docstring is the page."""
+    """Declare an error: the function describes what happened, its docstring is the page."""
 
     def declare(function: Callable[P, Case]) -> Callable[P, Exception]:
         declaration = _declare(slug, remedy, function)
@@ -105,13 +105,13 @@ def engine_error(slug: str, remedy: str) -> Callable[[Callable[P, Case]], Callab
 
 
 TOLD: set[str] = set()
-"""The warnings that come once only, and have come."""
+"""Slugs of the warnings that are shown once and have been shown."""
 
 
 def engine_warning(
     slug: str, remedy: str, *, once: bool = False
 ) -> Callable[[Callable[P, Case]], Callable[P, None]]:
-    """Declare a warning: calling it warns, of the program's line; `once`: the first time only."""
+    """Declare a warning: calling it warns at the program's line; `once`: only the first time."""
 
     def declare(function: Callable[P, Case]) -> Callable[P, None]:
         declaration = _declare(slug, remedy, function)
@@ -122,7 +122,7 @@ def engine_warning(
                 return
             TOLD.add(slug)
             case = function(*args, **kwargs)
-            # A warning has no notes; unwatched, its text is PyTorch's and no more.
+            # A warning has no notes; without a recording, its text is exactly PyTorch's.
             more = f"\n{declaration.note(case)}" if _told(slug, case, []) else ""
             warn(f"{case.text}{more}", case.kind)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""What PyTorch says when there is not as much memory as was asked for."""
+"""PyTorch's errors for memory that cannot be allocated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAYS = (
 
 
 def out_of_memory(error: BaseException) -> RuntimeError | None:
-    """The error to raise for one of NumPy's, if it is about memory."""
+    """The error to raise instead of NumPy's, if it is about memory; else None."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if isinstance(error, MemoryError) and shape is not None and dtype is not None:
         return RuntimeError(_SAYS.format(bytes=math.prod(shape) * dtype.itemsize))
@@ -24,9 +24,9 @@ def out_of_memory(error: BaseException) -> RuntimeError | None:
 
 
 def of_a_backward(error: BaseException) -> BaseException:
-    """What a backward failed with: PyTorch's error where a formula of ours ran out of memory.
+    """The error of a failed backward: PyTorch's if a formula of the runtime ran out of memory.
 
-    What a user's own code raises, in a hook or a Function, is left as it is.
+    An error that the user's own code raises, in a hook or a Function, is unchanged.
     """
     found = out_of_memory(error)
     if found is None or not _raised_inside(error.__traceback__):
@@ -35,7 +35,7 @@ def of_a_backward(error: BaseException) -> BaseException:
 
 
 def _raised_inside(step: TracebackType | None) -> bool:
-    """Whether NumPy was called by the runtime."""
+    """Whether the runtime called NumPy."""
     last = None
     while step is not None:
         if not step.tb_frame.f_globals.get("__name__", "").startswith("numpy"):
@@ -45,7 +45,7 @@ def _raised_inside(step: TracebackType | None) -> bool:
 
 
 def allocated(make: Any, shape: Any, *others: Any) -> Any:
-    """What NumPy makes of this shape; PyTorch's error if it is too large."""
+    """The array that NumPy makes of this shape; PyTorch's error if it is too large."""
     try:
         return make(shape, *others)
     except MemoryError as error:

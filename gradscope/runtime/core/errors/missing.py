@@ -1,4 +1,4 @@
-"""What to say when a program asks for something the runtime does not have."""
+"""Error messages for names that the runtime does not have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from gradscope.runtime.core.errors.packages import part_of_pytorch
 
-SPARSE = "; here all tensors are dense, so a sparse matrix is to be made as a dense one"
+SPARSE = "; gradscope's runtime has only dense tensors: create the matrix as a dense one"
 
 METHODS_OF_SPARSE = (
     *("coalesce", "is_coalesced", "dense_dim", "indices", "values", "hspmm", "sspaddmm"),
@@ -14,11 +14,11 @@ METHODS_OF_SPARSE = (
     *("sparse_resize_and_clear_", "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo"),
     *("to_sparse_csc", "to_sparse_csr"),
 )
-"""Methods of sparse tensors, which ours do not have."""
+"""Methods of sparse tensors, which the runtime's tensors do not have."""
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """'; the nearest there is: …' or nothing."""
+    """The closest known names, as '; the nearest there is: …', or ""."""
     if "sparse" in name or name in METHODS_OF_SPARSE:
         return SPARSE
     import difflib
@@ -28,9 +28,9 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 class Absent:
-    """An attribute that tensors do not have here, and that says why.
+    """An attribute that the runtime's tensors do not have, whose error says why.
 
-    A `__getattr__` would say it of any name, but Python then looks up every attribute the slow way.
+    A `__getattr__` would work for any name, but would make every attribute lookup of Python slow.
     """
 
     def __init__(self, name: str) -> None:
@@ -41,14 +41,14 @@ class Absent:
 
 
 def say_why_absent(cls: type) -> None:
-    """Let a class of tensors say why it has no methods of sparse ones."""
+    """Add attributes to a class of tensors that explain why it has no sparse methods."""
     for name in METHODS_OF_SPARSE:
         if not hasattr(cls, name):
             setattr(cls, name, Absent(name))
 
 
 def make_read_only(cls: Any) -> None:
-    """Let assigning to a property that nobody can set say so in PyTorch's words."""
+    """Make assigning to a read-only property raise PyTorch's error."""
     for name in dir(cls):
         found = getattr(cls, name, None)
         if isinstance(found, property) and found.fset is None:
@@ -63,12 +63,12 @@ def _refusal(name: str) -> Any:
 
 
 def refuse_dispatch_by_class(cls: type) -> None:
-    """Raise for a class of tensors that wants to see operations below autograd: only modes do."""
+    """Raise for a class of tensors with `__torch_dispatch__`: only modes can have it."""
     if hasattr(cls, "__torch_dispatch__"):
         raise NotImplementedError(
-            f"{cls.__qualname__} has a `__torch_dispatch__`, which gradscope's runtime would never "
-            "call: it hands operations below autograd to modes (TorchDispatchMode), not to classes "
-            "of tensors; `__torch_function__` works"
+            f"{cls.__qualname__} defines `__torch_dispatch__`, which gradscope's runtime never "
+            "calls: it passes operations below autograd only to modes (TorchDispatchMode), not to "
+            "classes of tensors; use a mode, or `__torch_function__`"
         )
 
 
@@ -80,5 +80,5 @@ def no_module_attribute(module: str, name: str, known: list[str]) -> AttributeEr
     public = [n for n in known if not n.startswith("_")]
     text += " (gradscope's runtime)"
     if part := part_of_pytorch(f"{module}.{name}"):
-        return AttributeError(text + part, name=name, obj=None)  # or Python would guess, too
+        return AttributeError(text + part, name=name, obj=None)  # so that Python suggests no name
     return AttributeError(text + nearest(name, public))

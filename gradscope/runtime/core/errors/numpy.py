@@ -1,7 +1,7 @@
-"""What NumPy refuses, said in PyTorch's words.
+"""NumPy's errors, translated to PyTorch's.
 
-A kernel is free to let NumPy find that shapes do not fit or that a dtype is not supported; the road
-that called it comes here with the error, and the user reads what PyTorch would have said.
+A kernel may let NumPy detect that shapes do not fit or that a dtype is not supported. The caller of
+the kernel passes NumPy's error to this module, and the user sees PyTorch's message.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gradscope.runtime.core.rows.traits import Refused
 
 
 def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
-    """Raise PyTorch's error for one of NumPy's, if it is known; return if it is not."""
+    """Raise PyTorch's error for an error of NumPy, or return if it is unknown."""
     blame_the_call()
     if isinstance(error, np.exceptions.AxisError):
         raise IndexError(out_of_range(error.axis, error.ndim)) from None
@@ -50,7 +50,7 @@ def out_of_range(dim: Any, ndim: Any) -> str:
 
 
 def mismatch(shapes: Sequence[tuple[int, ...]]) -> str | None:
-    """The first two sizes, counted from the last dimension, that do not go together."""
+    """PyTorch's message for the first two sizes, from the last dimension, that do not match."""
     for first, second in combinations(shapes, 2):
         ndim = max(len(first), len(second))
         for back in range(1, min(len(first), len(second)) + 1):
@@ -64,7 +64,7 @@ def mismatch(shapes: Sequence[tuple[int, ...]]) -> str | None:
 
 
 def not_implemented(op: Operation, arrays: Sequence[Any]) -> Exception:
-    """What is said of an operation that does not know a dtype."""
+    """The error for an operation that does not support a dtype."""
     for trait in op.traits:
         if isinstance(trait, Refused) and arrays[0].dtype.kind in trait.kinds:
             return trait.error(trait.text.format(kind=scalar_name(arrays[0])))
@@ -72,7 +72,7 @@ def not_implemented(op: Operation, arrays: Sequence[Any]) -> Exception:
 
 
 def invalid_combination(name: str, arguments: Sequence[Any]) -> TypeError:
-    """What PyTorch says when none of a function's overloads takes these arguments."""
+    """PyTorch's error when none of a function's overloads accepts these arguments."""
     given = ", ".join(map(tp_name, arguments))
     return TypeError(
         f"{name}() received an invalid combination of arguments - got ({given}), but expected one "

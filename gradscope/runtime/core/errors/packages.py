@@ -1,9 +1,9 @@
-"""Parts of PyTorch that are not here, and what they are for: no other name is what was meant."""
+"""Parts of PyTorch that gradscope's runtime does not have, and what they are for."""
 
 from __future__ import annotations
 
 PACKAGES = {
-    "_decomp": "operations written with others",
+    "_decomp": "operations written in terms of others",
     "_dispatch": "its dispatcher's internals",
     "_export": "programs captured ahead of time",
     "_functorch": "the internals of torch.func",
@@ -12,7 +12,7 @@ PACKAGES = {
     "_lazy": "lazy tensors",
     "_numpy": "NumPy's functions, for its compiler",
     "_prims": "its compiler's internals",
-    "_refs": "operations written with others",
+    "_refs": "operations written in terms of others",
     "_subclasses": "tensors without values",
     "ao": "quantization and pruning",
     "contrib": "experiments",
@@ -32,24 +32,28 @@ PACKAGES = {
     "monitor": "counters for long runs",
     "mtia": "an accelerator",
     "nativert": "a runtime for exported programs",
-    "nested": "tensors of rows of different lengths",
+    "nested": "tensors whose rows have different lengths",
     "nn.intrinsic": "quantization",
     "nn.qat": "quantization",
     "nn.quantizable": "quantization",
     "nn.quantized": "quantization",
     "numa": "processes bound to processors",
-    "onnx": "programs written for other runtimes",
+    "onnx": "exporting models to other runtimes",
     "package": "models together with their code",
     "quantization": "smaller numbers for faster inference",
     "quasirandom": "Sobol sequences",
-    "sparse": "sparse tensors; here all are dense",
+    "sparse": "sparse tensors; gradscope's are all dense",
     "utils.benchmark": "measuring programs",
     "utils.cpp_extension": "operations written in C++",
-    "utils.mobile_optimizer": "programs for telephones",
+    "utils.mobile_optimizer": "programs for mobile devices",
 }
 
 
 def part_of_pytorch(name: str) -> str:
-    """'; … is a part of PyTorch …', if `torch.fx` or the like is one; or nothing."""
+    """'; … is a part of PyTorch …' if the name is in the list, such as `torch.fx`; else ""."""
     purpose = PACKAGES.get(name.removeprefix("torch."))
-    return f"; {name} is a part of PyTorch that is not here ({purpose})" if purpose else ""
+    return (
+        f"; {name} is a part of PyTorch that gradscope's runtime does not have ({purpose})"
+        if purpose
+        else ""
+    )

@@ -1,4 +1,4 @@
-"""All engine errors there are."""
+"""List of all engine errors."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ TOPICS = (
 
 
 def declared() -> tuple[EngineError, ...]:
-    """Every engine error: topic by topic, in the order of its declaration."""
+    """All engine errors, by topic, in the order of their declaration."""
     places = {topic.__name__: place for place, topic in enumerate(TOPICS)}
     return tuple(sorted(DECLARED.values(), key=lambda error: places[error.function.__module__]))

@@ -28,14 +28,14 @@ _telling = _Telling()
 
 
 watcher: Any = None
-"""Whoever watches the program, or None; see probe.py."""
+"""The active recording, or None; see probe.py."""
 
 
 @contextmanager
 def own_work(what: str) -> Iterator[None]:
-    """Tell that gradscope works for itself in the middle of a program: no time counts it.
+    """Report to the recording that gradscope itself works here; times do not count it.
 
-    As in `own_work("compiles sum")`.
+    For example `own_work("compiles sum")`.
     """
     told = watcher
     if told is None:

@@ -1,4 +1,4 @@
-"""A captured step: a function that runs as ever until its plan is proved, and then is replayed."""
+"""A captured step: a function that runs normally until its plan is proved, then is replayed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gradscope.runtime.fast.capture.recording.watching import WatchedCode, profi
 from gradscope.runtime.fast.capture.told import Told
 
 MOST_PLANS = 8
-"""As many plans one step may have, for as many shapes, say, or learning modes."""
+"""Largest number of plans of a step, for example for several shapes or modes."""
 WORTH_FUSING = 20
-"""After so many replays it pays to compile chains of arithmetic."""
+"""Number of replays after which chains of arithmetic are compiled."""
 MOST_TRIES = 4
-"""So often other code may run than before until a step is not tried any more."""
+"""Number of times different code may run before capturing the step is given up."""
 
 _recording = threading.Lock()
 
 
 class Captured:
-    """A step that is replayed where that is known to do the same."""
+    """A step that is replayed where a replay is known to do the same."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -38,7 +38,7 @@ class Captured:
         self.recaptured: list[str] = []  # why a plan did not fit
         self.pieces: Pieces | None = None
         self.not_fused: list[str] = []  # in what a fused plan differed
-        self.untold: list[str] = []  # why it ran as ever while it was recorded
+        self.untold: list[str] = []  # why it was not replayed while it was recorded
         self.whole: Captured | None = None  # the step it is a piece of
         self.lines = (0, 0)  # of that step
         self.eager = 0  # calls that ran as if nothing were captured
@@ -85,16 +85,16 @@ class Captured:
     def _show(
         self, plan: ReplayPlan, told: Told, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Let somebody see the step that has not, or has seen what replays could not repeat."""
+        """Show the step to a recording that has not seen it, or that replays could not serve."""
         if plan.shown(told) < MOST_TRIES:
             return self._without(plan, told, args, kwargs)
-        return self._untold("it does not do the same each time", args, kwargs)
+        return self._untold("it does something different in each call", args, kwargs)
 
     def _untold(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run as ever, since nobody could be told of a replay what is so."""
+        """Run without replay, because a recording could not be told the facts of a replay."""
         if reason not in self.untold:
             self.untold.append(reason)
-        self._say(f"{self.name} runs as ever while it is recorded: {reason}")
+        self._say(f"{self.name} is not replayed while it is recorded: {reason}")
         return self._as_ever(args, kwargs)
 
     def _without(
@@ -104,7 +104,7 @@ class Captured:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """Make a plan, or one `again` that somebody has not seen made, or run as ever."""
+        """Make a plan, or one `again` for a recording that has not seen it, or run without."""
         if self.stops or profiled_in_c() or not _recording.acquire(blocking=False):
             return self._as_ever(args, kwargs)
         try:
@@ -113,14 +113,14 @@ class Captured:
             _recording.release()
 
     def __reduce__(self) -> Any:
-        """A copy begins anew, with the copy of the step."""
+        """A copy starts without plans, with the copy of the step."""
         return Captured, (self.function,)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def report(self) -> str:
-        """What was captured, how often it was replayed, and why not, in words."""
+        """Text on what was captured, how often it was replayed, and why not."""
         count = len(self.plans)
         lines = [f"{self.name}: {count} plan{'' if count == 1 else 's'}"]
         how = "in pieces" if self.pieces else "not replayed"
@@ -131,23 +131,23 @@ class Captured:
             looked = len(plan.guards.holdings) + len(plan.guards.states)
             lines.append(
                 f"{len(parts)} calls on arrays ({told}); replayed {plan.replays} times; "
-                f"guards look at {looked} values"
+                f"guards check {looked} values"
             )
             fused = sum(chain.count for chain in plan.chains)
             if fused:
                 lines.append(f"{fused} of these calls are fused into {len(plan.chains)}")
             if plan.played:
                 loops = sum(played.count for played in plan.played)
-                lines.append(f"{loops} are loops of NumPy's, called by {len(plan.played)} calls")
+                lines.append(f"{loops} are NumPy loops, called by {len(plan.played)} calls")
             if plan.joins:
                 one_pass = sum(join.count for join in plan.joins)
                 close = f", within {plan.tolerance:g}" if plan.tolerance else ""
-                lines.append(f"{one_pass} are made by {len(plan.joins)} kernels{close}")
+                lines.append(f"{one_pass} are computed by {len(plan.joins)} kernels{close}")
         lines += [f"not fused: the replay differs in {reason}" for reason in self.not_fused]
         if self.pieces is not None:
             lines += self.pieces.told()
-        lines += [f"recorded anew: {reason}" for reason in self.recaptured]
-        return "\n".join([*lines, f"{self.eager} calls ran as ever"])
+        lines += [f"recorded again: {reason}" for reason in self.recaptured]
+        return "\n".join([*lines, f"{self.eager} calls ran without replay"])
 
     def _as_ever(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.eager += 1
@@ -179,7 +179,7 @@ class Captured:
         if plan is not None:
             self.plans.insert(0, plan)
             if len(self.plans) > MOST_PLANS:
-                self._give_up([StopReason(f"{MOST_PLANS} plans are made, and none fits")])
+                self._give_up([StopReason(f"{MOST_PLANS} plans exist, and none fits")])
             return
         anew = self.plans and making.stops and making.stops[0].reason.startswith(CHANGES)
         if anew or (making.stops and making.stops[0].reason == MORE_CODE):
@@ -189,7 +189,7 @@ class Captured:
         cannot_cut = making.stops and not (making.stops[0].place or making.stops[0].about)
         if cannot_cut and self.plans:  # which are right for other calls
             self.stops = list(making.stops)
-            self._say(f"{self.name} is not recorded anew: {making.stops[0]}")
+            self._say(f"{self.name} is not recorded again: {making.stops[0]}")
         elif making.stops:
             self._give_up(making.stops)
 
@@ -208,7 +208,7 @@ class Captured:
     def _fuse(
         self, plan: ReplayPlan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Let neighbouring calls become one, if that leaves the same bits."""
+        """Fuse neighbouring calls, if the results are the same bits."""
         if not plan.fuse():
             return self._with(plan, told, args, kwargs)
         self.eager += 1
@@ -219,7 +219,7 @@ class Captured:
         return result
 
     def _give_up(self, stops: list[StopReason]) -> None:
-        """Go on in pieces, if the step can be cut where it cannot be replayed, else as ever."""
+        """Continue in pieces, if the step can be cut at its stop; otherwise without replay."""
         self.stops = list(stops)
         self.plans.clear()
         place = stops[0].place or line_about(self.function, stops[0].about)
@@ -237,7 +237,7 @@ class Captured:
 
     @property
     def name(self) -> str:
-        """What the step is called."""
+        """Name of the step."""
         return str(getattr(self.function, "__qualname__", type(self.function).__name__))
 
 

@@ -72,7 +72,7 @@ class Making:
             if self.told is not None:
                 self.told.close(window)
         if not local.state.grad_enabled or local.state.special:
-            recording.stop("the step leaves a mode on, or gradients off", "")
+            recording.stop("the step ends with a mode on, or with gradients off", "")
         if self.program.size() == size:
             self._finish(result, args, kwargs, guards, states, inputs)
         else:
@@ -96,7 +96,7 @@ class Making:
             reached.add(leaf.value, leaf.place)
         unseen = explained(self.program, reached)
         if unseen:
-            raise Unreadable(f"the variables of {unseen} cannot be seen")
+            raise Unreadable(f"the variables of {unseen} are not visible")
         self.in_tuples = reached.in_tuples
         self.recording.containers |= reached.lists_and_dicts()
         leaves = [leaf.value for leaf in arguments.leaves]
@@ -111,7 +111,9 @@ class Making:
             if id(tensor) not in given
         ]
         if len(states) < len(reached.tensors):
-            self.recording.stop("a tensor is given that the step can reach anyway", "")
+            self.recording.stop(
+                "an argument is a tensor that the step also reaches in another way", ""
+            )
         for place, leaf in enumerate(arguments.tensors):
             state = TensorState(leaf.value, leaf.place)
             state.place = str(place)
@@ -214,7 +216,7 @@ class Making:
         """Refuse what a replay would not do to this tensor."""
         recording, tensor = self.recording, state.tensor
         if tensor._array is not state.array:
-            recording.stop(f"the step gives {state.name} other memory", "")
+            recording.stop(f"the step replaces the memory of {state.name}", "")
         if tensor.requires_grad is not state.needs_grad or tensor.is_leaf is not state.leaf:
             recording.stop(f"the step changes whether {state.name} requires a gradient", "")
         nr = recording.number(state.array)
@@ -254,7 +256,9 @@ class Making:
         recording = self.recording
         nr, begun = recording.begun.get(id(state.tensor), (-1, 0))
         if recording.number(grad._array) is None or nr < 0:
-            recording.stop(f"the step gives {state.name} a gradient that no backward made", "")
+            recording.stop(
+                f"the step sets {state.name} to a gradient that was not made by a backward", ""
+            )
             return
         before = state.grad
         if before is not None and recording.number(before._array) not in used:
@@ -267,5 +271,5 @@ class Making:
 READ_ANEW = frozenset(("lr", "betas", "eps", "weight_decay", "alpha"))
 """Options that a step of an optimizer reads each time it is called."""
 
-CHANGES = "the step changes what it reads"
-MORE_CODE = "other code ran than before"
+CHANGES = "the step changes values that it reads"
+MORE_CODE = "different code ran than before"

@@ -70,7 +70,7 @@ class Pieces:
                 yield f"{lines}:"
                 yield from (f"  {line}" for line in report().splitlines()[1:])
             elif part.cut:
-                yield f"{lines}: as ever"
+                yield f"{lines}: not replayed"
 
 
 def cut(

@@ -61,7 +61,7 @@ class TensorCopy:
         """How the tensor differs now from what is kept here."""
         now = TensorCopy.of(self.tensor)
         if not _close(now.numbers, self.numbers, tolerance):
-            return "the numbers"
+            return "the values"
         if now.version != self.version:
             return f"the version ({self.version}, replayed {now.version})"
         if (now.grad is None) is not (self.grad is None):
@@ -119,7 +119,7 @@ class StepState:
                 return f"{reason} of {name}"
         for generator, state in self.drawn:
             if not np.array_equal(Generator.get_state(generator), state):
-                return "what was drawn at random"
+                return "the random numbers"
         return ""
 
 
@@ -166,22 +166,22 @@ def proved(
 def differs(found: Any, wanted: Any, tolerance: float = 0.0) -> str:
     """How a returned value differs from another."""
     if type(found) is not type(wanted):
-        return "what is returned"
+        return "the returned value"
     if isinstance(found, Tensor):
         names = (found.grad_fn and found.grad_fn.name(), wanted.grad_fn and wanted.grad_fn.name())
         same = _close(found._array, wanted._array, tolerance)
         if not same or found._array.strides != wanted._array.strides:
-            return "a tensor that is returned"
+            return "a returned tensor"
         if names[0] != names[1] or found.requires_grad is not wanted.requires_grad:
-            return "the history of a tensor that is returned"
-        return "" if found._version == wanted._version else "the version of what is returned"
+            return "the history of a returned tensor"
+        return "" if found._version == wanted._version else "the version of the returned tensor"
     if isinstance(found, list | tuple | dict):
         pairs = list(found.items()) if isinstance(found, dict) else list(enumerate(found))
         others = list(wanted.items()) if isinstance(wanted, dict) else list(enumerate(wanted))
         if [key for key, _ in pairs] != [key for key, _ in others]:
-            return "what is returned"
+            return "the returned value"
         reasons = (differs(a, b, tolerance) for (_, a), (_, b) in zip(pairs, others, strict=True))
         return next((reason for reason in reasons if reason), "")
     if isinstance(found, PLAIN):
-        return "" if found == wanted or repr(found) == repr(wanted) else "what is returned"
-    return "" if found is wanted else "what is returned"
+        return "" if found == wanted or repr(found) == repr(wanted) else "the returned value"
+    return "" if found is wanted else "the returned value"

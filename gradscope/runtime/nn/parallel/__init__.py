@@ -20,8 +20,8 @@ class DataParallel(Module):
         super().__init__()
         if device_ids or output_device is not None:
             warn_once(
-                f"DataParallel: there are no GPUs here, so device_ids={device_ids} and "
-                f"output_device={output_device} are not used: the module runs where it is"
+                f"DataParallel: gradscope's runtime has no GPUs, so device_ids={device_ids} and "
+                f"output_device={output_device} are ignored: the module runs on its own device"
             )
         self.dim = dim
         self.module = module
@@ -41,7 +41,7 @@ class DistributedDataParallel(Module):
 def _alone() -> NoReturn:
     raise RuntimeError(
         "gradscope's runtime has no torch.distributed (torch.distributed.is_available() is False): "
-        "train the module itself, in one process"
+        "train the module directly, in one process"
     )
 
 

@@ -1,6 +1,6 @@
-"""`torch.utils.tensorboard`: a writer that takes all a program gives it, and writes nothing.
+"""`torch.utils.tensorboard`: a writer that accepts every call and writes nothing.
 
-The values are the program's to print; what the engine did is in gradscope's trace.
+A program can print the values; what the engine did is in gradscope's trace.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class SummaryWriter:
-    """Takes scalars, images, histograms, …, and forgets them."""
+    """Accepts scalars, images, histograms, …, and discards them."""
 
     def __init__(self, log_dir: Any = None, *args: Any, **kwargs: Any) -> None:
         self.log_dir = "runs" if not log_dir else str(log_dir)
         warn_once(
-            "torch.utils.tensorboard: gradscope's runtime writes no event files; what is given to "
-            "a SummaryWriter is forgotten"
+            "torch.utils.tensorboard: gradscope's runtime writes no event files; a "
+            "SummaryWriter discards its values"
         )
 
     def get_logdir(self) -> str:

@@ -179,7 +179,7 @@ def test_what_is_not_recorded_is_not_named() -> None:
     """At level `graph` nobody is told of what backward does."""
     note, trace = failed(SECOND_BACKWARDS["the same graph"], "graph")
 
-    assert "released it" not in note
+    assert "released it." not in note
     assert f"ExpBackward0 was made at {FILE}:2" in note
     assert inspect(trace).findings == ()
 
@@ -225,7 +225,7 @@ def test_what_was_made_before_the_recording_is_not_named() -> None:
         y.backward()
 
     (note,) = raised.value.__notes__
-    assert "released it" not in note
+    assert "released it." not in note
     assert check(recording.trace()) == []
 
 

@@ -52,19 +52,23 @@ MISSING = {
     ),
     "import torch.fx": (
         "ModuleNotFoundError: No module named 'torch.fx' (gradscope's runtime)"
-        "; torch.fx is a part of PyTorch that is not here (programs as graphs that can be changed)"
+        "; torch.fx is a part of PyTorch that gradscope's runtime does not have"
+        " (programs as graphs that can be changed)"
     ),
     "import torch; torch.fx": (
         "AttributeError: module 'torch' has no attribute 'fx' (gradscope's runtime)"
-        "; torch.fx is a part of PyTorch that is not here (programs as graphs that can be changed)"
+        "; torch.fx is a part of PyTorch that gradscope's runtime does not have"
+        " (programs as graphs that can be changed)"
     ),
     "from torch import export": (
         "ImportError: cannot import name 'export' from 'torch' (gradscope's runtime)"
-        "; torch.export is a part of PyTorch that is not here (programs captured ahead of time)"
+        "; torch.export is a part of PyTorch that gradscope's runtime does not have"
+        " (programs captured ahead of time)"
     ),
     "import torch.nn.quantized": (
         "ModuleNotFoundError: No module named 'torch.nn.quantized' (gradscope's runtime)"
-        "; torch.nn.quantized is a part of PyTorch that is not here (quantization)"
+        "; torch.nn.quantized is a part of PyTorch that gradscope's runtime does not have"
+        " (quantization)"
     ),
     "import safetensors.torchh": (
         "ModuleNotFoundError: No module named 'safetensors.torchh' (gradscope's runtime)"

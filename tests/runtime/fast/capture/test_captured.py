@@ -131,7 +131,7 @@ def test_a_step_that_never_fits_is_given_up(capsys: pytest.CaptureFixture[str]) 
     given = [run(float(nr)).item() for nr in range(MOST_PLANS + 6)]
 
     assert given == [3.0 * nr for nr in range(MOST_PLANS + 6)]
-    said = f"{step.__qualname__} is not replayed: {MOST_PLANS} plans are made, and none fits"
+    said = f"{step.__qualname__} is not replayed: {MOST_PLANS} plans exist, and none fits"
     assert capsys.readouterr().err == f"gradscope: {said}\n"
 
 

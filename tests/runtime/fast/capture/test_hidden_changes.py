@@ -173,7 +173,7 @@ def test_a_change_that_no_name_shows_is_noticed(
 
 RETURNED = {
     "h": "", "(loss.detach(),) * 2": "", "(loss, loss.detach())": "", "(y.detach(), y.detach()[0])": "",
-    "known": "returns a list or dict that it has not made", "more": "", "x": "",
+    "known": "returns a list or dict that it did not create", "more": "", "x": "",
     "(lambda z: (z, z[0]))(y.detach() * 1)": "returns a tensor and a view of it",
 }  # fmt: skip
 

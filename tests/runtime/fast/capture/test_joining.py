@@ -61,7 +61,7 @@ def test_a_layer_its_relu_and_sums_for_biases_are_joined_with_the_same_bits() ->
     assert parts(run) == [("addmm", 2), fit, ("ReluBackward0", 1), fit]
     assert not run.not_fused
     assert run.plans[0].tolerance == 0
-    assert "5 are made by 4 kernels" in run.report()
+    assert "5 are computed by 4 kernels" in run.report()
 
 
 def test_a_loss_and_its_gradients_are_joined_and_are_as_close_as_is_said() -> None:

@@ -148,10 +148,10 @@ def test_the_cut_is_told_with_its_line(capsys: pytest.CaptureFixture[str]) -> No
     line = f"{__file__}:{first + 9}"
 
     assert (
-        f"is replayed in pieces: a number is read (.item(), float(), or a branch) at {line}\n"
+        f"is replayed in pieces: a value is read (.item(), float(), or a branch) at {line}\n"
         in said
     )
-    assert f"lines {first + 8} to {first + 9}: as ever" in run.report()
+    assert f"lines {first + 8} to {first + 9}: not replayed" in run.report()
 
 
 def test_what_cannot_be_cut_is_left_whole() -> None:

@@ -1,4 +1,4 @@
-"""Whether a value is of the kind that a parameter takes."""
+"""Checks whether a value is of the kind that a parameter accepts."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 from gradscope.runtime.core.dtypes.names import tp_name
 
 UNKNOWN: Any = object()
-"""Stands for a value that is not known any more; it is of every kind."""
+"""Placeholder for a value that is no longer known; it fits every kind."""
 
 UNTOLD = "?"
-"""The class of such a value, where it should be named."""
+"""Name of the class of such a value in a message."""
 
 
 def fits(kind: str, value: Any) -> bool:
-    """Whether PyTorch takes this value, going by its class; of a list, by that of the first."""
+    """Whether PyTorch accepts this value by its class (for a list: by its first element)."""
     return value is UNKNOWN or _FITS[kind](value)
 
 
 def wrong_place(kind: str, value: Any) -> int | None:
-    """The first element that is not of the kind of the others, of a list of sizes."""
+    """Index of the first element of a list of sizes that is not a size, or None."""
     if kind not in {"ints", "ints1"} or not isinstance(value, list | tuple):
         return None
     return next((i for i, each in enumerate(value) if not (is_whole(each) or _bool(each))), None)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value counts as an int: no bool, but a tensor of one whole number."""
+    """Whether a value counts as an int: also a tensor of one integer, but not a bool."""
     if is_tensor(value):
         return bool(_single(value) and value._array.dtype.kind in "iu")
     return hasattr(value, "__index__") and not _bool(value)
@@ -38,7 +38,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def type_name(value: Any) -> str:
-    """A value's class, as PyTorch's errors name it."""
+    """Name of a value's class in PyTorch's errors."""
     return UNTOLD if value is UNKNOWN else tp_name(value)
 
 
@@ -90,7 +90,7 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "ints1": lambda value: is_whole(value) or _INTS(value),
     "floats": _list_of(_real),
     "Numbers": _list_of(_number),
-    "Tensors": lambda value: isinstance(value, list | tuple),  # each is looked at by who takes them
+    "Tensors": lambda value: isinstance(value, list | tuple),  # the callee checks each
     "out": lambda value: is_tensor(value) or _TENSORS(value),
     "dtype": lambda value: _ours("dtype")(value) or value in (bool, int, float, complex),
     "device": _ours("device", str, int),

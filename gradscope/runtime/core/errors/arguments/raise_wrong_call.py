@@ -1,4 +1,4 @@
-"""Where an operation fails: ask whether the call that led here was wrong in itself."""
+"""Checks, when an operation fails, whether the arguments of the user's call were wrong."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ OR_BLAME = """\
         blame_the_call()
         raise
 """
-"""The end of a `try` in functions that are written as text."""
+"""The end of a `try` in generated functions."""
 
 
 def blame_the_call() -> None:
-    """Raise what PyTorch says of memory there is not, or of the arguments the user has given."""
+    """Raise PyTorch's error for missing memory or wrong arguments, if one of them is the cause."""
     from gradscope.runtime.core.errors.arguments.called_function import wrong_call
 
     failure = sys.exc_info()[1]

@@ -1,4 +1,4 @@
-"""Whether given arguments fit one of a function's ways, and what is said if they do not."""
+"""Checks whether arguments fit a signature of a function, and writes PyTorch's message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.errors.arguments.signatures import CallSignature, Si
 def refusal(
     name: str, ways: Sequence[CallSignature], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> str | None:
-    """What PyTorch says of these arguments; None if it takes them."""
+    """PyTorch's message for these arguments; None if it accepts them."""
     found = [_against(name, way, args, kwargs) for way in ways]
     for said in found:
         if said is None:
@@ -37,7 +37,7 @@ def refusal(
 
 
 class Refusal(str):
-    """Why arguments do not fit; `unpacked`: they did, as long as nobody looked into a list."""
+    """Why arguments do not fit; `unpacked`: only an element inside a list does not fit."""
 
     __slots__ = ("unpacked",)
     unpacked: bool
@@ -52,7 +52,7 @@ def _said(text: str, *, unpacked: bool = False) -> Refusal:
 def _against(
     name: str, way: CallSignature, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Refusal | None:
-    """Why one way does not take these arguments; None if it does."""
+    """Why one signature does not accept these arguments; None if it does."""
     if way.takes_sizes and (len(args) > 1 or (args and fits("int", args[0]))):
         sizes = tuple(args)
         if not fits("ints", sizes):
@@ -111,7 +111,7 @@ def _missing(name: str, way: CallSignature, place: int, kwargs: Mapping[str, Any
 
 
 def _given(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """The classes of what was given; PyTorch comes to names in the order of a hash table."""
+    """The classes of the arguments; PyTorch lists named ones in the order of a hash table."""
     by_place = [type_name(value) for value in args]
     by_name = [f"{key}={type_name(value)}" for key, value in reversed(list(kwargs.items()))]
     alone = not by_place and len(by_name) == 1

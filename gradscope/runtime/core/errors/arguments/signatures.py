@@ -1,4 +1,4 @@
-"""The ways in which PyTorch's functions are called, as `signatures.txt` tells them."""
+"""The signatures of PyTorch's functions, read from `signatures.txt`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SHOWN = {
     "out": "Tensor", "dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout",
     "format": "torch.memory_format", "Generator": "torch.Generator",
 }  # fmt: skip
-"""Kinds of arguments that errors call otherwise."""
+"""Names in errors of the kinds of arguments, where they differ."""
 
 
 class SignatureParameter(NamedTuple):
-    """What one parameter takes. With `none`, None is one of the things it takes."""
+    """One parameter: its kind, and whether it also accepts None (`none`)."""
 
     name: str
     kind: str
@@ -25,7 +25,7 @@ class SignatureParameter(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The kind, as errors name it."""
+        """Name of the kind in errors."""
         return SHOWN.get(self.kind, self.kind)
 
     def __str__(self) -> str:
@@ -40,17 +40,17 @@ class CallSignature(NamedTuple):
 
     @property
     def by_place(self) -> int:
-        """How many arguments may be given without a name."""
+        """Largest number of positional arguments."""
         return sum(not p.by_name for p in self.parameters)
 
     @property
     def needed(self) -> int:
-        """How many must be given."""
+        """Number of required arguments."""
         return sum(p.default is None for p in self.parameters)
 
     @property
     def takes_sizes(self) -> bool:
-        """Whether sizes may be given one by one: `view(2, 3)` for `view((2, 3))`."""
+        """Whether sizes may be separate arguments: `view(2, 3)` for `view((2, 3))`."""
         return self.by_place == 1 and self.parameters[0].kind == "ints"
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class CallSignature(NamedTuple):
 
 @cache
 def table() -> dict[str, tuple[CallSignature, ...]]:
-    """The ways of every function; a method's name begins with a dot."""
+    """The signatures of every function; a method's name begins with a dot."""
     from pathlib import Path
 
     text = Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8")

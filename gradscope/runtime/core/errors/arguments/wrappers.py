@@ -1,4 +1,4 @@
-"""Functions around others: with more parameters, or asking what was wrong when a call fails."""
+"""Wrappers around functions: with more parameters, or with a check after a failed call."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gradscope.runtime.core.rows.parameters import FunctionParameter, declared, 
 def around(
     inner: Any, lines: str, arguments: Sequence[FunctionParameter], label: str, **names: Any
 ) -> FunctionType:
-    """A function around another; of `lines`, its body, `{call}` is the call of the other.
+    """A wrapper whose body is `lines`, where `{call}` is replaced by the call of `inner`.
 
-    It takes what the other takes, and perhaps more.
+    It takes the parameters of `inner`, and possibly more.
     """
 
     def text() -> str:

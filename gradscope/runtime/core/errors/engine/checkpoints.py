@@ -1,4 +1,4 @@
-"""Errors about checkpoints: a second run that differs, a backward that one cannot take part in."""
+"""Errors about checkpoints: a second run that differs, a backward that is not supported."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from gradscope.runtime.core.errors.declare import Case, engine_error
 
 _DEPENDS = (
-    "Let it depend on nothing that changes in between: a counter, a global, data read from "
-    "elsewhere. `debug=True` shows which operations ran each time."
+    "Make the function independent of values that change between the two runs: a counter, a "
+    "global, data read from elsewhere. `debug=True` shows which operations each run called."
 )
 
 
@@ -16,14 +16,14 @@ def _defined(function: Any) -> str:
     code = getattr(function, "__code__", None)
     name = getattr(function, "__qualname__", None) or type(function).__name__
     place = "" if code is None else f", {code.co_filename}:{code.co_firstlineno}"
-    return f"What was checkpointed is {name}{place}."
+    return f"The checkpointed function is {name}{place}."
 
 
 @engine_error("checkpoint-count", _DEPENDS)
 def other_count(kind: Any, expected: int, found: int, function: Any) -> Case:
     """A checkpointed function saved fewer tensors when backward ran it again.
 
-    The n-th tensor saved in the second run takes the place of the n-th of the first.
+    The n-th tensor saved in the second run replaces the n-th tensor of the first run.
     """
     return Case(
         kind,
@@ -39,7 +39,7 @@ def other_count(kind: Any, expected: int, found: int, function: Any) -> Case:
 def surplus(kind: Any, function: Any) -> Case:
     """A checkpointed function saved more tensors when backward ran it again.
 
-    With early stop, the default, it is not run so far.
+    With early stop, the default, the second run ends before this can happen.
     """
     return Case(
         kind,
@@ -60,11 +60,11 @@ def other_metadata(kind: Any, differing: str, function: Any) -> Case:
     )
 
 
-@engine_error("checkpoint-read-twice", "Read `ctx.saved_tensors` once, and keep what it gave.")
+@engine_error("checkpoint-read-twice", "Read `ctx.saved_tensors` once, into local variables.")
 def read_twice(kind: Any, extra: str) -> Case:
     """A saved tensor of a checkpoint was read twice in one backward.
 
-    It is let go of as it is read: that is what a checkpoint is for.
+    It is released when it is read, because a checkpoint exists to save memory.
     """
     return Case(
         kind,
@@ -75,12 +75,12 @@ def read_twice(kind: Any, extra: str) -> Case:
 
 
 @engine_error(
-    "checkpoint-partial", "Use `use_reentrant=False`, or ask for all gradients with `backward()`."
+    "checkpoint-partial", "Use `use_reentrant=False`, or compute all gradients with `backward()`."
 )
 def partial(node: Any) -> Case:
-    """A reentrant checkpoint was reached by a backward that wants only some gradients.
+    """A backward that computes only some gradients reached a reentrant checkpoint.
 
-    It runs a backward of its own, which would not know which.
+    The checkpoint runs its own backward, which does not know the requested inputs.
 
     Example:
         from torch.utils.checkpoint import checkpoint
@@ -100,10 +100,10 @@ def partial(node: Any) -> Case:
 
 @engine_error(
     "checkpoint-without-gradient",
-    "Use `use_reentrant=False`, or take what is detached out of the checkpoint.",
+    "Use `use_reentrant=False`, or move detached computation out of the checkpoint.",
 )
 def without_gradient(node: Any) -> Case:
-    """Nothing that a reentrant checkpoint returned required grad when it ran again.
+    """No output of a reentrant checkpoint required grad when it ran again.
 
     Example:
         from torch.utils.checkpoint import checkpoint

@@ -1,4 +1,4 @@
-"""Errors about how a custom Function is written, and what its forward says and returns."""
+"""Errors about how a custom Function is written, and what its forward marks and returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LINK = "(Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.F
 
 @engine_error("no-forward", "Write `forward(ctx, *inputs)` as a static method.")
 def no_forward() -> Case:
-    """A custom Function without a forward was applied.
+    """A custom Function that does not define forward was applied.
 
     Example:
         class Nothing(torch.autograd.Function):
@@ -26,10 +26,10 @@ def no_forward() -> Case:
 
 
 @engine_error(
-    "no-setup-context", "Write `setup_context(ctx, inputs, output)`, or take ctx in forward."
+    "no-setup-context", "Write `setup_context(ctx, inputs, output)`, or let forward take ctx."
 )
 def no_setup_context() -> Case:
-    """The `setup_context` of a custom Function that has none was called.
+    """`setup_context` was called on a custom Function that does not define it.
 
     Example:
         torch.autograd.Function.setup_context(None, (), None)
@@ -39,7 +39,7 @@ def no_setup_context() -> Case:
 
 @engine_error("no-vmap", "Write `vmap(info, in_dims, *args)` as a static method.")
 def no_vmap() -> Case:
-    """The `vmap` of a custom Function that has none was called.
+    """`vmap` was called on a custom Function that does not define it.
 
     Example:
         torch.autograd.Function.vmap(None, None)
@@ -53,7 +53,7 @@ def no_vmap() -> Case:
 
 @engine_error("function-called", "Call `apply` on the class: `Double.apply(x)`.")
 def function_called() -> Case:
-    """A custom Function was instantiated and called, as was done long ago.
+    """A custom Function was instantiated and called, which is the old, removed style.
 
     Example:
         import warnings
@@ -73,11 +73,11 @@ def function_called() -> Case:
     )
 
 
-@engine_error("dirty-not-returned", "Return the tensor that was written to from forward.")
+@engine_error("dirty-not-returned", "Return from forward the tensor that was written to.")
 def dirty_not_returned() -> Case:
-    """Forward marked an input as written to, and did not return it.
+    """Forward marked an input as dirty, but did not return it.
 
-    Its new history is the Function's node, so the Function has to give it back.
+    The Function's node becomes the history of this tensor, so the Function has to return it.
 
     Example:
         class Double(torch.autograd.Function):
@@ -100,7 +100,7 @@ def dirty_not_returned() -> Case:
     )
 
 
-@engine_error("dirty-leaf", "Give the Function a clone() of the leaf.")
+@engine_error("dirty-leaf", "Pass a clone() of the leaf to the Function.")
 def dirty_leaf(tensor: Any) -> Case:
     """Forward wrote to a leaf that requires grad (see leaf-in-place).
 
@@ -125,7 +125,9 @@ def dirty_leaf(tensor: Any) -> Case:
     )
 
 
-@engine_error("dirty-view", "Give the Function a clone() of the view, or return one tensor only.")
+@engine_error(
+    "dirty-view", "Pass a clone() of the view to the Function, or return only one tensor."
+)
 def dirty_view(tensor: Any) -> Case:
     """Forward wrote to a view and returned several tensors.
 
@@ -157,9 +159,9 @@ def dirty_view(tensor: Any) -> Case:
     )
 
 
-@engine_error("dirty-type", "Give `mark_dirty` the tensors that forward wrote to.")
+@engine_error("dirty-type", "Pass to `mark_dirty` the tensors that forward wrote to.")
 def dirty_type(position: int, value: Any) -> Case:
-    """`mark_dirty` was given something that is no tensor.
+    """`mark_dirty` was called with something that is not a tensor.
 
     Example:
         class Double(torch.autograd.Function):
@@ -177,7 +179,7 @@ def dirty_type(position: int, value: Any) -> Case:
     )
 
 
-@engine_error("not-differentiable-type", "Give `mark_non_differentiable` outputs of forward.")
+@engine_error("not-differentiable-type", "Pass outputs of forward to `mark_non_differentiable`.")
 def not_differentiable_type(value: Any) -> Case:
     """`mark_non_differentiable` was given something that is no tensor.
 
@@ -193,13 +195,13 @@ def not_differentiable_type(value: Any) -> Case:
     return Case(  # as PyTorch, whose text ends before the name
         RuntimeError,
         "mark_non_differentiable only accepts variable arguments, but got ",
-        (f"It was given a {type(value).__name__}.",),
+        (f"The argument is a {type(value).__name__}.",),
     )
 
 
-@engine_error("save-type", "Save tensors; keep anything else as an attribute: `ctx.size = 3`.")
+@engine_error("save-type", "Save only tensors; store other values as attributes: `ctx.size = 3`.")
 def save_type(position: int, value: Any) -> Case:
-    """`save_for_backward` was given something that is no tensor.
+    """`save_for_backward` was called with something that is not a tensor.
 
     Example:
         class Scale(torch.autograd.Function):
@@ -217,9 +219,11 @@ def save_type(position: int, value: Any) -> Case:
     )
 
 
-@engine_error("save-for-forward-type", "Keep what is no tensor as an attribute: `ctx.size = 3`.")
+@engine_error(
+    "save-for-forward-type", "Save only tensors; store other values as attributes: `ctx.size = 3`."
+)
 def save_for_forward_type() -> Case:
-    """`save_for_forward` was given something that is no tensor.
+    """`save_for_forward` was called with something that is not a tensor.
 
     Example:
         class Scale(torch.autograd.Function):
@@ -237,9 +241,9 @@ def save_for_forward_type() -> Case:
     )
 
 
-@engine_error("marks-no-tuple", "Call `ctx.mark_dirty(x)` and the like, which make tuples.")
+@engine_error("marks-no-tuple", "Call methods such as `ctx.mark_dirty(x)`, which store tuples.")
 def marks_no_tuple(name: str, value: Any) -> Case:
-    """What forward says of its tensors was assigned to ctx as something other than a tuple.
+    """Forward assigned something that is not a tuple to an attribute of ctx that must be one.
 
     Example:
         class Double(torch.autograd.Function):
@@ -254,13 +258,13 @@ def marks_no_tuple(name: str, value: Any) -> Case:
     return Case(  # as PyTorch, whose text ends before the name
         RuntimeError,
         f"autograd internal error: {name} attribute is expected to be a tuple but is ",
-        (f"It is a {type(value).__name__}.",),
+        (f"The attribute is a {type(value).__name__}.",),
     )
 
 
-@engine_error("materialize-type", "Give True or False.")
+@engine_error("materialize-type", "Pass True or False.")
 def materialize_type(value: Any) -> Case:
-    """`set_materialize_grads` takes a bool.
+    """`set_materialize_grads` was called with something that is not a bool.
 
     Example:
         class Double(torch.autograd.Function):
@@ -275,15 +279,15 @@ def materialize_type(value: Any) -> Case:
         TypeError,
         "set_materialize_grads received an invalid combination of arguments - got (), but "
         "expected (bool)",
-        (f"It was given a {type(value).__name__}.",),
+        (f"The argument is a {type(value).__name__}.",),
     )
 
 
 @engine_error("saved-returned-input", "Save a view of it instead: `x.view_as(x)`.")
 def saved_returned_input() -> Case:
-    """With `setup_context`, an input that forward also returns was saved.
+    """`setup_context` saved an input that forward also returns.
 
-    Which of the two is meant, the input or the output with the new history, cannot be told.
+    It is ambiguous whether the input is meant, or the output with its new history.
 
     Example:
         class Same(torch.autograd.Function):
@@ -306,9 +310,9 @@ def saved_returned_input() -> Case:
     )
 
 
-@engine_warning("dirty-not-input", "Give `mark_dirty` only inputs that were written to.")
+@engine_warning("dirty-not-input", "Pass to `mark_dirty` only inputs that forward wrote to.")
 def dirty_not_input() -> Case:
-    """Forward marked a tensor as written to that is none of its inputs.
+    """Forward marked a tensor as dirty that is not one of its inputs.
 
     Example:
         class Double(torch.autograd.Function):

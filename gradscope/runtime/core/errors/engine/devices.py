@@ -7,11 +7,11 @@ from typing import Any
 from gradscope.runtime.core.errors.declare import Case, engine_error
 
 
-@engine_error("several-devices", "Bring them to one device first: `y.to(x.device)`.")
+@engine_error("several-devices", "Move them to one device first: `y.to(x.device)`.")
 def several_devices(first: Any, second: Any) -> Case:
     """The operands of a call are on different devices.
 
-    Only numbers, and tensors without dimensions on the CPU, go anywhere.
+    Only Python numbers, and CPU tensors without dimensions, can be combined with any device.
 
     Example without PyTorch:
         x = torch.ones(3, device="sim:0")
@@ -24,9 +24,9 @@ def several_devices(first: Any, second: Any) -> Case:
     )
 
 
-@engine_error("numpy-on-device", "Take `x.cpu().numpy()`.")
+@engine_error("numpy-on-device", "Use `x.cpu().numpy()`.")
 def numpy_on_device(device: Any, tensor: Any) -> Case:
-    """A tensor on a device was to become an array, whose memory is the host's.
+    """`numpy()` was called on a tensor on a device; a NumPy array is in the host's memory.
 
     Example without PyTorch:
         y = torch.ones(3, device="sim:0") * 2  # named below

@@ -1,4 +1,4 @@
-"""Errors about dual tensors: levels, what may carry a tangent, and what is not differentiable."""
+"""Errors about dual tensors: levels, what can have a tangent, and what is not differentiable."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 from gradscope.runtime.core.errors.declare import Case, engine_error
 
 
-@engine_error("dual-level-nested", "Leave the open level first; `torch.func.jvp` may be nested.")
+@engine_error("dual-level-nested", "Exit the open level first; `torch.func.jvp` may be nested.")
 def nested() -> Case:
-    """A dual level was entered while one is open.
+    """A dual level was entered while another is open.
 
     Example:
         with torch.autograd.forward_ad.dual_level():
@@ -18,25 +18,26 @@ def nested() -> Case:
     return Case(RuntimeError, "Nested forward mode AD is not supported at the moment")
 
 
-@engine_error("dual-level-exit", "Leave levels with `with dual_level():`, or without naming one.")
+@engine_error("dual-level-exit", "Use `with dual_level():`, or exit without `level=`.")
 def exit_of_another(level: int, current: int) -> Case:
-    """A dual level was left that is not the one that is open.
+    """A dual level was exited that is not the open one.
 
     Example:
         with torch.autograd.forward_ad.dual_level():
             torch.autograd.forward_ad.exit_dual_level(level=1)
     """
+    open_level = "none is open" if current < 0 else f"level {current} is open"
     return Case(
         RuntimeError,
         "Trying to exit a forward AD level that was not the last one that was created. This is "
         "not supported.",
-        known=(f"Level {level} was to be left; {'none' if current < 0 else current} is open.",),
+        known=(f"Level {level} was to be exited, but {open_level}.",),
     )
 
 
 @engine_error("dual-level-none", "Enter a level first: `with forward_ad.dual_level():`.")
 def nothing_to_exit() -> Case:
-    """A level was left where none is open.
+    """A level was exited while none is open.
 
     Example:
         import torch.autograd.forward_ad as forward_ad
@@ -46,9 +47,9 @@ def nothing_to_exit() -> Case:
     return Case(RuntimeError, "Dual level must be a positive number.")
 
 
-@engine_error("dual-level-unknown", "Leave `level` out: there is one level.")
+@engine_error("dual-level-unknown", "Leave `level` out: there is only one level.")
 def no_such_level(function: str) -> Case:
-    """A level was named that is not open.
+    """`level` is not the open level.
 
     Example:
         import torch.autograd.forward_ad as forward_ad
@@ -59,9 +60,9 @@ def no_such_level(function: str) -> Case:
     return Case(RuntimeError, f"Invalid level given to {function}")
 
 
-@engine_error("dual-level-gone", "Finish with the tangents before the level is left.")
+@engine_error("dual-level-gone", "Finish all use of tangents before the level ends.")
 def level_gone() -> Case:
-    """A tangent arose after its level was left, as in another thread."""
+    """A tangent was computed after its level ended, for example in another thread."""
     return Case(
         RuntimeError,
         "Trying to access a forward AD level with an invalid index. This index was either not "
@@ -69,11 +70,11 @@ def level_gone() -> Case:
     )
 
 
-@engine_error("dual-level-missing", "Make dual tensors inside `with forward_ad.dual_level():`.")
+@engine_error("dual-level-missing", "Create dual tensors inside `with forward_ad.dual_level():`.")
 def no_level() -> Case:
-    """A dual tensor was made outside of any dual level.
+    """A dual tensor was created outside of any dual level.
 
-    Tangents live as long as the level they were made in.
+    A tangent exists until the level that it was created in ends.
 
     Example:
         x = torch.ones(3)
@@ -86,9 +87,9 @@ def no_level() -> Case:
     )
 
 
-@engine_error("dual-of-dual", "Take `unpack_dual(x).primal` to give it another tangent.")
+@engine_error("dual-of-dual", "Use `unpack_dual(x).primal` to set another tangent.")
 def already_dual(tensor: Any) -> Case:
-    """A dual tensor was made of a tensor that has a tangent.
+    """A dual tensor was created from a tensor that already has a tangent.
 
     Example:
         with torch.autograd.forward_ad.dual_level():
@@ -104,9 +105,9 @@ def already_dual(tensor: Any) -> Case:
     )
 
 
-@engine_error("tangent-dual", "Take `unpack_dual(tangent).primal` as the tangent.")
+@engine_error("tangent-dual", "Pass `unpack_dual(tangent).primal` as the tangent.")
 def dual_tangent(tangent: Any) -> Case:
-    """A tensor with a tangent was given as a tangent.
+    """A tensor that has a tangent was passed as a tangent.
 
     Example:
         with torch.autograd.forward_ad.dual_level():
@@ -122,9 +123,11 @@ def dual_tangent(tangent: Any) -> Case:
     )
 
 
-@engine_error("tangent-shape", "Give a tangent of the shape of its tensor: `expand` it.")
+@engine_error(
+    "tangent-shape", "Pass a tangent that has the shape of its tensor, for example with `expand`."
+)
 def shape(tensor: Any, tangent: Any) -> Case:
-    """A tangent has another shape than its tensor.
+    """A tangent has a different shape than its tensor.
 
     Example:
         with torch.autograd.forward_ad.dual_level():
@@ -140,9 +143,9 @@ def shape(tensor: Any, tangent: Any) -> Case:
     )
 
 
-@engine_error("tangent-dtype", "Bring it to a floating dtype first: `x.float()`.")
+@engine_error("tangent-dtype", "Convert it to a floating dtype first: `x.float()`.")
 def kind(what: str, tensor: Any) -> Case:
-    """A dual tensor was to be made of whole numbers, which have no derivative.
+    """A dual tensor was created from integers, which have no derivative.
 
     Example:
         with torch.autograd.forward_ad.dual_level():
@@ -155,9 +158,9 @@ def kind(what: str, tensor: Any) -> Case:
     )
 
 
-@engine_error("tangent-unknown", "Detach what goes into it, or compute it in other words.")
+@engine_error("tangent-unknown", "Detach the inputs, or use other operations.")
 def unknown(name: str) -> Case:
-    """An operation that nobody knows a derivative of was called on a dual tensor.
+    """An operation without a derivative was called on a dual tensor.
 
     Example:
         with torch.autograd.forward_ad.dual_level():
@@ -170,9 +173,9 @@ def unknown(name: str) -> Case:
     )
 
 
-@engine_error("tangent-not-implemented", "Use `detach()` to leave tangents out of it.")
+@engine_error("tangent-not-implemented", "Use `detach()` to remove the tangent first.")
 def not_implemented(name: str) -> Case:
-    """An operation that changes what a tensor is, not what it holds, met a tangent."""
+    """An operation that replaces a tensor's memory or metadata was called with a tangent."""
     return Case(
         NotImplementedError,
         f"Trying to use forward AD with {name} that does not support it because it has not been "
@@ -180,9 +183,9 @@ def not_implemented(name: str) -> Case:
     )
 
 
-@engine_error("tangent-out", "Leave `out=` away, or detach what goes in and `out`.")
+@engine_error("tangent-out", "Leave `out=` out, or detach the inputs and `out`.")
 def out_with_tangent(name: str, out: Any) -> Case:
-    """A function was to put a result with a tangent into `out=`, or one into a dual tensor.
+    """A function with `out=` was called with a dual tensor as an input or as `out`.
 
     Example:
         with torch.autograd.forward_ad.dual_level():

@@ -1,4 +1,4 @@
-"""Errors about `torch.autograd.functional`: what a function may be given, return, and depend on."""
+"""Errors about `torch.autograd.functional`: arguments, returned values and dependencies."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gradscope.runtime.core.errors.declare import Case, engine_error
 
 @engine_error(
     "functional-strict",
-    "Leave strict=True out, and get zeros for what does not depend, or let the function depend on "
-    "all of its inputs.",
+    "Leave strict=True out to get zeros for independent inputs, or make the function depend on all "
+    "of its inputs.",
 )
 def not_dependent(text: str) -> Case:
-    """In strict mode, a result was found not to depend on what it is differentiated by.
+    """In strict mode, an output does not depend on an input that it is differentiated by.
 
-    Mathematically the derivative is zero; strict mode takes it for a mistake.
+    Mathematically the derivative is zero; strict mode reports it as a mistake.
 
     Example:
         def function(a, b):
@@ -27,9 +27,9 @@ def not_dependent(text: str) -> Case:
     return Case(RuntimeError, text)
 
 
-@engine_error("functional-type", "Give and return a tensor, or a tuple of tensors.")
+@engine_error("functional-type", "Pass and return a tensor, or a tuple of tensors.")
 def functional_type(what: str, caller: str, which: str, kind: Any) -> Case:
-    """An input, an output or a vector is no tensor.
+    """An input, an output or a vector is not a tensor.
 
     Example:
         torch.autograd.functional.jacobian(lambda x: x.tolist(), torch.ones(3))
@@ -42,10 +42,10 @@ def functional_type(what: str, caller: str, which: str, kind: Any) -> Case:
 
 
 @engine_error(
-    "functional-vector", "Give one tensor for each output (vjp) or input (jvp), as large."
+    "functional-vector", "Pass one tensor of the same size for each output (vjp) or input (jvp)."
 )
 def functional_vector(text: str) -> Case:
-    """The vector of a product does not fit what it is multiplied with.
+    """The vector `v` does not fit the outputs (vjp) or the inputs (jvp).
 
     Example:
         torch.autograd.functional.vjp(lambda x: x * 2, torch.ones(3), v=torch.ones(2))
@@ -55,7 +55,7 @@ def functional_vector(text: str) -> Case:
 
 @engine_error("functional-one-number", "Let the function return one number: `.sum()`, `.mean()`.")
 def functional_one_number(text: str) -> Case:
-    """Second derivatives are taken of one number, and the function returns something else.
+    """A second derivative needs a function that returns one number.
 
     Example:
         torch.autograd.functional.hessian(lambda x: x * x, torch.ones(3))
@@ -63,9 +63,9 @@ def functional_one_number(text: str) -> Case:
     return Case(RuntimeError, text)
 
 
-@engine_error("functional-options", "Take the other strategy, or leave one of the options out.")
+@engine_error("functional-options", "Use the other strategy, or leave one of the options out.")
 def functional_options(kind: type[Exception], text: str) -> Case:
-    """These options do not go together, or do not exist.
+    """The options cannot be combined, or do not exist.
 
     Example:
         square = lambda x: x * x
@@ -76,12 +76,12 @@ def functional_options(kind: type[Exception], text: str) -> Case:
 
 @engine_error(
     "backward-in-transform",
-    "Take the gradient inside with `torch.func.grad` or `torch.autograd.grad`.",
+    "Compute the gradient inside with `torch.func.grad` or `torch.autograd.grad`.",
 )
 def backward_in_transform() -> Case:
     """A function that torch.func transforms called `backward`.
 
-    What it would add to `.grad` cannot follow the transform.
+    Adding to `.grad` is a side effect that the transform cannot follow.
 
     Example:
         x = torch.ones(3, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Errors about writes in place that autograd cannot record."""
+"""Errors about in-place operations that autograd cannot record."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from gradscope.runtime.core.errors.declare import Case, engine_error
 
 @engine_error(
     "leaf-in-place",
-    "Write under `torch.no_grad()` if it is an update of a parameter, else make a new tensor: "
-    "`y = x + 1`.",
+    "Write under `torch.no_grad()` if this is an update of a parameter; otherwise make a new "
+    "tensor: `y = x + 1`.",
 )
 def leaf_in_place(tensor: Any) -> Case:
-    """A leaf that requires grad was to be written to where history is recorded.
+    """An in-place operation would write to a leaf that requires grad while history is recorded.
 
-    It would become the result of an operation, and the leaf whose gradient is wanted would be gone.
+    The leaf would become the result of an operation, and no leaf would be left to receive the
+    gradient.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -31,12 +32,13 @@ def leaf_in_place(tensor: Any) -> Case:
 
 @engine_error(
     "leaf-view-in-place",
-    "Write under `torch.no_grad()` if it is an update of a parameter, else write to a clone().",
+    "Write under `torch.no_grad()` if this is an update of a parameter; otherwise write to a "
+    "clone().",
 )
 def leaf_view_in_place(tensor: Any) -> Case:
-    """A view of a leaf that requires grad was to be written to where history is recorded.
+    """An in-place operation would write to a view of a leaf that requires grad.
 
-    The write would reach the leaf itself (see leaf-in-place).
+    The write would change the leaf itself (see leaf-in-place).
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -54,10 +56,10 @@ def leaf_view_in_place(tensor: Any) -> Case:
     "Take views one at a time (`x[0]`, `x.select(0, 0)`), or write out of place.",
 )
 def view_of_several(made: str, tensor: Any) -> Case:
-    """A view that came with others from one call (`unbind`, `split`, `chunk`) was to be written to.
+    """An in-place operation on one of several views from one call (`unbind`, `split`, `chunk`).
 
-    Such views share one node, whose history cannot be rewritten for one of them alone. The same is
-    raised when a view of this kind is used after its base was written to.
+    Such views share one node, and its history cannot be rewritten for one view alone. The same
+    error is raised when a view of this kind is used after its base was written to.
 
     Example:
         x = torch.ones(3, requires_grad=True) * 2
@@ -75,9 +77,9 @@ def view_of_several(made: str, tensor: Any) -> Case:
 
 @engine_error("view-of-custom-function", "Return a clone() from the custom Function.")
 def view_of_custom_function(made: str, tensor: Any) -> Case:
-    """A view that a custom Function returned was to be written to.
+    """An in-place operation would write to a view that a custom Function returned.
 
-    The write's history would go around the Function's own backward.
+    The history of the write would bypass the Function's own backward.
 
     Example:
         class Same(torch.autograd.Function):
@@ -112,12 +114,13 @@ AMBIGUOUS = (
 
 
 @engine_error(
-    "view-from-no-grad", "Take the view and write to it on the same side of `torch.no_grad()`."
+    "view-from-no-grad",
+    "Take the view and write to it both inside or both outside `torch.no_grad()`.",
 )
 def view_from_no_grad(made: str, tensor: Any) -> Case:
-    """A view that was taken under `no_grad` was to be written to outside of it.
+    """A view that was taken under `no_grad` would be written to outside of it.
 
-    Whether the write is meant to be recorded is not clear.
+    It is not clear whether the write should be recorded.
 
     Example:
         x = torch.ones(3, requires_grad=True) * 2
@@ -130,10 +133,10 @@ def view_from_no_grad(made: str, tensor: Any) -> Case:
 
 @engine_error(
     "view-from-inference-mode",
-    "Take the view and write to it on the same side of `torch.inference_mode()`.",
+    "Take the view and write to it both inside or both outside `torch.inference_mode()`.",
 )
 def view_from_inference_mode(made: str, tensor: Any) -> Case:
-    """A view that was taken in inference mode was to be written to outside of it.
+    """A view that was taken in inference mode would be written to outside of it.
 
     Example:
         x = torch.ones(3)
@@ -144,11 +147,11 @@ def view_from_inference_mode(made: str, tensor: Any) -> Case:
     return Case(RuntimeError, f"{made} {AMBIGUOUS.format('inference_mode')}", tensor=tensor)
 
 
-@engine_error("write-to-expanded", "Write to a clone() of it.")
+@engine_error("write-to-expanded", "Write to a clone() of the tensor.")
 def write_to_expanded(tensor: Any) -> Case:
-    """A tensor whose elements share memory (expanded, or strided over itself) was written to.
+    """A tensor whose elements share memory (it is expanded, or its strides overlap) was written to.
 
-    What the shared element would hold afterwards is not defined.
+    The value of a shared element after the write would not be defined.
 
     Example:
         x = torch.ones(1).expand(3)  # named below
@@ -162,9 +165,9 @@ def write_to_expanded(tensor: Any) -> Case:
     )
 
 
-@engine_error("write-overlaps-input", "Give it a clone() of the input.")
+@engine_error("write-overlaps-input", "Pass a clone() of the input.")
 def write_overlaps_input(tensor: Any) -> Case:
-    """A write goes into memory that another operand reads in another order.
+    """An operation writes into memory that another operand reads in a different order.
 
     Example:
         x = torch.arange(6.0)
@@ -181,7 +184,7 @@ def write_overlaps_input(tensor: Any) -> Case:
 
 @engine_error("write-wrong-dtype", "Convert the operand first, or write out of place.")
 def write_wrong_dtype(result: str, target: str, tensor: Any) -> Case:
-    """The result of a write does not fit the dtype of the tensor that is to hold it.
+    """The result of an in-place operation cannot be stored in the dtype of its tensor.
 
     Example:
         counts = torch.ones(3, dtype=torch.int64)
@@ -196,7 +199,7 @@ def write_wrong_dtype(result: str, target: str, tensor: Any) -> Case:
 
 @engine_error("write-wrong-shape", "Write out of place, or expand the tensor and clone() it.")
 def write_wrong_shape(target: Sequence[int], result: Sequence[int], writer: str = "") -> Case:
-    """The result of a write has more elements than the tensor that is to hold it.
+    """The result of an in-place operation has more elements than its tensor.
 
     Example:
         row = torch.ones(3)
@@ -211,9 +214,9 @@ def write_wrong_shape(target: Sequence[int], result: Sequence[int], writer: str 
     )
 
 
-@engine_error("detach-view", "Use `detach()`, which makes another tensor.")
+@engine_error("detach-view", "Use `detach()`, which returns a new tensor.")
 def detach_view(tensor: Any) -> Case:
-    """A view cannot be cut off from its history in place: its base would still lead there.
+    """A view cannot be detached in place: its base would still lead to the same history.
 
     Example:
         x = torch.ones(3, requires_grad=True) * 2
@@ -230,9 +233,11 @@ def detach_view(tensor: Any) -> Case:
     )
 
 
-@engine_error("resize-with-grad", "Make a new tensor: `x.reshape(...)`, or resize its `detach()`.")
+@engine_error(
+    "resize-with-grad", "Make a new tensor with `x.reshape(...)`, or resize `x.detach()`."
+)
 def resize_with_grad(tensor: Any) -> Case:
-    """A tensor that requires grad was to take another size in place.
+    """A tensor that requires grad would be resized in place.
 
     Example:
         y = torch.ones(3, requires_grad=True) * 2  # named below
@@ -241,15 +246,15 @@ def resize_with_grad(tensor: Any) -> Case:
     return Case(RuntimeError, "cannot resize variables that require grad", tensor=tensor)
 
 
-@engine_error("set-without-derivative", "Write with `copy_`, which has one.")
+@engine_error("set-without-derivative", "Write with `copy_`, which has a derivative.")
 def set_without_derivative() -> Case:
-    """A gradient came to a tensor that was given other memory by `set_`."""
+    """A gradient reached a tensor whose memory was replaced by `set_`."""
     return Case(RuntimeError, "derivative for set_ is not implemented")
 
 
-@engine_error("count-of-no-tensor", "Give a tensor, or several.")
+@engine_error("count-of-no-tensor", "Pass a tensor, or several tensors.")
 def not_tensors(text: str) -> Case:
-    """`increment_version` was given something that is no tensor.
+    """`increment_version` was called with something that is not a tensor.
 
     Example:
         torch.autograd.graph.increment_version([1])

@@ -1,4 +1,4 @@
-"""Errors about tensors made in inference mode, which keep no record of what is done to them."""
+"""Errors about tensors created in inference mode, which do not record what is done to them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any
 from gradscope.runtime.core.errors.declare import Case, engine_error
 
 
-@engine_error(
-    "inference-saved", "Use `torch.no_grad()` to make it, or give autograd a clone() of it."
-)
+@engine_error("inference-saved", "Create it under `torch.no_grad()`, or use a clone() of it.")
 def inference_saved(tensor: Any) -> Case:
-    """A tensor that was made in inference mode would have to be kept for backward.
+    """A tensor that was created in inference mode would have to be saved for backward.
 
-    Nobody counts writes to it, so that backward could not trust it.
+    Writes to it are not counted, so backward could not detect a changed value.
 
     Example:
         with torch.inference_mode():
@@ -30,9 +28,12 @@ def inference_saved(tensor: Any) -> Case:
     )
 
 
-@engine_error("inference-version", "Ask a clone(), or make it under `torch.no_grad()`.")
+@engine_error(
+    "inference-version",
+    "Read `_version` of a clone(), or create the tensor under `torch.no_grad()`.",
+)
 def inference_version(tensor: Any) -> Case:
-    """A tensor that was made in inference mode was asked how often it was written to.
+    """The version of a tensor that was created in inference mode was read; it has none.
 
     Example:
         with torch.inference_mode():
@@ -44,7 +45,7 @@ def inference_version(tensor: Any) -> Case:
 
 @engine_error("inference-in-place", "Write to a clone() of it, or inside inference mode.")
 def inference_in_place() -> Case:
-    """A tensor that was made in inference mode was to be written to outside of it.
+    """A tensor that was created in inference mode would be written to outside of it.
 
     Example:
         with torch.inference_mode():
@@ -59,9 +60,9 @@ def inference_in_place() -> Case:
     )
 
 
-@engine_error("inference-requires-grad", "Let a clone() of it require grad.")
+@engine_error("inference-requires-grad", "Set `requires_grad` on a clone() of it.")
 def inference_requires_grad(tensor: Any) -> Case:
-    """A tensor that was made in inference mode was to require grad outside of it.
+    """`requires_grad` was set outside inference mode for a tensor created in it.
 
     Example:
         with torch.inference_mode():

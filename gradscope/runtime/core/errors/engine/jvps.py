@@ -11,7 +11,7 @@ VIEW = "`g.view_as(g)` is a view of all of `g`."
 
 @engine_error("jvp-missing", "Write `jvp(ctx, *tangents)` as a static method.")
 def no_jvp() -> Case:
-    """A custom Function without a jvp was applied to a dual tensor.
+    """A custom Function that does not define jvp was applied to a dual tensor.
 
     Example:
         class Double(torch.autograd.Function):
@@ -29,9 +29,11 @@ def no_jvp() -> Case:
     )
 
 
-@engine_error("jvp-type", "Return a tensor, or None, for each output; several in a tuple.")
+@engine_error(
+    "jvp-type", "Return a tensor or None for each output; use a tuple for several outputs."
+)
 def jvp_type(value: Any, position: int) -> Case:
-    """A custom Function's jvp returned something that is no tensor.
+    """A custom Function's jvp returned something that is not a tensor.
 
     Example:
         class Double(torch.autograd.Function):
@@ -54,7 +56,7 @@ def jvp_type(value: Any, position: int) -> Case:
 
 @engine_error("jvp-count", "Return one tangent, or None, for each output of forward.")
 def jvp_count(wanted: int, found: int) -> Case:
-    """A custom Function's jvp returned more or fewer tangents than forward has outputs.
+    """The number of tangents that jvp returned differs from the number of outputs of forward.
 
     Example:
         class Double(torch.autograd.Function):
@@ -76,9 +78,9 @@ def jvp_count(wanted: int, found: int) -> Case:
     )
 
 
-@engine_error("jvp-surplus", "Return None in its place.")
+@engine_error("jvp-surplus", "Return None at this position.")
 def jvp_surplus(position: int) -> Case:
-    """A custom Function's jvp returned a tangent for an output that can have none.
+    """A custom Function's jvp returned a tangent for an output that is not differentiable.
 
     Example:
         class Both(torch.autograd.Function):
@@ -103,9 +105,9 @@ def jvp_surplus(position: int) -> Case:
     )
 
 
-@engine_error("jvp-none", "Return zeros where the output does not change.")
+@engine_error("jvp-none", "Return zeros for an output whose tangent is zero.")
 def jvp_none(position: int) -> Case:
-    """A custom Function's jvp returned None for an output that is differentiable."""
+    """A custom Function's jvp returned None for a differentiable output."""
     return Case(
         RuntimeError,
         "Expected both tensor and its forward grad to be floating point or complex",
@@ -113,7 +115,7 @@ def jvp_none(position: int) -> Case:
     )
 
 
-@engine_error("jvp-not-in-place", "Write to the tangent that jvp is given, and return it.")
+@engine_error("jvp-not-in-place", "Write in place to the tangent that jvp receives, and return it.")
 def jvp_not_in_place() -> Case:
     """Forward wrote to an input, but jvp did not write to the tangent of that input.
 
@@ -139,7 +141,7 @@ def jvp_not_in_place() -> Case:
     )
 
 
-@engine_error("jvp-not-as-is", "Return the very tangent that jvp was given.")
+@engine_error("jvp-not-as-is", "Return the same tangent object that jvp received.")
 def jvp_not_as_is() -> Case:
     """Forward wrote to an input; jvp wrote to its tangent, but returned another tensor.
 
@@ -167,7 +169,7 @@ def jvp_not_as_is() -> Case:
 
 @engine_error("jvp-no-view", f"Return the same view of the tangent; {VIEW}")
 def jvp_no_view() -> Case:
-    """Forward returned an input, or a view of it; jvp returned a tensor that is no view.
+    """Forward returned an input, or a view of it; jvp returned a tensor that is not a view.
 
     Example:
         class Same(torch.autograd.Function):
@@ -189,7 +191,7 @@ def jvp_no_view() -> Case:
     )
 
 
-@engine_error("jvp-other-view", f"Return a view of the tangent that jvp was given; {VIEW}")
+@engine_error("jvp-other-view", f"Return a view of the tangent that jvp received; {VIEW}")
 def jvp_other_view() -> Case:
     """Forward returned a view of an input; jvp returned a view of something else.
 
@@ -213,9 +215,9 @@ def jvp_other_view() -> Case:
     )
 
 
-@engine_error("jvp-other-base", f"Return a view of the tangent that jvp was given; {VIEW}")
+@engine_error("jvp-other-base", f"Return a view of the tangent that jvp received; {VIEW}")
 def jvp_other_base() -> Case:
-    """Forward returned a view of a view; jvp returned a view of another base than the tangent's.
+    """Forward returned a view of a view; the view that jvp returned has a different base.
 
     Example:
         class Row(torch.autograd.Function):

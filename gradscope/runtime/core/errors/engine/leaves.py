@@ -1,4 +1,4 @@
-"""Errors about leaves and their gradients: flags, `.grad`, and what only leaves can do."""
+"""Errors about leaves and their gradients: flags, `.grad`, and what is only for leaves."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from gradscope.runtime.core.errors.declare import Case, engine_error, engine_war
 
 
 @engine_error(
-    "integer-gradient", "Make it of a floating dtype first: `.float()`, or `dtype=torch.float32`."
+    "integer-gradient",
+    "Convert it to a floating dtype first: `.float()`, or `dtype=torch.float32`.",
 )
 def integer_gradient(text: str, tensor: Any) -> Case:
-    """An integer (or bool) tensor was to require grad.
+    """`requires_grad` was set for an integer or bool tensor.
 
-    Between integers there is nothing to take a limit over.
+    A derivative needs continuous values.
 
     Example:
         x = torch.tensor([1, 2, 3])
@@ -24,10 +25,11 @@ def integer_gradient(text: str, tensor: Any) -> Case:
 
 
 @engine_error(
-    "flag-of-non-leaf", "Use `detach()` for a tensor of the same values that requires no grad."
+    "flag-of-non-leaf",
+    "Use `detach()` to get a tensor of the same values that does not require grad.",
 )
 def flag_of_non_leaf(hint: str, tensor: Any) -> Case:
-    """`requires_grad` of an operation's result was set; it follows from what went in.
+    """`requires_grad` of an operation's result was set; its inputs decide it.
 
     Example:
         y = torch.ones(3, requires_grad=True) * 2  # named below
@@ -42,7 +44,7 @@ def flag_of_non_leaf(hint: str, tensor: Any) -> Case:
 
 @engine_error("flag-type", "Assign True or False.")
 def flag_type() -> Case:
-    """`requires_grad` was assigned something that is no bool, or deleted.
+    """`requires_grad` was assigned something that is not a bool, or deleted.
 
     Example:
         x = torch.ones(3)
@@ -53,7 +55,7 @@ def flag_type() -> Case:
 
 @engine_error("integer-data", "Assign data of a floating dtype.")
 def integer_data(tensor: Any) -> Case:
-    """`.data` of a tensor that requires grad was assigned integers.
+    """`.data` of a tensor that requires grad was assigned an integer tensor.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -77,9 +79,11 @@ def data_deleted() -> Case:
     return Case(RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!")
 
 
-@engine_error("grad-does-not-fit", "Set `.grad` to None when you give the leaf other data.")
+@engine_error(
+    "grad-does-not-fit", "Set `.grad` to None when you assign data of another shape to the leaf."
+)
 def grad_does_not_fit(text: str, tensor: Any) -> Case:
-    """A gradient cannot be added to a `.grad` of another shape.
+    """A gradient arrived at a leaf whose `.grad` has another shape.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -90,12 +94,15 @@ def grad_does_not_fit(text: str, tensor: Any) -> Case:
     return Case(RuntimeError, text, tensor=tensor)
 
 
-@engine_error("leaf-with-history", "Write to a clone of the leaf, or compute again from the leaf.")
+@engine_error(
+    "leaf-with-history",
+    "Write to a clone of the leaf, or run the forward pass again after the write.",
+)
 def leaf_with_history(tensor: Any) -> Case:
-    """A gradient arrived for a leaf that has become the result of a write since.
+    """A gradient arrived for a leaf that has since become the result of an in-place operation.
 
-    It stopped to require grad, so that it could be written to; what was computed from it before
-    still leads to it as a leaf.
+    Its `requires_grad` was turned off, so that the write was allowed; the graph that was made
+    before still leads to it as a leaf.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -114,7 +121,7 @@ def leaf_with_history(tensor: Any) -> Case:
 
 @engine_error("grad-type", "Assign a tensor, or None.")
 def grad_type(value: Any) -> Case:
-    """`.grad` was assigned something that is no tensor.
+    """`.grad` was assigned something that is not a tensor.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -127,9 +134,9 @@ def grad_type(value: Any) -> Case:
     )
 
 
-@engine_error("grad-is-itself", "Assign a clone() of it.")
+@engine_error("grad-is-itself", "Assign a clone() of the tensor.")
 def grad_is_itself(tensor: Any) -> Case:
-    """A tensor was to be its own gradient.
+    """A tensor was assigned to its own `.grad`.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -168,9 +175,9 @@ def grad_dtype_of_non_leaf(what: str, tensor: Any) -> Case:
     return Case(RuntimeError, f"grad_dtype can only be {what} on leaf tensors.", tensor=tensor)
 
 
-@engine_error("grad-dtype-type", "Give a dtype, such as `torch.float32`, or None for any.")
+@engine_error("grad-dtype-type", "Assign a dtype, such as `torch.float32`, or None to allow any.")
 def grad_dtype_type(value: Any) -> Case:
-    """`grad_dtype` was set to something else than a dtype.
+    """`grad_dtype` was set to something that is not a dtype.
 
     Example:
         torch.ones(3, requires_grad=True).grad_dtype = "float64"
@@ -181,7 +188,7 @@ def grad_dtype_type(value: Any) -> Case:
 
 @engine_error("grad-dtype-of-another", "Set `x.grad = None` first.")
 def grad_dtype_of_another(wanted: str, found: str, tensor: Any) -> Case:
-    """`grad_dtype` was set while there is a gradient of another dtype.
+    """`grad_dtype` was set while `.grad` holds a gradient of another dtype.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -197,7 +204,7 @@ def grad_dtype_of_another(wanted: str, found: str, tensor: Any) -> Case:
     )
 
 
-@engine_error("grad-device", "Bring it to the tensor's device first: `x.grad = g.to(x.device)`.")
+@engine_error("grad-device", "Move it to the tensor's device first: `x.grad = g.to(x.device)`.")
 def grad_device(found: str, wanted: str, tensor: Any) -> Case:
     """`.grad` was assigned a tensor on another device.
 
@@ -213,7 +220,7 @@ def grad_device(found: str, wanted: str, tensor: Any) -> Case:
     )
 
 
-@engine_error("grad-shape", "Give it the tensor's shape first.")
+@engine_error("grad-shape", "Reshape it to the tensor's shape first.")
 def grad_shape(found: Sequence[int], wanted: Sequence[int], tensor: Any) -> Case:
     """`.grad` was assigned a tensor of another shape.
 
@@ -229,9 +236,9 @@ def grad_shape(found: Sequence[int], wanted: Sequence[int], tensor: Any) -> Case
     )
 
 
-@engine_error("numpy-with-grad", "Take `x.detach().numpy()`: an array has no history.")
+@engine_error("numpy-with-grad", "Use `x.detach().numpy()`: a NumPy array has no history.")
 def numpy_with_grad(tensor: Any) -> Case:
-    """A tensor that requires grad was to become an array, where its history would end unseen.
+    """`numpy()` was called on a tensor that requires grad; its history would be lost silently.
 
     Example:
         y = torch.ones(3, requires_grad=True) * 2  # named below
@@ -246,7 +253,7 @@ def numpy_with_grad(tensor: Any) -> Case:
 
 @engine_error("out-with-grad", "Leave `out` out, or call under `torch.no_grad()`.")
 def out_with_grad(name: str, tensor: Any) -> Case:
-    """A call that is recorded was to write its result over a tensor given as `out`.
+    """An operation with `out=` was called where history is recorded.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -260,9 +267,11 @@ def out_with_grad(name: str, tensor: Any) -> Case:
     )
 
 
-@engine_error("out-of-dtype", "Give `out` the dtype of the result, or leave it out.")
+@engine_error(
+    "out-of-dtype", "Pass an `out` tensor that has the dtype of the result, or leave `out` out."
+)
 def out_of_dtype(text: str, tensor: Any) -> Case:
-    """A result was to be written to a tensor given as `out`, whose dtype cannot hold it.
+    """The result cannot be stored in the dtype of the tensor passed as `out`.
 
     Example:
         torch.add(torch.ones(3), 1, out=torch.empty(3, dtype=torch.int64))
@@ -270,9 +279,9 @@ def out_of_dtype(text: str, tensor: Any) -> Case:
     return Case(RuntimeError, text, tensor=tensor)
 
 
-@engine_error("out-count", "Give as many tensors as there are results.")
+@engine_error("out-count", "Pass one tensor for each result.")
 def out_of_count(name: str, wanted: int, given: int) -> Case:
-    """A list given as `out` has not one tensor for each result.
+    """The list passed as `out` does not have one tensor for each result.
 
     Example:
         torch.unbind_copy(torch.ones(2), out=[torch.empty(())])
@@ -282,9 +291,11 @@ def out_of_count(name: str, wanted: int, given: int) -> Case:
     )
 
 
-@engine_error("out-elsewhere", "Give `out` on the device of the inputs, or leave it out.")
+@engine_error(
+    "out-elsewhere", "Pass an `out` tensor on the device of the inputs, or leave `out` out."
+)
 def out_elsewhere(text: str, tensor: Any) -> Case:
-    """A result was to be written to a tensor given as `out`, which is on another device.
+    """The tensor passed as `out` is on another device than the result.
 
     Example:
         torch.add(torch.ones(3), 1, out=torch.empty(3, device="meta"))
@@ -292,9 +303,9 @@ def out_elsewhere(text: str, tensor: Any) -> Case:
     return Case(RuntimeError, text, tensor=tensor)
 
 
-@engine_error("copy-of-node", "Copy the leaves, and compute again what was computed from them.")
+@engine_error("copy-of-node", "Copy the leaves, and run the forward pass again.")
 def copy_of_node(node: Any) -> Case:
-    """`copy`, `deepcopy` or `pickle` met a node. It belongs to its graph, which is not copied.
+    """`copy`, `deepcopy` or `pickle` found a node. It belongs to its graph, which is not copied.
 
     Example:
         import copy
@@ -305,9 +316,11 @@ def copy_of_node(node: Any) -> Case:
     return Case(TypeError, f"cannot pickle '{type(node).__name__}' object", node=node)
 
 
-@engine_error("copy-of-non-leaf", "Copy its `detach()`, or keep only leaves in what is copied.")
+@engine_error(
+    "copy-of-non-leaf", "Copy `x.detach()`, or copy only objects whose tensors are leaves."
+)
 def copy_of_non_leaf(tensor: Any) -> Case:
-    """`deepcopy` met the result of an operation; the graph behind it cannot be copied with it.
+    """`deepcopy` found the result of an operation, and the graph behind it cannot be copied.
 
     Example:
         import copy
@@ -325,9 +338,11 @@ def copy_of_non_leaf(tensor: Any) -> Case:
     )
 
 
-@engine_warning("grad-of-non-leaf", "Call `retain_grad()` on it before backward, or ask a leaf.")
+@engine_warning(
+    "grad-of-non-leaf", "Call `retain_grad()` on it before backward, or read `.grad` of a leaf."
+)
 def grad_of_non_leaf(tensor: Any) -> Case:
-    """`.grad` of an operation's result was read; gradients are kept for leaves only.
+    """`.grad` of an operation's result was read; only leaves get a `.grad`.
 
     Example:
         y = torch.ones(3, requires_grad=True) * 2  # named below
@@ -344,12 +359,12 @@ def grad_of_non_leaf(tensor: Any) -> Case:
     )
 
 
-@engine_warning("number-of-history", "Ask the detached tensor: `float(x.detach())`.", once=True)
+@engine_warning("number-of-history", "Convert the detached tensor: `float(x.detach())`.", once=True)
 def number_of_history(tensor: Any) -> Case:
-    """A tensor that requires grad was made a Python number, which no gradient comes back through.
+    """A tensor that requires grad was converted to a Python number; no gradient flows through it.
 
-    It is said once in a process, and where history is recorded only; `x.item()` says the same
-    number without it.
+    The warning is shown once in a process, and only where history is recorded. `x.item()` returns
+    the same number without the warning.
 
     Example:
         y = torch.ones(1, requires_grad=True) * 2  # named below

@@ -1,4 +1,4 @@
-"""Errors about hooks of modules: which go together, and what they may return."""
+"""Errors about hooks of modules: which can be combined, and what they may return."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradscope.runtime.core.errors.declare import Case, engine_error
 
 @engine_error("forward-pre-hook-result", "Return `(args, kwargs)`, or None.")
 def forward_pre_hook_result(hook: Any, found: Any) -> Case:
-    """A forward pre-hook that was registered `with_kwargs` returned something else than both.
+    """A forward pre-hook registered with `with_kwargs=True` did not return `(args, kwargs)`.
 
     Example:
         def double(module, args, kwargs):  # named below
@@ -28,7 +28,7 @@ def forward_pre_hook_result(hook: Any, found: Any) -> Case:
 
 @engine_error("mixed-backward-hooks", "Use `register_full_backward_hook` for all of them.")
 def mixed_backward_hooks(module: Any) -> Case:
-    """A module was given backward hooks of the old and of the new kind.
+    """Backward hooks of the old kind and of the new kind were registered on one module.
 
     Example:
         layer = torch.nn.Linear(3, 3)
@@ -45,7 +45,7 @@ def mixed_backward_hooks(module: Any) -> Case:
 
 @engine_error("mixed-global-hooks", "Use `register_module_full_backward_hook` for all of them.")
 def mixed_global_hooks() -> Case:
-    """Backward hooks of the old and of the new kind were registered for all modules.
+    """Backward hooks of the old kind and of the new kind were registered for all modules.
 
     Example:
         from torch.nn.modules.module import (
@@ -63,9 +63,11 @@ def mixed_global_hooks() -> Case:
     )
 
 
-@engine_error("module-pre-hook-count", "Return a gradient for each output of the module, or None.")
+@engine_error(
+    "module-pre-hook-count", "Return one gradient for each output of the module, or None."
+)
 def module_pre_hook_count(hook: Any, found: int, wanted: int) -> Case:
-    """A backward pre-hook returned another number of gradients than the module has outputs.
+    """The number of gradients a backward pre-hook returned differs from the number of outputs.
 
     Example:
         def twice(module, grad_output):  # named below
@@ -85,7 +87,7 @@ def module_pre_hook_count(hook: Any, found: int, wanted: int) -> Case:
 
 @engine_error("module-hook-without-inputs", "Return None: there is no gradient to replace.")
 def module_hook_without_inputs(hook: Any) -> Case:
-    """A backward hook returned gradients for inputs of which none requires one.
+    """A backward hook returned gradients, but no input of the module requires grad.
 
     Example:
         import warnings
@@ -108,7 +110,7 @@ def module_hook_without_inputs(hook: Any) -> Case:
 
 @engine_error("module-hook-count", "Return one gradient for each input of the module, or None.")
 def module_hook_count(hook: Any, found: int, wanted: int) -> Case:
-    """A backward hook returned another number of gradients than the module has inputs.
+    """The number of gradients a backward hook returned differs from the number of inputs.
 
     Example:
         def twice(module, grad_input, grad_output):  # named below

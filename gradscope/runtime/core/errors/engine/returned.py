@@ -10,10 +10,10 @@ from gradscope.runtime.core.errors.declare import Case, engine_error
 
 @engine_error(
     "gradient-count",
-    "Return one gradient for each argument of forward (ctx left out), None where there is none.",
+    "Return one value for each argument of forward (without ctx): a gradient or None.",
 )
 def gradient_count(node: Any, wanted: int, found: int) -> Case:
-    """The backward of a custom Function returned too few gradients, or too many.
+    """The backward of a custom Function returned the wrong number of gradients.
 
     Example:
         class Product(torch.autograd.Function):
@@ -39,7 +39,7 @@ def gradient_count(node: Any, wanted: int, found: int) -> Case:
 
 @engine_error("node-gradient-count", "Return one gradient for each of its `next_functions`.")
 def node_gradient_count(node: Any, wanted: int, found: int) -> Case:
-    """A node returned another number of gradients than it has edges."""
+    """The number of gradients that a node returned differs from its number of edges."""
     return Case(
         RuntimeError,
         f"Function {node.name()} returned an invalid number of gradients - "
@@ -48,9 +48,9 @@ def node_gradient_count(node: Any, wanted: int, found: int) -> Case:
     )
 
 
-@engine_error("gradient-for-no-tensor", "Return None there.")
+@engine_error("gradient-for-no-tensor", "Return None at this position.")
 def gradient_for_no_tensor(node: Any, position: int) -> Case:
-    """The backward of a custom Function returned a gradient for an argument that is no tensor.
+    """A custom Function's backward returned a gradient for an argument that is not a tensor.
 
     Example:
         class Scale(torch.autograd.Function):
@@ -76,7 +76,7 @@ def gradient_for_no_tensor(node: Any, position: int) -> Case:
 
 @engine_error("gradient-type", "Return tensors, or None where there is no gradient.")
 def gradient_type(node: Any, value: Any) -> Case:
-    """The backward of a custom Function returned something that is no tensor.
+    """The backward of a custom Function returned something that is not a tensor.
 
     Example:
         class Double(torch.autograd.Function):
@@ -97,10 +97,10 @@ def gradient_type(node: Any, value: Any) -> Case:
 
 @engine_error(
     "gradient-shape",
-    "Return a gradient of the shape of the input, or one that sums to it.",
+    "Return a gradient that has the shape of the input, or can be summed to it.",
 )
 def gradient_shape(node: Any, index: int, found: Sequence[int], wanted: Sequence[int]) -> Case:
-    """A node returned a gradient whose shape does not fit the input it is for.
+    """A node returned a gradient whose shape does not fit its input.
 
     Example:
         class Rows(torch.autograd.Function):
@@ -124,9 +124,9 @@ def gradient_shape(node: Any, index: int, found: Sequence[int], wanted: Sequence
     )
 
 
-@engine_error("gradient-device", "Return the gradient where the input is: `.to(x.device)`.")
+@engine_error("gradient-device", "Return the gradient on the device of the input: `.to(x.device)`.")
 def gradient_device(node: Any, index: int, found: Any, wanted: Any) -> Case:
-    """A node returned a gradient on another device than the input it is for.
+    """A node returned a gradient on another device than its input.
 
     Example without PyTorch:
         class Double(torch.autograd.Function):
@@ -180,14 +180,14 @@ def gradient_dtype(node: Any, index: int, found: Any, wanted: Any) -> Case:
 
 @engine_error(
     "nan-gradient",
-    "Look at the operation of the line above at the values it had: `gradscope trace --level "
-    "values` and `gradscope inspect` tell where the first NaN was born, and of what.",
+    "Check the inputs of the operation at the line above. `gradscope trace --level values` and "
+    "then `gradscope inspect` show where the first NaN was produced, and from which values.",
 )
 def nan_gradient(node: Any, index: int) -> Case:
-    """In anomaly mode, a node returned a gradient with a NaN in it.
+    """In anomaly mode, a node returned a gradient that contains NaN.
 
-    The node named is the first that returned one. The NaN may have been born before it: where two
-    infinite gradients met, or in a hook.
+    The error names the first node that returned one. The NaN may have been produced before it: in
+    a sum of two infinite gradients, or in a hook.
 
     Example:
         x = torch.zeros(3, requires_grad=True)
@@ -204,7 +204,7 @@ def nan_gradient(node: Any, index: int) -> Case:
 
 @engine_error("no-backward", "Write `backward(ctx, *grad_outputs)` as a static method.")
 def no_backward(node: Any) -> Case:
-    """A backward came to a custom Function that has none.
+    """A backward reached a custom Function that does not define backward.
 
     Example:
         class Double(torch.autograd.Function):
@@ -223,9 +223,9 @@ def no_backward(node: Any) -> Case:
     )
 
 
-@engine_error("backward-and-vjp", "Keep one of the two.")
+@engine_error("backward-and-vjp", "Define only one of the two.")
 def backward_and_vjp(name: str) -> Case:
-    """A custom Function has both a `backward` and a `vjp`, which are two names of one thing.
+    """A custom Function defines both `backward` and `vjp`, two names for the same method.
 
     Example:
         class Double(torch.autograd.Function):
@@ -246,16 +246,16 @@ def backward_and_vjp(name: str) -> Case:
         RuntimeError,
         "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. "
         "You should only implement one of them.",
-        (f"{name} has both.",),
+        (f"{name} defines both.",),
     )
 
 
 @engine_error(
     "once-differentiable",
-    "Leave @once_differentiable out, and write backward in differentiable operations on tensors.",
+    "Remove @once_differentiable, and write backward with differentiable operations on tensors.",
 )
 def once_differentiable(message: str, name: str) -> Case:
-    """A second derivative went through a backward that says it cannot be differentiated.
+    """A second derivative needs a backward that is marked as not differentiable.
 
     Example:
         from torch.autograd.function import once_differentiable
@@ -276,4 +276,6 @@ def once_differentiable(message: str, name: str) -> Case:
         (grad,) = torch.autograd.grad(y, x, create_graph=True)
         grad.sum().backward()  # named below
     """
-    return Case(RuntimeError, message, (f"It came to what the backward of {name} had returned.",))
+    return Case(
+        RuntimeError, message, (f"The backward of {name} returned the gradient that it reached.",)
+    )

@@ -1,4 +1,4 @@
-"""Errors about what nodes keep for backward: written to, released, packed and unpacked."""
+"""Errors about values saved for backward: written to, released, packed and unpacked."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def modified_in_place(
 ) -> Case:
     """A value that backward needs was written to after it was saved.
 
-    The gradient would be computed from numbers that were not there in the forward pass. Only what
-    is saved counts: a write to something that no derivative reads is fine. All aliases share one
-    counter of writes, so a write through a view, or to `x.detach()`, counts too.
+    The gradient would be computed from values that differ from those of the forward pass. Only
+    saved values count: a write to a tensor that no derivative reads is allowed. All aliases share
+    one version counter, so a write through a view, or to `x.detach()`, counts too.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -42,9 +42,9 @@ def modified_in_place(
     )
 
 
-@engine_error("saved-detached", "Use `y = y.detach()`: it leaves the saved tensor as it is.")
+@engine_error("saved-detached", "Use `y = y.detach()`, which leaves the saved tensor unchanged.")
 def saved_detached(node: Any, slot: str, tensor: Any) -> Case:
-    """A tensor that backward needs was cut off from its history by `detach_()`.
+    """A tensor that backward needs was detached from its history by `detach_()`.
 
     Example:
         x = torch.ones(3, requires_grad=True) * 1  # named below
@@ -65,16 +65,16 @@ def saved_detached(node: Any, slot: str, tensor: Any) -> Case:
 
 @engine_error(
     "freed-graph",
-    "Call the first backward with retain_graph=True, or compute the forward pass again; what is "
-    "carried from one step to the next wants a detach().",
+    "Call the first backward with retain_graph=True, or compute the forward pass again. If a "
+    "tensor is carried from one step to the next, detach() it between them.",
 )
 def freed(node: Any) -> Case:
-    """A second backward, or a look at saved values, came to a node that has let go of them.
+    """A node's saved values were needed, by a second backward or directly, after their release.
 
-    A backward releases what nodes saved as it goes, since that is most of the memory of a training
-    step. Nodes that saved nothing (an addition, a sum) can run again. Where the second graph is
-    new but hangs on the first, as when a hidden state is carried on, the edge between them is the
-    place to detach.
+    A backward releases what each node saved as soon as the node has run, because saved values are
+    most of the memory of a training step. Nodes that saved nothing (an addition, a sum) can run
+    again. If the second graph is new but depends on the first, for example through a hidden state,
+    detach the tensor that connects them.
 
     Example:
         w = torch.ones(3, requires_grad=True)
@@ -90,15 +90,15 @@ def freed(node: Any) -> Case:
         "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
         "backward through the graph a second time or if you need to access saved tensors after "
         "calling backward.",
-        (f"{node.name()} has let go of what it had saved.",),
+        (f"{node.name()} has released its saved values.",),
         node=node,
         freed=True,
     )
 
 
-@engine_error("saved-read-once", "Read `ctx.saved_tensors` once, into names of your own.")
+@engine_error("saved-read-once", "Read `ctx.saved_tensors` once, into local variables.")
 def saved_read_once(node: Any) -> Case:
-    """A custom Function that lets go of its saved tensors when they are read reads them again.
+    """A custom Function that releases its saved tensors on access reads them a second time.
 
     Example:
         class Square(torch.autograd.Function):
@@ -128,7 +128,7 @@ def saved_read_once(node: Any) -> Case:
 
 @engine_error("pack-hook-wrote", "Let the pack hook return a changed copy instead.")
 def pack_hook_wrote(hook: Any) -> Case:
-    """A pack hook wrote to the tensor it was given, which is the program's own.
+    """A pack hook wrote to its argument, which is the tensor of the program itself.
 
     Example:
         def pack(tensor):  # named below
@@ -148,7 +148,9 @@ def pack_hook_wrote(hook: Any) -> Case:
     )
 
 
-@engine_error("unpack-hook-type", "Let the unpack hook return the tensor that pack was given.")
+@engine_error(
+    "unpack-hook-type", "Let the unpack hook return the tensor that the pack hook received."
+)
 def unpack_hook_type(hook: Any, value: Any) -> Case:
     """An unpack hook returned something that is not a tensor.
 
@@ -169,9 +171,9 @@ def unpack_hook_type(hook: Any, value: Any) -> Case:
     )
 
 
-@engine_error("saved-hooks-twice", "Register one pair that does both things.")
+@engine_error("saved-hooks-twice", "Register one pair of hooks that does both.")
 def saved_hooks_twice() -> Case:
-    """A saved value has one pair of hooks, and this one has it already.
+    """A saved value can have one pair of hooks, and this one already has a pair.
 
     Example:
         y = torch.ones(3, requires_grad=True).exp()
@@ -188,11 +190,11 @@ def saved_hooks_twice() -> Case:
 
 @engine_error(
     "saved-hooks-disabled",
-    "Keep `saved_tensors_hooks` and what is built on it (checkpoint, save_on_cpu) out of the block "
-    "that disables them.",
+    "Do not use `saved_tensors_hooks`, or what is built on it (checkpoint, save_on_cpu), inside "
+    "the block that disables them.",
 )
 def saved_hooks_disabled(message: str) -> Case:
-    """Saved-tensor hooks meet a block that forbids them; the text is that block's own.
+    """Saved-tensor hooks were used in a block that disables them. The block sets the message.
 
     It is raised for hooks inside such a block, and for such a block inside hooks.
 
@@ -204,7 +206,7 @@ def saved_hooks_disabled(message: str) -> Case:
     return Case(RuntimeError, message)
 
 
-@engine_error("mutation-nested", "One context around everything is enough.")
+@engine_error("mutation-nested", "Use one context around everything.")
 def mutation_nested() -> Case:
     """`allow_mutation_on_saved_tensors` was entered inside itself.
 
@@ -216,11 +218,11 @@ def mutation_nested() -> Case:
     return Case(RuntimeError, "allow_mutation_on_saved_tensors contexts cannot be nested")
 
 
-@engine_error("mutation-outside", "Call backward inside the context, too.")
+@engine_error("mutation-outside", "Call backward inside the context as well.")
 def mutation_outside() -> Case:
-    """A graph made under `allow_mutation_on_saved_tensors` was run after its end.
+    """The backward of a graph made under `allow_mutation_on_saved_tensors` ran after the context.
 
-    The copies that the context made of what was overwritten are gone by then.
+    The context copies values that are overwritten, and releases these copies when it ends.
 
     Example:
         x = torch.ones(3, requires_grad=True)

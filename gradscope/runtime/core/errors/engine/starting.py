@@ -1,4 +1,4 @@
-"""Errors about what backward and grad were called with."""
+"""Errors about the arguments of backward and grad."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gradscope.runtime.core.errors.declare import Case, engine_error, engine_war
 
 @engine_error(
     "no-grad-fn",
-    "Let something that requires grad lead to it: see where it was cut off (`no_grad`, `detach()`, "
-    "`.data`, `item()`, a new tensor, an integer operation).",
+    "Compute it from a tensor that requires grad. Look for what cut the graph: `no_grad`, "
+    "`detach()`, `.data`, `item()`, a new tensor, or an integer operation.",
 )
 def no_grad_fn(index: int, tensor: Any) -> Case:
-    """A backward was to start at a tensor that no gradient can leave.
+    """A backward was called on a tensor without a graph behind it.
 
-    Nothing that requires grad went into it, or it was cut off from what did.
+    No input of the tensor requires grad, or the graph between them was cut.
 
     Example:
         w = torch.ones(3, requires_grad=True)
@@ -30,11 +30,9 @@ def no_grad_fn(index: int, tensor: Any) -> Case:
     )
 
 
-@engine_error(
-    "not-a-scalar", "Reduce it to one number (`.sum()`, `.mean()`), or give the gradient to start."
-)
+@engine_error("not-a-scalar", "Reduce it to one number (`.sum()`, `.mean()`), or pass `gradient=`.")
 def not_a_scalar(shape: Any, tensor: Any) -> Case:
-    """A backward was to start at several numbers, without saying how much each of them counts.
+    """A backward was called on a tensor of several elements, without a gradient for them.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -44,14 +42,14 @@ def not_a_scalar(shape: Any, tensor: Any) -> Case:
     return Case(
         RuntimeError,
         "grad can be implicitly created only for scalar outputs",
-        (f"It has the shape {list(shape)}.",),
+        (f"The tensor has the shape {list(shape)}.",),
         tensor=tensor,
     )
 
 
-@engine_error("not-real", "Take `.abs()` or `.real` of it, or give the gradient to start with.")
+@engine_error("not-real", "Take `.abs()` or `.real` of it, or pass `gradient=`.")
 def not_real(dtype: Any, tensor: Any) -> Case:
-    """A backward was to start at a complex number, which has no slope of its own.
+    """A backward was called on a complex number, without a gradient for it.
 
     Example:
         z = torch.tensor(1 + 2j, requires_grad=True)
@@ -64,9 +62,9 @@ def not_real(dtype: Any, tensor: Any) -> Case:
     )
 
 
-@engine_error("seed-shape", "Give a gradient of the shape of the output.")
+@engine_error("seed-shape", "Pass a gradient that has the shape of the output.")
 def seed_shape(index: int, seed: Any, output: Any) -> Case:
-    """The gradient to start with has another shape than the output it is for.
+    """The gradient passed to backward has a different shape than its output.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -79,9 +77,11 @@ def seed_shape(index: int, seed: Any, output: Any) -> Case:
     )
 
 
-@engine_error("seed-dtype", "Give a complex gradient for a complex output, a real one for a real.")
+@engine_error(
+    "seed-dtype", "Pass a complex gradient for a complex output, a real one for a real output."
+)
 def seed_dtype(index: int, seed: Any, output: Any) -> Case:
-    """Of the gradient to start with and the output it is for, one is complex and one is not.
+    """Of the gradient passed to backward and its output, one is complex and the other is not.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -97,7 +97,7 @@ def seed_dtype(index: int, seed: Any, output: Any) -> Case:
 
 @engine_error("batch-shape", "Stack the gradients along a new first dimension.")
 def batch_shape(index: int, seed: Any, output: Any) -> Case:
-    """A row of a batch of gradients has another shape than the output it is for.
+    """A row of a batch of gradients has a different shape than its output.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -113,9 +113,9 @@ def batch_shape(index: int, seed: Any, output: Any) -> Case:
     )
 
 
-@engine_error("batch-of-edge", "Start from the tensor itself.")
+@engine_error("batch-of-edge", "Pass the tensor itself as output.")
 def batch_of_edge() -> Case:
-    """A batch of gradients was to start from an edge.
+    """`is_grads_batched=True` was used with an edge as output.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -125,9 +125,9 @@ def batch_of_edge() -> Case:
     return Case(RuntimeError, "Batched grads are not supported with GradientEdge")
 
 
-@engine_error("seed-type", "Give a tensor: `torch.tensor(1.0)`.")
+@engine_error("seed-type", "Pass a tensor: `torch.tensor(1.0)`.")
 def seed_type(seed: Any) -> Case:
-    """The gradient to start with is no tensor.
+    """The gradient passed to backward is not a tensor.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -138,9 +138,9 @@ def seed_type(seed: Any) -> Case:
     )
 
 
-@engine_error("seed-count", "Give one gradient, or None, for each output.")
+@engine_error("seed-count", "Pass one gradient, or None, for each output.")
 def seed_count(roots: int, seeds: int) -> Case:
-    """There are not as many gradients to start with as outputs.
+    """The number of gradients passed to backward differs from the number of outputs.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -149,9 +149,9 @@ def seed_count(roots: int, seeds: int) -> Case:
     return Case(RuntimeError, f"got {roots} tensors and {seeds} gradients")
 
 
-@engine_error("seeds-twice", "Use `grad_tensors` alone.")
+@engine_error("seeds-twice", "Pass only `grad_tensors`.")
 def seeds_twice() -> Case:
-    """The gradients to start with were given under the new name and the old one.
+    """Gradients were passed by both the new name and the old name of the argument.
 
     Example:
         import warnings
@@ -176,8 +176,8 @@ def seeds_twice() -> Case:
 def grad_holds_graph() -> Case:
     """`backward(create_graph=True)` leaves gradients in `.grad` that hold their own graph.
 
-    That graph leads back to the leaf, and so neither is freed while the other is held. It is said
-    once in a process.
+    That graph leads back to the leaf, so neither is freed while the other is held. The warning is
+    shown once in a process.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -195,13 +195,13 @@ def grad_holds_graph() -> Case:
 
 @engine_error(
     "unused-input",
-    "Ask for what leads to the output, or pass allow_unused=True and get None (with "
-    "materialize_grads=True: zeros).",
+    "Pass only inputs that the output is computed from, or pass allow_unused=True to get None "
+    "(with materialize_grads=True: zeros).",
 )
 def unused_input(index: int, tensor: Any) -> Case:
-    """`grad` was asked about a tensor that the outputs do not come from.
+    """`grad` was called with an input that the outputs are not computed from.
 
-    Often it is a tensor of the same value: a copy made later, a parameter that was replaced.
+    Often it is a different tensor of the same values: a later copy, or a replaced parameter.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -218,10 +218,10 @@ def unused_input(index: int, tensor: Any) -> Case:
 
 
 @engine_error(
-    "input-without-grad", "Set requires_grad before the forward pass, or do not ask about it."
+    "input-without-grad", "Set requires_grad before the forward pass, or leave the tensor out."
 )
 def input_without_grad(tensor: Any) -> Case:
-    """`grad`, or `inputs=`, was asked about a tensor that does not require grad.
+    """An input of `grad`, or of `inputs=`, does not require grad.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -233,9 +233,12 @@ def input_without_grad(tensor: Any) -> Case:
     )
 
 
-@engine_error("no-inputs", "Ask for something, or leave `inputs` out: then all leaves get theirs.")
+@engine_error(
+    "no-inputs",
+    "Pass at least one input, or leave `inputs` out to get the gradients of all leaves.",
+)
 def no_inputs(caller: str) -> Case:
-    """`inputs` was given and is empty.
+    """`inputs` is empty.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -244,9 +247,9 @@ def no_inputs(caller: str) -> Case:
     return Case(RuntimeError, f"`inputs` argument to `{caller}()` cannot be empty.")
 
 
-@engine_error("input-type", "Give tensors, or edges from `torch.autograd.graph`.")
+@engine_error("input-type", "Pass tensors, or edges from `torch.autograd.graph`.")
 def input_type(given: Any) -> Case:
-    """One of `inputs` is no tensor.
+    """An element of `inputs` is not a tensor.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -258,9 +261,9 @@ def input_type(given: Any) -> Case:
     )
 
 
-@engine_error("inputs-mapping", "Give a dict, or a sequence.")
+@engine_error("inputs-mapping", "Pass a dict, or a sequence.")
 def inputs_mapping(caller: str, given: Any) -> Case:
-    """`inputs` is a mapping of another type than dict.
+    """`inputs` is a mapping, but not a dict.
 
     Example:
         from types import MappingProxyType
@@ -275,9 +278,9 @@ def inputs_mapping(caller: str, given: Any) -> Case:
     )
 
 
-@engine_error("output-type", "Give tensors, or edges from `torch.autograd.graph`.")
+@engine_error("output-type", "Pass tensors, or edges from `torch.autograd.graph`.")
 def output_type() -> Case:
-    """A backward was to start at something that is no tensor.
+    """A backward was called on something that is not a tensor.
 
     Example:
         torch.autograd.backward([3.0])
@@ -285,9 +288,9 @@ def output_type() -> Case:
     return Case(AssertionError, "Expected output to be a torch.Tensor")
 
 
-@engine_error("materialize-unused", "Leave allow_unused out: zeros stand for what is unused.")
+@engine_error("materialize-unused", "Leave allow_unused out: unused inputs get zeros.")
 def materialize_unused() -> Case:
-    """`materialize_grads=True` makes zeros for unused inputs, `allow_unused=False` refuses them.
+    """`materialize_grads=True` returns zeros for unused inputs, `allow_unused=False` forbids them.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -300,9 +303,9 @@ def materialize_unused() -> Case:
     )
 
 
-@engine_error("materialize-edge", "Ask for the tensor itself, or leave materialize_grads out.")
+@engine_error("materialize-edge", "Pass the tensor itself, or leave materialize_grads out.")
 def materialize_edge() -> Case:
-    """An edge knows no device to make zeros on.
+    """`materialize_grads=True` was used with an edge, which has no device to make zeros on.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -315,9 +318,9 @@ def materialize_edge() -> Case:
     )
 
 
-@engine_error("edge-without-grad", "Ask for the edge of a tensor that requires grad.")
+@engine_error("edge-without-grad", "Get the edge of a tensor that requires grad.")
 def edge_without_grad(tensor: Any) -> Case:
-    """No gradient arrives at this tensor, so there is no place where it would.
+    """The edge of a tensor that does not require grad was requested; it has none.
 
     Example:
         y = torch.ones(3) * 2  # named below
@@ -330,11 +333,11 @@ def edge_without_grad(tensor: Any) -> Case:
     )
 
 
-@engine_error("left-over", "Report it: a count of gradients was wrong.")
+@engine_error("left-over", "Report this as a bug of gradscope: a count of gradients was wrong.")
 def left_over(count: int) -> Case:
-    """A backward ended while nodes still waited for gradients.
+    """A backward ended while nodes were still waiting for gradients.
 
-    No program can bring that about: it would be a fault of the engine.
+    No program can cause this: it would be a bug of the engine.
     """
     waiting = f"{count} nodes were still waiting for gradients."
     return Case(RuntimeError, "could not compute gradients for some functions", (waiting,))
@@ -342,7 +345,7 @@ def left_over(count: int) -> Case:
 
 @engine_error("callback-outside", "Queue it in a hook or in a custom Function's backward.")
 def callback_outside() -> Case:
-    """A callback for the end of a backward was queued while none was running.
+    """A callback for the end of a backward was queued while no backward was running.
 
     Example:
         from torch.autograd import Variable

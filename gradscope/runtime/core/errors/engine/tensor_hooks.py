@@ -17,7 +17,7 @@ def named(hook: Any) -> str:
 
 @engine_error("hook-without-grad", "Register it on a tensor that requires grad.")
 def hook_without_grad(tensor: Any) -> Case:
-    """A hook was to be registered on a tensor to which no gradient ever comes.
+    """A hook was registered on a tensor that does not require grad, so it never gets a gradient.
 
     Example:
         y = torch.ones(3) * 2  # named below
@@ -30,9 +30,9 @@ def hook_without_grad(tensor: Any) -> Case:
     )
 
 
-@engine_error("retain-without-grad", "Ask a tensor that requires grad to keep its gradient.")
+@engine_error("retain-without-grad", "Call it on a tensor that requires grad.")
 def retain_without_grad(tensor: Any) -> Case:
-    """`retain_grad` was called on a tensor to which no gradient ever comes.
+    """`retain_grad` was called on a tensor that never gets a gradient.
 
     Example:
         y = torch.ones(3) * 2  # named below
@@ -46,10 +46,10 @@ def retain_without_grad(tensor: Any) -> Case:
 
 
 @engine_error(
-    "accumulate-hook-non-leaf", "Use `register_hook`, or `retain_grad` and a tensor hook."
+    "accumulate-hook-non-leaf", "Use `register_hook`, or `retain_grad` with a tensor hook."
 )
 def accumulate_hook_non_leaf(tensor: Any) -> Case:
-    """A hook for after the accumulation was registered where nothing is accumulated.
+    """A post-accumulate-grad hook was registered on a tensor that is not a leaf.
 
     Example:
         y = torch.ones(3, requires_grad=True) * 2  # named below
@@ -62,9 +62,9 @@ def accumulate_hook_non_leaf(tensor: Any) -> Case:
     )
 
 
-@engine_error("accumulate-hook-result", "Return None; the hook may change `.grad` itself.")
+@engine_error("accumulate-hook-result", "Return None; the hook may change `.grad` directly.")
 def accumulate_hook_result(hook: Any) -> Case:
-    """A hook for after the accumulation returned something, which nobody would use.
+    """A post-accumulate-grad hook returned a value, which nothing would use.
 
     Example:
         def halve(parameter):  # named below
@@ -77,9 +77,9 @@ def accumulate_hook_result(hook: Any) -> Case:
     return Case(RuntimeError, "Tensor post accumulate grad hooks should return None.", hook=hook)
 
 
-@engine_error("hook-type", "Return a tensor, or None to leave the gradient as it is.")
+@engine_error("hook-type", "Return a tensor, or None to leave the gradient unchanged.")
 def hook_type(hook: Any, made: Any) -> Case:
-    """A hook returned something that is no tensor.
+    """A hook returned something that is not a tensor.
 
     Example:
         def norm(grad):  # named below
@@ -94,7 +94,7 @@ def hook_type(hook: Any, made: Any) -> Case:
     )
 
 
-@engine_error("hook-dtype", "Return a gradient of the dtype that came: `.to(grad.dtype)`.")
+@engine_error("hook-dtype", "Return a gradient of the same dtype: `.to(grad.dtype)`.")
 def hook_dtype(hook: Any, before: str, after: str) -> Case:
     """A hook returned a gradient of another dtype.
 
@@ -113,7 +113,7 @@ def hook_dtype(hook: Any, before: str, after: str) -> Case:
     )
 
 
-@engine_error("hook-size", "Return a gradient of the shape that came.")
+@engine_error("hook-size", "Return a gradient of the same shape.")
 def hook_size(hook: Any, before: Any, after: Any) -> Case:
     """A hook returned a gradient of another shape.
 
@@ -128,12 +128,12 @@ def hook_size(hook: Any, before: Any, after: Any) -> Case:
     return Case(
         RuntimeError,
         f"hook '{named(hook)}' has changed the size of value",
-        (f"It got {list(before)} and returned {list(after)}.",),
+        (f"The hook received shape {list(before)} and returned shape {list(after)}.",),
         hook=hook,
     )
 
 
-@engine_error("hook-device", "Return a gradient on the device it came from.")
+@engine_error("hook-device", "Return the gradient on the same device: `.to(grad.device)`.")
 def hook_device(hook: Any, before: Any, after: Any) -> Case:
     """A hook returned a gradient on another device.
 
@@ -152,9 +152,9 @@ def hook_device(hook: Any, before: Any, after: Any) -> Case:
     )
 
 
-@engine_error("hook-replaced-none", "Return None where None came.")
+@engine_error("hook-replaced-none", "Return None for each gradient that is None.")
 def hook_replaced_none(hook: Any) -> Case:
-    """A hook returned a gradient in the place of one that never came.
+    """A hook returned a gradient in place of None.
 
     Example:
         def double(grads):  # named below
@@ -167,9 +167,9 @@ def hook_replaced_none(hook: Any) -> Case:
     return Case(RuntimeError, "can't replace a None gradient with a non-None value", hook=hook)
 
 
-@engine_error("multi-hook-mode", 'Take "all", or "any" to be called with the first gradient.')
+@engine_error("multi-hook-mode", 'Pass "all", or "any" to call the hook at the first gradient.')
 def multi_hook_mode(mode: Any) -> Case:
-    """`register_multi_grad_hook` knows two modes.
+    """`register_multi_grad_hook` was called with an unknown mode.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -182,7 +182,7 @@ def multi_hook_mode(mode: Any) -> Case:
     "multi-hook-leaf", "Call `backward(inputs=…)`, or register the hook on results of operations."
 )
 def multi_hook_leaf() -> Case:
-    """A hook on several tensors cannot tell whether a leaf's gradient will come during `grad`.
+    """A multi-grad hook on a leaf ran during `grad`, which may not compute the leaf's gradient.
 
     Example:
         x = torch.ones(3, requires_grad=True)
@@ -196,9 +196,9 @@ def multi_hook_leaf() -> Case:
     )
 
 
-@engine_error("hook-tuple", "Return a tuple with one gradient for each that came, or None.")
+@engine_error("hook-tuple", "Return a tuple with one gradient for each gradient received, or None.")
 def hook_tuple(hook: Any, made: Any) -> Case:
-    """A hook on a node takes a tuple of gradients, and returned something else.
+    """A hook on a node returned something that is not a tuple of gradients.
 
     Example:
         def double(grads):  # named below
@@ -211,9 +211,11 @@ def hook_tuple(hook: Any, made: Any) -> Case:
     return Case(TypeError, f"expected tuple, but hook returned '{type(made).__name__}'", hook=hook)
 
 
-@engine_error("hook-count", "Return one gradient for each that came, None where it stays.")
+@engine_error(
+    "hook-count", "Return one value for each gradient received: a new gradient, or None to keep it."
+)
 def hook_count(hook: Any, found: int, wanted: int) -> Case:
-    """A hook on a node returned another number of gradients than came.
+    """The number of gradients that a node's hook returned differs from what it received.
 
     Example:
         def first(grad_inputs, grad_outputs):  # named below

@@ -138,9 +138,9 @@ class Storage(Indexed):
         """Only the size it has: memory belongs to the arrays on it, which would not learn of it."""
         if size != self.nbytes():
             raise NotImplementedError(
-                f"a storage of {self.nbytes()} bytes stays so in gradscope's runtime (resize_ to "
-                f"{size}): its tensors hold the memory, and free it; `Tensor.resize_` and "
-                "`Tensor.set_` give a tensor other memory"
+                f"gradscope's runtime cannot resize a storage ({self.nbytes()} bytes, resize_ to "
+                f"{size}): its tensors own the memory; use `Tensor.resize_` or `Tensor.set_` to "
+                "replace the memory of a tensor"
             )
         return self
 

@@ -1,4 +1,4 @@
-"""A model's forward and its backward as plans, in a loop that runs as ever.
+"""A model's forward and its backward as plans, in a loop that is not captured.
 
 # Note [How a model is captured]
 The first call of a model is watched, as that of a step is. In the second, its forward is recorded,

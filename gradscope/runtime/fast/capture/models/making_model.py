@@ -103,7 +103,7 @@ class MakingModel(Making):
         grads = gradients_of(roots, wanted, given, retain_graph=True, allow_unused=True)
         numbers = [None if g is None else recording.number(g._array) for g in grads]
         if any(g is not None and nr is None for g, nr in zip(grads, numbers, strict=True)):
-            recording.stop("a gradient's origin is not seen", "")
+            recording.stop("the origin of a gradient is unknown", "")
         found.append(grads)
         return RecordedBackward(of, first, len(recording.calls), tuple(numbers))
 
@@ -131,13 +131,15 @@ class MakingModel(Making):
         recording = self.recording
         arrays = []
         if any(id(each) in recording.containers for each in _containers_in(result)):
-            recording.stop("the model returns a list or dict that was there before", "")
+            recording.stop("the model returns a list or dict that existed before the call", "")
         for each in _leaves_of(result):
             if isinstance(each, Tensor):
                 nr = recording.number(each._array)
                 base = nr if each._base is None else recording.number(each._base._array)
                 if type(each) is not Tensor or nr is None or base is None or base in inputs:
-                    recording.stop("the model returns what it did not make, or a view of it", "")
+                    recording.stop(
+                        "the model returns a tensor that it did not create, or a view of one", ""
+                    )
                 arrays.append(each._array)
             elif not isinstance(each, PLAIN):
                 recording.stop(f"the model returns a {type(each).__name__}", "")
@@ -145,10 +147,10 @@ class MakingModel(Making):
             recording.stop("results of the model share memory", "")
         for state in states:
             if state.tensor._array is not state.array:
-                recording.stop(f"the model gives {state.name} other memory", "")
+                recording.stop(f"the model replaces the memory of {state.name}", "")
         changed = self._changed(guards, args, kwargs)
         if changed:
-            recording.stop(f"the model changes what it reads: {changed}", "")
+            recording.stop(f"the model changes values that it reads: {changed}", "")
 
     def _writes(self, states: list[TensorState]) -> list[tuple[TensorState, int]]:
         counted, found = set(), []

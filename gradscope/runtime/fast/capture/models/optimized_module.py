@@ -17,7 +17,9 @@ from gradscope.runtime.fast.capture.recording.watching import WatchedCode, profi
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.modules.module_parts.global_hooks import EVERYWHERE
 
-IN_A_RECORDING = "a model's backward is a part of the program's, which is recorded node by node"
+IN_A_RECORDING = (
+    "the backward of a model is part of the program's backward, which is recorded node by node"
+)
 
 
 class OptimizedModule(Module):
@@ -70,7 +72,7 @@ class CapturedModel:
         self.stops = list(FROM_THE_START)
         self.recaptured: list[str] = []
         self.not_fused: list[str] = []
-        self.untold: list[str] = []  # why it ran as ever while it was recorded
+        self.untold: list[str] = []  # why it was not replayed while it was recorded
         self.pieces: Pieces | None = None
         self.whole: CapturedModel | None = None  # the model it is a piece of
         self.lines = (0, 0)
@@ -81,7 +83,7 @@ class CapturedModel:
         self._said: set[str] = set()
 
     def __reduce__(self) -> Any:
-        """A copy begins anew, with the copy of the model."""
+        """A copy starts without plans, with the copy of the model."""
         return CapturedModel, (self.model,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -91,7 +93,7 @@ class CapturedModel:
             if told is not None:
                 self.untold = [IN_A_RECORDING]
                 told.met(self)
-                self._say(f"runs as ever while it is recorded: {IN_A_RECORDING}")
+                self._say(f"is not replayed while it is recorded: {IN_A_RECORDING}")
             return self._as_ever(args, kwargs)
         if _is_special(local.state):
             return self._as_ever(args, kwargs)
@@ -128,7 +130,7 @@ class CapturedModel:
             self.plans.insert(0, making.model_plan)
             if len(self.plans) > MOST_PLANS:
                 self.plans.clear()
-                self._give_up(StopReason(f"{MOST_PLANS} plans are made, and none fits"))
+                self._give_up(StopReason(f"{MOST_PLANS} plans exist, and none fits"))
             return
         for stop in making.stops[:1]:
             if stop.reason == MORE_CODE and self._tries < MOST_TRIES:
@@ -144,7 +146,7 @@ class CapturedModel:
         return not heard and self.model.forward == self.function
 
     def _give_up(self, stop: StopReason) -> None:
-        """Go on in pieces, if the model can be cut where it cannot be replayed, else as ever."""
+        """Continue in pieces, if the model can be cut at its stop; otherwise without replay."""
         self.stops.append(stop)
         place = stop.place or line_about(self.function, stop.about)
         self.pieces = cut(self.function, place, CapturedModel) if place else None
@@ -170,5 +172,5 @@ class CapturedModel:
                 f"{first} calls on arrays forward, {last} backward; replayed {plan.replays} times"
             )
         lines += self.pieces.told() if self.pieces else ()
-        lines += [f"recorded anew: {reason}" for reason in self.recaptured]
-        return "\n".join([*lines, f"{self.eager} calls ran as ever"])
+        lines += [f"recorded again: {reason}" for reason in self.recaptured]
+        return "\n".join([*lines, f"{self.eager} calls ran without replay"])

@@ -88,7 +88,9 @@ class Results:
         if not isinstance(value, tuple) and (
             id(value) in self._containers or id(value) in self.recording.containers
         ):
-            self.recording.stop("the step returns a list or dict that it has not made for that", "")
+            self.recording.stop(
+                "the step returns a list or dict that it did not create as its result", ""
+            )
         self._containers.add(id(value))
         if isinstance(value, dict):
             pairs = [(key, self._maker(item)) for key, item in value.items()]
@@ -132,17 +134,17 @@ class Results:
 
     def _refusal(self, tensor: Any, nr: int | None) -> str:
         if type(tensor) is not Tensor or tensor.__dict__:
-            return f"the step returns a {type(tensor).__name__} that it made"
+            return f"the step returns a {type(tensor).__name__} that it created"
         if nr is None:
-            return "the step returns a tensor whose origin is not seen"
+            return "the step returns a tensor of unknown origin"
         if tensor._base is not None and self.recording.number(tensor._base._array) in self.outside:
-            return "the step returns a view of a tensor that was there before"
+            return "the step returns a view of a tensor that existed before the step"
         if any(one._base is not None for one in (tensor, *self._tensors)) and any(
             one._base is tensor or one is tensor._base for one in self._tensors
         ):
             return "the step returns a tensor and a view of it"
         if tensor.grad_fn is not None and not has_run(tensor.grad_fn):
-            return "the step returns a tensor through which no backward has run"
+            return "the step returns a tensor whose backward did not run"
         if tensor._meta is not None and tensor._meta.grad is not None:
             return "the step returns a tensor with a gradient"
         return ""

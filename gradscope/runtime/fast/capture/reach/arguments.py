@@ -49,14 +49,14 @@ class Arguments:
     def unreadable(self, program: WatchedCode) -> str:
         """Why no guard could be written for these arguments; empty if one can."""
         if self.repeated:
-            return "a tensor is given twice"
+            return "a tensor is passed twice"
         for leaf in self.leaves:
             if type(leaf.value) is dict and not all(map(_is_spelled, leaf.value)):
-                return f"a key of {leaf.place} is no plain value"
+                return f"a key of {leaf.place} is not a plain value"
         for leaf in self.tensors:
             names = leaf.value.__dict__
             if names and (program.every_attribute or not program.attributes.isdisjoint(names)):
-                return f"{leaf.place} has attributes of its own"
+                return f"{leaf.place} has additional attributes"
         return ""
 
     def leaves_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ArgumentValue]:
@@ -102,7 +102,7 @@ class Arguments:
         """How these differ from the recorded ones, in words; empty if they do not."""
         found = [*leaves(args, "args"), *leaves(kwargs, "kwargs")]
         if [leaf.place for leaf in found] != [leaf.place for leaf in self.leaves]:
-            return "other arguments are given"
+            return "the arguments are different"
         nr = 0
         for leaf, before in zip(found, self.leaves, strict=True):
             value = leaf.value
@@ -118,7 +118,7 @@ class Arguments:
             elif type(value) not in (list, tuple, dict) and value is not before.value:
                 return f"{leaf.place} is another {type(value).__name__}"
         ids = {id(leaf.value) for leaf in found if isinstance(leaf.value, Tensor)}
-        return "" if len(ids) == len(self.tensors) else "a tensor is given twice"
+        return "" if len(ids) == len(self.tensors) else "a tensor is passed twice"
 
 
 def _facts(tensor: Any) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """Whether all that a plan depends on is as it was: one function, written for one plan.
 
 It looks at identities, one after the other, which costs some 30 nanoseconds each. Where one differs
-it is looked at again: a number that was computed anew and is the same number is the same.
+it is compared again: a number that was computed again and is equal counts as the same.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Guards:
     def _given_twice(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         for leaf in self.arguments.leaves_of(args, kwargs):
             if leaf.value.requires_grad and id(leaf.value) in self.scope["reached"]:
-                return f"{leaf.place} is a tensor that the step reaches by itself, too"
+                return f"{leaf.place} is a tensor that the step also reaches in another way"
         return ""
 
     def _differs(self) -> str:
@@ -225,7 +225,7 @@ class Guards:
             return "the history"
         meta = tensor._meta
         if meta is not state.meta:
-            return "what autograd knows"
+            return "the autograd state"
         if meta is None:
             return ""
         if meta.requires_grad is not self.scope[f"t{nr}"]._meta.requires_grad:

@@ -149,11 +149,11 @@ class Reached:
             self.look(value.__func__, name)
         elif isinstance(value, CACHED):
             if getattr(value.__wrapped__, "__code__", None) not in self.program.codes:
-                raise Unreadable(f"{name} gives what it has computed before the step")
+                raise Unreadable(f"{name} returns a value that was computed before the step")
             self.look(value.__wrapped__, name)
         elif isinstance(value, partial):
             if isinstance(value.func, C_FUNCTIONS) and c_function(value.func):
-                raise Unreadable(f"{name} calls a function in C that no recording sees")
+                raise Unreadable(f"{name} calls a C function that cannot be recorded")
             for part in (value.func, value.args, value.keywords):
                 self.look(part, name)
         elif isinstance(value, ReferenceType):
@@ -178,7 +178,7 @@ class Reached:
     def _container(self, value: Any, name: str) -> None:
         own = type(value) not in CONTAINERS and not isinstance(value, tuple)
         if own and not is_of_runtime(type(value).__module__):
-            raise Unreadable(f"{name} is of {type(value).__name__}, a container of its own kind")
+            raise Unreadable(f"{name} is of {type(value).__name__}, a custom container class")
         if isinstance(value, MAPPINGS):
             self._mapping(value, name)
         elif isinstance(value, set | frozenset):
@@ -238,7 +238,7 @@ class Reached:
         """What the code names of it; a library is followed no further."""
         scope = vars(module)
         if module.__name__ == "numpy.random":
-            raise Unreadable(f"{name} draws numbers that no recording sees")
+            raise Unreadable(f"{name} draws random numbers that cannot be recorded")
         if not is_a_library(module.__name__):
             for key in self.named(scope):
                 self.hold(scope, key, scope[key], "item", f"{name}.{key}")
@@ -247,7 +247,7 @@ class Reached:
         for key in sorted(self.program.attributes & scope.keys()):
             value = scope[key]
             if key in self.program.passed and isinstance(value, C_FUNCTIONS) and c_function(value):
-                raise Unreadable(f"{name}.{key} may be called where no recording sees it")
+                raise Unreadable(f"{name}.{key} may be called where it cannot be recorded")
             if isinstance(value, (FunctionType, type, BuiltinFunctionType, *PLAIN)):
                 self.note(Holding(scope, key, value, "item", f"{name}.{key}"))
             elif isinstance(value, ModuleType):
@@ -261,7 +261,7 @@ class Reached:
         """Of a library's callables that no profile function sees: NumPy's arithmetic only."""
         dispatches = type(value).__name__ == "_ArrayFunctionDispatcher"  # to Python, which is seen
         if not (isinstance(value, np.ufunc) or dispatches):
-            raise Unreadable(f"{name} is of {type(value).__name__}, whose calls cannot be seen")
+            raise Unreadable(f"{name} is of {type(value).__name__}, whose calls cannot be recorded")
 
 
 def _is_empty(cell: CellType) -> bool:

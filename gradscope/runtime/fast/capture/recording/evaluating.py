@@ -83,12 +83,12 @@ class Evaluating:
         """Why a node cannot be recorded; empty if it can."""
         unknown = not isinstance(node, KNOWN_NODES) or node.written_by_user
         if unknown and _is_to_run(task, node):
-            return f"{node.name()} is no operation's node"
+            return f"{node.name()} is not the node of an operation"
         if not task.raw and isinstance(node, AccumulateGrad) and _is_to_run(task, node):
-            return "a gradient is gathered with its graph (create_graph=True)"
+            return "a gradient is accumulated with its graph (create_graph=True)"
         older = isinstance(node, OpNode) and node.sequence_nr < self.recording.first_node
         if older and _is_to_run(task, node):
-            return "a backward goes through a graph from before"
+            return "a backward reaches a graph that was built before the step"
         extra = node._extra
         if extra is None:
             return ""
@@ -98,7 +98,7 @@ class Evaluating:
                 return "a hook of a leaf"
         hooks = extra.pre_hooks or extra.post_hooks or extra.retains_grad
         if hooks or any(found for _, found in extra.tensor_pre_hooks):
-            return f"a hook of {node.name()}, or a gradient that is retained there,"
+            return f"a hook of {node.name()}, or retain_grad there,"
         if extra.device is not None or extra.conjugates or extra.tangents is not None:
             return f"{node.name()} computes with complex numbers, tangents or on another device"
         return ""
@@ -256,7 +256,7 @@ class Evaluating:
         meta = leaf.meta()
         label = "AccumulateGrad"
         if id(leaf) not in recording.leaves:
-            recording.stop("a leaf that the step itself made gathers a gradient")
+            recording.stop("a leaf that the step created accumulates a gradient")
         if meta.grad is None:
             given = (SameValue(leaf), recording.tree(grad))
             begin = clock()

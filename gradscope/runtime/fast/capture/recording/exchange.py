@@ -94,7 +94,7 @@ def _kernel_that_looks(recording: StepRecording, op: Operation, kernel: Any) -> 
 
     def noted(*args: Any, **named: Any) -> Any:
         if recording.listens and (op.base_name != "index" or _by_truth(args)):
-            recording.stop(f"{op.base_name}: how large its result is depends on numbers")
+            recording.stop(f"{op.base_name}: the size of its result depends on values")
         return recording.run(kernel, args, named, label=op.name)
 
     return noted

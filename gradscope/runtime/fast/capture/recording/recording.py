@@ -37,7 +37,7 @@ CONSTANTS = (
     *PLAIN, np.dtype, dtype, device, layout, memory_format, type, FunctionType, BuiltinFunctionType,
     Generator,
 )  # fmt: skip
-"""What is the same in each replay: it comes from code, or from what guards look at."""
+"""Types of values that are the same in each replay: from code, or checked by guards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class StopReason:
     reason: str
     line: str = ""
     place: int = 0  # the line of the step itself that led there; 0: none
-    about: str = ""  # the variable of which it is, where no line is known
+    about: str = ""  # the variable it is about, if no line is known
 
     def __str__(self) -> str:
         return f"{self.reason} at {self.line}" if self.line else self.reason
 
 
-FROM_THE_START = [StopReason("GRADSCOPE_PLAIN=1: nothing is compiled")] if ALL_PLAIN else []
-"""What stops every recording of this process."""
+FROM_THE_START = [StopReason("GRADSCOPE_PLAIN=1 turns off compiled code")] if ALL_PLAIN else []
+"""Reasons that stop every recording of this process."""
 
 
 class Facts(NamedTuple):
@@ -176,7 +176,7 @@ class StepRecording:
         several = isinstance(result, list | tuple)
         if several and all(one is None or isinstance(one, np.ndarray) for one in result):
             return tuple([None if one is None else self.new(one) for one in result])
-        self.stop(f"{label} gives a {type(result).__name__}, not arrays")
+        self.stop(f"{label} returns a {type(result).__name__}, not arrays")
         return None
 
     def call(
@@ -209,7 +209,7 @@ class StepRecording:
         if isinstance(value, slice):
             parts = [self.tree(part) for part in (value.start, value.stop, value.step)]
             if not all(isinstance(part, SameValue) for part in parts):
-                self.stop("a slice has a tensor as its bound")
+                self.stop("a bound of a slice is a tensor")
             return SameValue(value)
         if not isinstance(value, CONSTANTS):
             self.stop(f"an argument is a {type(value).__name__}")
@@ -218,11 +218,11 @@ class StepRecording:
     def _known(self, array: Any) -> int | None:
         nr = self.number(array)
         if nr is None and not _is_number(array):
-            self.stop("an array is used whose origin is not seen")
+            self.stop("an array of unknown origin is used")
         return nr
 
     def stop(self, reason: str, line: str | None = None, about: str = "") -> None:
-        """Say why this cannot be replayed; the step runs on as ever."""
+        """Store why this cannot be replayed; the step continues normally."""
         place = 0 if line == "" else self._place()
         self.stops.append(StopReason(reason, line_now() if line is None else line, place, about))
 

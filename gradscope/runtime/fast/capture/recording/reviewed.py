@@ -1,7 +1,7 @@
-"""What may run in a step that is to be replayed.
+"""Functions that may run in a replayed step.
 
-A function of the runtime that touches arrays outside of kernels may look at what is in them, and go
-another way the next time. Those that do not are marked where they are defined: `captured_as`.
+A function of the runtime that uses arrays outside of kernels may read their values, and take
+another branch the next time. Functions that do not are marked at their definition: `captured_as`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HARMLESS: Any = object()
 CONSTANT: Any = object()
 DRAWN: Any = object()
 ANSWER: Any = object()
-"""What the runtime may ask of a tensor, but not the program: no guard looks at it."""
+"""What the runtime may read of a tensor, but not the program: no guard checks it."""
 
 MODULES = (
     "core.autograd.engine.",
@@ -57,12 +57,12 @@ SWITCHES = (
     ("optim.hooks", "_before_every"),
     ("optim.hooks", "_after_every"),
 )
-"""What the runtime itself keeps for all of a program: where it is, and its name."""
+"""State of the runtime for the whole program: its module and its name."""
 
 SHUFFLING = frozenset(
     ("abc", "collections", "contextlib", "dataclasses", "enum", "functools", "operator", "typing")
 )
-"""Modules of the standard library that call what they are given and keep nothing."""
+"""Modules of the standard library that call their arguments and store nothing."""
 
 READS_NAMES = frozenset(("getattr", "hasattr", "vars", "dir", "setattr", "delattr"))
 BUILTINS = READS_NAMES | {
@@ -88,19 +88,19 @@ CONTAINERS = (
 
 
 SAID = {
-    "core.tensors.tensor.values:Values.item": "a number is read (.item(), float(), or a branch)",
-    "core.tensors.tensor.values:Values.tolist": "numbers are read (.tolist())",
+    "core.tensors.tensor.values:Values.item": "a value is read (.item(), float(), or a branch)",
+    "core.tensors.tensor.values:Values.tolist": "values are read (.tolist())",
     "core.autograd.hooks.hooks:register_hook": "a hook is registered on a tensor",
     "core.autograd.custom.function:Function.apply": (
         "a custom Function is applied, or a module has a full backward hook"
     ),
 }
-"""What programs often do that no replay could."""
+"""Frequent actions of programs that cannot be replayed."""
 
 
 def why_not(name: str) -> str:
     """Why a call of a function of the runtime cannot be replayed."""
-    return SAID.get(name) or f"{in_words(name)} looks at numbers"
+    return SAID.get(name) or f"{in_words(name)} reads values"
 
 
 def in_words(name: str) -> str:
@@ -113,12 +113,16 @@ def in_words(name: str) -> str:
 def _index(recording: StepRecording, given: dict[str, Any]) -> Any:
     """An index that is a tensor without dims is read as a number."""
     array = getattr(given.get("item"), "_array", None)
-    return "" if array is None or array.ndim else "an index is a number in a tensor"
+    return "" if array is None or array.ndim else "an index is a value in a tensor"
 
 
 def _plain_data(recording: StepRecording, given: dict[str, Any]) -> Any:
     """`torch.tensor` of numbers makes the same each time; of tensors and arrays it may not."""
-    return "" if _is_plain(given.get("data")) else "a tensor is made of what is not plain numbers"
+    return (
+        ""
+        if _is_plain(given.get("data"))
+        else "a tensor is created from data that is not plain numbers"
+    )
 
 
 def _is_plain(data: Any) -> bool:
@@ -128,7 +132,7 @@ def _is_plain(data: Any) -> bool:
 
 
 def _constant(recording: StepRecording, given: dict[str, Any]) -> Any:
-    """A factory whose numbers are the same each time."""
+    """A factory whose values are the same each time."""
     if given.get("out") is not None or given.get("requires_grad"):
         return "a factory is called with out= or requires_grad="
     return CONSTANT
@@ -150,7 +154,7 @@ _INSIDE = re.compile(r"(\.<locals>\.<(gen|list|set|dict)(expr|comp)>)+$")
 
 
 def mark_of(name: str) -> Any:
-    """What is known of a function of the runtime that touches arrays; None: nothing."""
+    """The mark of a function of the runtime that uses arrays; None if there is none."""
     return HOW.get(CAPTURED_AS.get(f"gradscope.runtime.{_INSIDE.sub('', name)}", ""))
 
 

@@ -79,7 +79,7 @@ class WatchedCode:
             if reason == EVERY_ATTRIBUTE:
                 self.every_attribute = True
             elif reason:
-                self.unseen = f"{name} may be called where no recording sees it"
+                self.unseen = f"{name} may be called where it cannot be recorded"
 
     def shuffles(self, code: CodeType, module: str) -> None:
         """A library's function ran that reads attributes of the program's objects."""
@@ -209,7 +209,7 @@ class Watching:
             elif kind == LOOKS and recording.records:  # else it may be in a kernel
                 self._look_closer(frame, what)
             elif kind == DRAWS and recording.records and not self._made:
-                recording.stop("random numbers are drawn or seeded outside of what is recorded")
+                recording.stop("random numbers are drawn or seeded where it cannot be recorded")
         elif event == "return" and id(frame) in self._made:
             self._factory_returns(frame, arg)
         elif event == "c_call" and kind == FOREIGN and not what:
@@ -252,7 +252,7 @@ class Watching:
             while above is not None and _is_gate(above):
                 above = above.f_back
             if above is not None and above.f_code in self.program.codes:
-                self.recording.stop(f"{reviewed.in_words(name)} is asked for, which may change")
+                self.recording.stop(f"{reviewed.in_words(name)} is read, which may change")
         elif found is not reviewed.HARMLESS:
             reason = found(self.recording, frame.f_locals)
             if reason is reviewed.CONSTANT or reason is reviewed.DRAWN:

@@ -54,7 +54,7 @@ def _built(name: str, block: Any, layers: list[int], given: dict[str, Any], **fi
         asked = f"weights={weights}" if weights is not None else f"pretrained={pretrained}"
         raise RuntimeError(
             f"{name}({asked}): gradscope's stand-in for torchvision downloads nothing; build the "
-            "network with weights=None, and load the weights from a file that is there: "
+            "network with weights=None, and load the weights from a local file: "
             "model.load_state_dict(torch.load('resnet….pth'))"
         )
     return ResNet(block, layers, **{**fixed, **given})
