@@ -290,7 +290,7 @@ def _sequence_word(library: Library, code: Compiled) -> int:
         finally:
             library.remove(handle)
         if _state[1] != len(numbers):
-            raise NotObservable(f"{_state[1]} of {len(numbers)} runs were told")
+            raise NotObservable(f"{_state[1]} of {len(numbers)} runs were reported")
         for number, words in zip(numbers, _looks, strict=False):
             found &= set(np.flatnonzero(words.view(np.uint64) == number).tolist())
     if len(found) != 1:
