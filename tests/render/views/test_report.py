@@ -108,4 +108,4 @@ def test_info_says_of_how_many_backwards_the_sums_are_not_those_foretold() -> No
     facts = dict(info_facts(trace, "t.json", 2_048).facts)
 
     assert facts["complete"] == "yes"
-    assert facts["note"].startswith("1 backward added fewer gradients than the rules foretell")
+    assert facts["note"].startswith("1 backward added fewer gradients than predicted")

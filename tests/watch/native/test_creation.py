@@ -106,7 +106,7 @@ def test_a_fault_of_ours_is_not_raised_in_the_program(monkeypatch: pytest.Monkey
         said = source.unseen()
 
     assert len(watched.trace().table(Node)["id"]) == 3
-    assert said["where nodes were made, when nothing of Python's could be called"] == 1
+    assert said["lines that created nodes, when Python could not be called"] == 1
 
 
 def test_threads_make_and_free_nodes_at_once() -> None:

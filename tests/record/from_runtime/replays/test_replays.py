@@ -266,7 +266,7 @@ def test_a_level_that_looks_at_values_says_that_steps_run_as_ever(
     run = Captured(step)
     traced(lambda: [run(X, Y) for _ in range(3)], level)
 
-    said = f"is not replayed while it is recorded: level {level} looks at the values of each call\n"
+    said = f"is not replayed while it is recorded: level {level} measures the values of each call\n"
     assert capsys.readouterr().err.endswith(said)
     assert run.plans == []
 

@@ -319,7 +319,7 @@ def test_a_class_that_would_never_be_asked_is_refused() -> None:
         lambda: ours.Tensor._make_subclass(Mine, ours.ones(2)),
         lambda: ours.ones(2).as_subclass(Mine),
     ):
-        with pytest.raises(NotImplementedError, match="Mine has a `__torch_dispatch__`, which"):
+        with pytest.raises(NotImplementedError, match="Mine defines `__torch_dispatch__`, which"):
             make()
 
 
