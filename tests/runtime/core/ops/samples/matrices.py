@@ -115,7 +115,9 @@ for _name in ("linalg.det", "linalg.slogdet", "det", "slogdet", "logdet"):
     cases(_name, [M], f"{_call}(x + {I})", dtypes=COMPLEX, tolerance=LOOSE)
     cases(_name, [B], f"{_call}(x.abs() + {I})", dtypes=(), tolerance=LOOSE)
     faults(_name, [M], f"{_call}(x[:2])", f"{_call}(x[0])", f"{_call}(x.half())")
-cases("linalg.det", [V], "torch.linalg.det(x[:, None] * x)", dtypes=(), order=1, tolerance=LOOSE)
+# Of rank 1, with zeros that are exact: of x[:, None] * x rounding chooses the pivots, by processor.
+_call = "torch.linalg.det(torch.diag(x * torch.tensor([1.0, 0.0, 0.0])))"
+cases("linalg.det", [V], _call, dtypes=(), order=1, tolerance=LOOSE)
 
 for _name in ("linalg.cholesky", "linalg.cholesky_ex", "cholesky"):
     _call = f"torch.{_name}"
