@@ -14,13 +14,14 @@ FILE = "gradscope/alerts.py"
 
 def warning(folders: list[str] | None = None) -> str:
     """What to do about the other package; "" if it is not installed."""
-    for version in _versions(sys.path if folders is None else folders):
-        return (
-            f"another package named {NAME} ({version}, from PyPI) is installed here, and its files "
-            f"and those of {OURS} overwrite each other; remove both (pip uninstall {NAME} {OURS}), "
-            f"then install {OURS} again"
-        )
-    return ""
+    version = next(_versions(sys.path if folders is None else folders), None)
+    if version is None:
+        return ""
+    return (
+        f"another package named {NAME} ({version}, from PyPI) is installed here, and its files and "
+        f"those of {OURS} overwrite each other; remove both (pip uninstall {NAME} {OURS}), then "
+        f"install {OURS} again"
+    )
 
 
 def _versions(folders: list[str]) -> Iterator[str]:

@@ -38,7 +38,7 @@ class Looks:
         self._last = self._spent = self._per_event = 0.0
 
     def may(self, events: int, pause: float = 0.0) -> bool:
-        """Whether so many events may be inspected now; `pause`: least time since the last one."""
+        """Whether this many events may be inspected now; `pause`: least time between two."""
         now = perf_counter()
         foreseen = self._spent + self._per_event * events
         return now - self._last >= pause and foreseen <= AT_FIRST + SHARE * (now - self._began)

@@ -14,7 +14,7 @@ from gradscope.analysis.report import Guard, Report, inspect
 from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
 from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset
-from gradscope.render.views.report import findings_lines
+from gradscope.render.views.report import by_severity, findings_lines, nothing_found
 from gradscope.scene.readable import byte_count, duration, plural
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
@@ -67,7 +67,8 @@ def recorded(path: Path, shown: Path, charset: Charset = UNICODE, width: int = W
         size = path.stat().st_size
         if size > LOOKED_THROUGH and (size > EXPLAINED or not _raised(path)):
             said = f"{shown}: {byte_count(size)}; not checked yet, since it is large"
-            details = (*_cost(load(path, [Meta])), *_limits(load(path, [Meta])))
+            meta = load(path, [Meta])
+            details = (*_cost(meta), *_lacks(meta), *notes_of(meta))
             return Recorded((said,), f"next: gradscope inspect {name}", details)
         trace = load(path)
     except (OSError, UnreadableTraceError) as error:
@@ -82,7 +83,6 @@ def recorded(path: Path, shown: Path, charset: Charset = UNICODE, width: int = W
 def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recorded:
     name = shlex.quote(str(shown))
     report = inspect(trace)
-    limits = [*_limits(trace)]
     held, *worst = _verdict(trace, report)
     verdict = [charset.fit(each, width - len(PREFIX)).rstrip() for each in worst]
     summary = [f"{shown}: {_held(trace)}{held}", *verdict]
@@ -94,7 +94,7 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     following = f"next: gradscope inspect {name}"
     if len(trace.table(Node)):
         following = f"next: gradscope view {name}; or inspect, render, debug"
-    details = (*_cost(trace), *limits)
+    details = (*_cost(trace), *_lacks(trace), *notes)
     return Recorded(tuple(summary), following, details, tuple(_explanation(trace, report, charset)))
 
 
@@ -135,12 +135,7 @@ def _held(trace: Trace) -> str:
 def _verdict(trace: Trace, report: Report) -> Iterator[str]:
     """The number of findings of each severity, and then a line with the worst, or with none."""
     found = report.at_least(Severity.WARNING)
-    counts = Counter(each.severity for each in report.findings)
-    parts = [
-        plural(counts[severity], severity.name.lower())
-        for severity in sorted(Severity, reverse=True)
-        if counts[severity]
-    ]
+    parts = by_severity(report.findings)
     yield f"; {', '.join(parts)}" * bool(parts)
     if not found:
         if len(trace.table(Node)) or not trace.meta.get("unwanted"):
@@ -153,26 +148,23 @@ def _verdict(trace: Trace, report: Report) -> Iterator[str]:
 
 def _checked(trace: Trace, report: Report) -> str:
     """How many rules were checked, and which level checks more."""
-    said = f"{plural(len(report.checked), 'rule')} checked, no problems found"
-    if not report.checked:
-        return "no rule could be checked"
+    said = nothing_found(report)
     above = Counter(each.needs for each in report.unchecked if not each.lacks)
-    if not above or not len(trace.table(Node)):
+    if not report.checked or not above or not len(trace.table(Node)):
         return said
     needed = "values" if above.get("values") else "engine"
     more = "NaN, Inf: use" if not above.get("engine") else f"{sum(above.values())} more:"
     return f"{said} ({more} --level {needed})"
 
 
-def _limits(trace: Trace) -> Iterator[str]:
-    """What is not in the trace."""
+def _lacks(trace: Trace) -> Iterator[str]:
+    """What was not recorded, of what a reader may look for."""
     absent = trace.meta.get("absent", ())
     lacks = [words for name, words in IN_WORDS.items() if name in absent]
     if "value" in absent and trace.meta.get("level") in {"values", "full"}:
         lacks[0] = "values"  # another level would not help
     if lacks:
         yield f"not recorded: {', '.join(lacks)} (all of it: gradscope info)"
-    yield from notes_of(trace)
 
 
 def _cost(trace: Trace) -> Iterator[str]:

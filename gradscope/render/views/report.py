@@ -115,19 +115,30 @@ def _labelled(name: str, text: str, width: int, charset: Charset) -> Iterator[Te
         label = " " * len(label)
 
 
-def _verdict(report: Report, rows: int) -> str:
-    rules = plural(len(report.checked), "rule")
-    new = " new" * bool(report.known)
-    if not report.checked:
-        return "no rule could be checked"
-    if not report.findings:
-        return f"{rules} checked, no{new} problems found"
-    counts = Counter(finding.severity for finding in report.findings)
-    parts = [
+def by_severity(findings: Sequence[Finding]) -> list[str]:
+    """How many findings there are of each severity, the worst first: "1 error", "2 warnings"."""
+    counts = Counter(finding.severity for finding in findings)
+    return [
         plural(counts[severity], severity.name.lower())
         for severity in sorted(Severity, reverse=True)
-        if counts[severity] and severity is not Severity.NOTE
+        if counts[severity]
     ]
+
+
+def nothing_found(report: Report) -> str:
+    """The verdict of a report without findings."""
+    if not report.checked:
+        return "no rule could be checked"
+    new = " new" * bool(report.known)
+    return f"{plural(len(report.checked), 'rule')} checked, no{new} problems found"
+
+
+def _verdict(report: Report, rows: int) -> str:
+    if not report.findings:
+        return nothing_found(report)
+    rules = plural(len(report.checked), "rule")
+    new = " new" * bool(report.known)
+    parts = by_severity(report.at_least(Severity.WARNING))
     left = len(report.findings) - rows if rows else 0
     hidden = f"; {count(left)} of them not shown, use --rows N for more" if left > 0 else ""
     notes = f", {plural(len(report.notes), 'note')}" * bool(report.notes)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import orjson
 
-from gradscope.trace.privacy.secrets import masked, words_of
+from gradscope.trace.assemble import assemble
+from gradscope.trace.file.intern import InternedTexts
+from gradscope.trace.privacy.secrets import words_of
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema.declare import TABLES, columns
 from gradscope.trace.schema.run_facts import ARGUMENTS
 from gradscope.trace.schema.tables import Meta, Source, String
-from gradscope.trace.table import Strings, Table
+from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -66,34 +68,33 @@ class _Redaction:
     def __init__(self, trace: Trace, *, rename: bool) -> None:
         self._old = trace
         self._rename = rename
-        self._texts: dict[str, int] = {"": 0}
+        self._texts = InternedTexts()
         self._paths: dict[str, str] = {}
         self._words: dict[str, str] = {}
         self._hosts: dict[str, str] = {}
         self._folder = str(trace.meta.get("cwd", "")).replace("\\", "/").rstrip("/")
 
     def trace(self) -> Trace:
-        made = {
-            name: self._table(name)
-            for name in self._old.tables
-            if name in TABLES and name not in {String.TABLE, Meta.TABLE, Source.TABLE}
-        }
-        made[Meta.TABLE] = self._meta()
-        made[Source.TABLE] = _empty(Source.TABLE)
-        texts = np.empty(len(self._texts) - 1, object)
-        texts[:] = [*self._texts][1:]
-        made[String.TABLE] = {"id": np.arange(1, len(self._texts)), "text": texts}
-        strings = Strings(np.arange(1, len(self._texts)), texts)
+        kept = (
+            name
+            for name, table in self._old.tables.items()
+            if name in TABLES and name not in {String.TABLE, Meta.TABLE, Source.TABLE} and table
+        )
+        blocks = [self._block(name) for name in kept]
+        blocks.append(self._meta())
+        made = assemble([*self._texts.block(range(1, len(self._texts))), *blocks])
         return Trace(
-            {name: Table(name, TABLES[name], data, strings) for name, data in made.items()},
+            made.tables,
             version=self._old.version,
             truncated=self._old.truncated,
             horizon=self._old.horizon,
             lost=self._old.lost,
         )
 
-    def _table(self, name: str) -> Mapping[str, Data]:
-        table, found = self._old.tables[name], {}
+    def _block(self, name: str) -> Block:
+        """The rows of a table, with their texts changed."""
+        table = self._old.tables[name]
+        found: dict[str, Data] = {}
         for column in columns(TABLES[name]):
             data = table[column.name]
             if column.interned:
@@ -103,16 +104,13 @@ class _Redaction:
                 else:
                     data = self._anew(data, change)
             found[column.name] = data
-        return found
+        return Block(name, len(table), found)
 
     def _anew(self, ids: Any, change: Callable[[str], str]) -> Any:
         """The ids of the changed texts."""
         old, places = np.unique(np.asarray(ids, np.int64), return_inverse=True)
-        new = [self._intern(change(self._old.text(int(id)))) for id in old]
+        new = [self._texts.intern(change(self._old.text(int(id)))) for id in old]
         return np.array(new, np.int64)[places]
-
-    def _intern(self, text: str) -> int:
-        return self._texts.setdefault(text, len(self._texts))
 
     def _change(self, table: str, column: str) -> Callable[[str], str]:
         """The function that is applied to the texts of a column."""
@@ -123,7 +121,7 @@ class _Redaction:
         if (table, column) in PATHS:
             return self._path
         is_name = (table, column) in NAMES or (table.startswith("act.") and column in ACT_NAMES)
-        return self._name if is_name and self._rename else masked
+        return self._name if is_name and self._rename else str  # interning masks secrets
 
     # Replacements ------------------------------------------------------------------------------
 
@@ -164,7 +162,7 @@ class _Redaction:
 
     # The run -------------------------------------------------------------------------------------
 
-    def _meta(self) -> Mapping[str, Data]:
+    def _meta(self) -> Block:
         meta = self._old.meta
         facts: dict[str, Any] = {key: meta[key] for key in KEPT_FACTS if key in meta}
         facts["script"] = self._path(meta.get("script", ""))
@@ -184,10 +182,12 @@ class _Redaction:
                 for each in meta["ranks"]
             ]
         rows = {key: orjson.dumps(value).decode() for key, value in facts.items()}
-        return {
-            "key": np.array([self._intern(key) for key in rows], np.int64),
-            "value": np.array([self._intern(value) for value in rows.values()], np.int64),
+        intern = self._texts.intern
+        columns = {
+            "key": np.array([intern(key) for key in rows], np.int64),
+            "value": np.array([intern(value) for value in rows.values()], np.int64),
         }
+        return Block(Meta.TABLE, len(rows), columns)
 
     def _child(self, child: Mapping[str, Any]) -> dict[str, Any]:
         file, colon, line = str(child.get("line", "")).rpartition(":")
@@ -206,7 +206,3 @@ def _without_message(text: str) -> str:
     found = MESSAGE.fullmatch(text)
     is_type = found is not None and ":" in text
     return f"{found[1]}: {REMOVED}" if found is not None and is_type else REMOVED
-
-
-def _empty(table: str) -> Mapping[str, Data]:
-    return {column.name: np.zeros(0, np.int64) for column in columns(TABLES[table])}

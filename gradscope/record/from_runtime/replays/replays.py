@@ -1,4 +1,4 @@
-"""Records replays of captured steps. See Note [A replay is told as the step was].
+"""Records replays of captured steps. See Note [A replay is reported like the step].
 
 Incorrect rows are avoided: if something was used for the first time, if another thread ran, or if
 something was used that cannot be found again, there is no template, and the step runs uncaptured

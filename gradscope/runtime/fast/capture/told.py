@@ -1,6 +1,6 @@
 """What a watcher that can be told of replays has, and how a captured step tells it.
 
-# Note [A replay is told as the step was]
+# Note [A replay is reported like the step]
 In a replay nothing tells of calls and nodes: there are none. So while a step is recorded, a watcher
 keeps what it is told of that one eager run, its *template*, beside the plan. Of each replay it is
 told which tensors were there and which are new, and when each piece of the plan began and ended;
