@@ -6,30 +6,19 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.options.output import load, safe
-from gradscope.errors import UsageError
+from gradscope.commands.options.arguments import TraceOutput
+from gradscope.commands.options.output import load, may_write_trace, safe
 
 
 def merge(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces of the ranks.")],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            help="Trace file to write. An older trace is replaced.",
-            metavar="FILE",
-        ),
-    ] = Path("trace.json"),
+    output: TraceOutput = Path("trace.json"),
 ) -> None:
     """Merge the traces of several ranks into one, on one clock."""
     from gradscope.analysis.ranks.merge import merged
-    from gradscope.trace.load_save import is_trace, save
+    from gradscope.trace.load_save import save
 
-    if any(output.exists() and output.samefile(trace) for trace in traces if trace.exists()):
-        raise UsageError(f"{output} is one of the traces to merge; choose another name with -o")
-    if output.is_file() and not is_trace(output):
-        raise UsageError(f"{output} exists and is not a trace; choose another name with -o")
+    may_write_trace(output, traces, "one of the traces to merge")
     whole = merged([load(trace) for trace in traces])
     save(whole, output)
     ranks = ", ".join(str(each["rank"]) for each in whole.meta["ranks"])

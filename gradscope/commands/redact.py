@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import TracePath
-from gradscope.commands.options.output import load, safe, write
-from gradscope.errors import UsageError
+from gradscope.commands.options.output import load, may_write_trace, safe, write
 
 
 def redact(
@@ -32,15 +31,14 @@ def redact(
     """
     from gradscope.render.pictures import target_of
     from gradscope.scene.graph.options import GraphOptions
-    from gradscope.trace.load_save import is_trace, save
+    from gradscope.trace.load_save import save
     from gradscope.trace.privacy.redact import redacted
 
-    if output.exists() and output.samefile(trace):
-        raise UsageError(f"{output} is the trace itself; choose another name with -o")
-    if output.suffix != ".html" and output.is_file() and not is_trace(output):
-        raise UsageError(f"{output} exists and is not a trace; choose another name with -o")
+    is_page = output.suffix == ".html"
+    if not is_page:
+        may_write_trace(output, [trace], "the trace itself")
     without = redacted(load(trace), rename=rename)
-    if output.suffix == ".html":
+    if is_page:
         write(without, GraphOptions(), target_of(trace, output, "html"))
     else:
         save(without, output)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gradscope.commands.options.arguments import TraceOutput
 from gradscope.commands.options.output import safe
 from gradscope.errors import ExitCode, NoMemoryError, UsageError
 
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
 WIDTH_OF_A_LOG = 200
 WHAT, WHEN, PRIVATE = "What to record", "Stop and debug", "Privacy"
 
-Output = Annotated[
-    Path,
-    typer.Option(
-        "-o", "--output", help="Trace file to write. An older trace is replaced.", metavar="FILE"
-    ),
-]
 Level = Annotated[
     str,
     typer.Option(
@@ -195,7 +190,7 @@ Verbose = Annotated[
 
 def trace(
     script: Script,
-    output: Output = Path("trace.json"),
+    output: TraceOutput = Path("trace.json"),
     module: IsModule = False,
     level: Level = "engine",
     on: On = "auto",

@@ -25,6 +25,14 @@ Width = Annotated[
 ]
 
 
+TraceOutput = Annotated[
+    Path,
+    typer.Option(
+        "-o", "--output", help="Trace file to write. An older trace is replaced.", metavar="FILE"
+    ),
+]
+
+
 class QuickGroup(TyperGroup):
     """Commands whose plain values are read here, as importing pydantic takes longer than NumPy.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from typer.core import TyperCommand
@@ -10,30 +11,44 @@ ARGUMENTS, OPTIONS = "Arguments", "Options"
 EXAMPLE_INDENT = "  "
 
 
+def in_groups(parameters: Iterable[Any]) -> dict[str, list[Any]]:
+    """Parameters by the group that help lists them in: arguments and general options first."""
+    groups: dict[str, list[Any]] = {ARGUMENTS: [], OPTIONS: []}
+    for each in parameters:
+        group = getattr(each, "rich_help_panel", None) or OPTIONS
+        groups.setdefault(ARGUMENTS if _is_argument(each) else group, []).append(each)
+    return {name: group for name, group in groups.items() if group}
+
+
+def usage_pieces(parameters: Iterable[Any]) -> list[str]:
+    """The arguments, as a usage line names them."""
+    arguments = filter(_is_argument, parameters)
+    return [each.metavar if each.required else f"[{each.metavar}]" for each in arguments]
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _record(parameter: Any, ctx: Any) -> tuple[str, str] | None:
+    """A row of a help page."""
+    if _is_argument(parameter):
+        return parameter.metavar, parameter.help
+    found: tuple[str, str] | None = parameter.get_help_record(ctx)
+    return found
+
+
 class GroupedCommand(TyperCommand):
     """A command whose help lists options under their `rich_help_panel`, in order of declaration."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        parameters: list[Any] = [*self.get_params(ctx)]
-        for parameter in parameters:
-            row = parameter.get_help_record(ctx)
-            if row is not None:
-                group = getattr(parameter, "rich_help_panel", None) or OPTIONS
-                if parameter.param_type_name == "argument":
-                    group, row = ARGUMENTS, (parameter.metavar, parameter.help)
-                groups.setdefault(group, []).append(row)
-        first = {name: groups.pop(name) for name in (ARGUMENTS, OPTIONS) if name in groups}
-        for name, rows in (first | groups).items():
+        for name, group in in_groups(self.get_params(ctx)).items():
+            records = (_record(each, ctx) for each in group)
             with formatter.section(name):
-                formatter.write_dl(rows)
+                formatter.write_dl([each for each in records if each is not None])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        arguments: list[Any] = [
-            each for each in self.get_params(ctx) if each.param_type_name == "argument"
-        ]
-        names = (each.metavar if each.required else f"[{each.metavar}]" for each in arguments)
-        return ["[OPTIONS]", *names]
+        return ["[OPTIONS]", *usage_pieces(self.get_params(ctx))]
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Examples stand as they are written: no line is joined with the next."""

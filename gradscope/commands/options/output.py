@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradscope.errors import MissingProgramError, RenderingError
+from gradscope.errors import MissingProgramError, RenderingError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
     from gradscope.render.formats import Drawn
@@ -26,6 +27,16 @@ def load(path: Path, rank: int | None = None) -> "Trace":
         from gradscope.analysis.ranks.one_rank import only
 
         return only(load_save.load(path), rank)
+
+
+def may_write_trace(output: Path, read: "Iterable[Path]", what: str) -> None:
+    """Raise UsageError if writing a trace would lose a file: one that is read, or no trace."""
+    from gradscope.trace.load_save import is_trace
+
+    if output.exists() and any(each.exists() and output.samefile(each) for each in read):
+        raise UsageError(f"{output} is {what}; choose another name with -o")
+    if output.is_file() and not is_trace(output):
+        raise UsageError(f"{output} exists and is not a trace; choose another name with -o")
 
 
 def working() -> "AbstractContextManager[None]":
