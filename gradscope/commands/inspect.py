@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,79 +36,59 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 
-FINDINGS, OUTPUT = "Findings", "Output"
+_finding_option = partial(typer.Option, rich_help_panel="Findings")
+_output_option = partial(typer.Option, rich_help_panel="Output")
 TEXT, JSON, SARIF, GITHUB = FORMATS = ("text", "json", "sarif", "github")
 NEVER, EVERY = "never", "all"
 ReportFormat = Annotated[
     str,
-    typer.Option(
+    _output_option(
         "-f",
         "--format",
         help="text, json, sarif, or github (annotations of a workflow).",
         metavar="FORMAT",
-        rich_help_panel=OUTPUT,
     ),
 ]
 FailOn = Annotated[
     list[str] | None,
-    typer.Option(
+    _finding_option(
         help="Exit with 1 on: error, warning (the default; includes errors), note, never, or a "
         "rule. Can be given several times.",
         metavar="WHAT",
-        rich_help_panel=FINDINGS,
     ),
 ]
 Known = Annotated[
     Path | None,
-    typer.Option(
-        help="File of known findings, which are not reported again.",
-        metavar="FILE",
-        rich_help_panel=FINDINGS,
-    ),
+    _finding_option(help="File of known findings, which are not reported again.", metavar="FILE"),
 ]
 Rows = Annotated[
     int | None,
-    typer.Option(
-        help="Show the tables of times, or an answer, with up to N lines each.",
-        min=1,
-        metavar="N",
-        rich_help_panel=OUTPUT,
+    _output_option(
+        help="Show the tables of times, or an answer, with up to N lines each.", min=1, metavar="N"
     ),
 ]
 ROWS = 8
 WriteKnown = Annotated[
     bool,
-    typer.Option(
-        "--write-known",
-        help="Write all findings to the file of --known.",
-        rich_help_panel=FINDINGS,
-    ),
+    _finding_option("--write-known", help="Write all findings to the file of --known."),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Same as --format json.", rich_help_panel=OUTPUT)
-]
+AsJson = Annotated[bool, _output_option("--json", help="Same as --format json.")]
 OnlyRules = Annotated[
     list[str] | None,
-    typer.Option(
+    _finding_option(
         help="Check only this rule (GS401 or graph-cut). Can be given several times.",
         metavar="RULE",
-        rich_help_panel=FINDINGS,
     ),
 ]
 NotRules = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Do not check this rule. Can be given several times.",
-        metavar="RULE",
-        rich_help_panel=FINDINGS,
-    ),
+    _finding_option(help="Do not check this rule. Can be given several times.", metavar="RULE"),
 ]
 Explain = Annotated[
     str | None,
-    typer.Option(
+    _finding_option(
         help="Explain a rule, or list the rules about a word (--explain nan), or all.",
         metavar="RULE",
-        rich_help_panel=FINDINGS,
     ),
 ]
 

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +28,8 @@ class ThemeName(StrEnum):
     DARK = "dark"
 
 
-PART, LOOKS = "Part of the graph", "Look of the picture"
+_part_option = partial(typer.Option, rich_help_panel="Part of the graph")
+_look_option = partial(typer.Option, rich_help_panel="Look of the picture")
 LARGE = 20_000_000
 """Bytes of a picture above which a person is asked."""
 BYTES_OF_A_BOX = 500, 1_100
@@ -52,91 +54,58 @@ Graph = Annotated[
 ]
 Around = Annotated[
     str | None,
-    typer.Option(
+    _part_option(
         help="Draw what is near a node (its id or name, as MulBackward0#2), a parameter, a "
         "module, a source line (train.py:41) or a finding (#b4ce).",
         metavar="NODE",
-        rich_help_panel=PART,
     ),
 ]
 PathTo = Annotated[
     str | None,
-    typer.Option(
-        help="Draw only what a gradient passes on its way to this parameter.",
-        metavar="PARAM",
-        rich_help_panel=PART,
+    _part_option(
+        help="Draw only what a gradient passes on its way to this parameter.", metavar="PARAM"
     ),
 ]
 Expand = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Open this module, or what is around this line or node.",
-        metavar="NAME",
-        rich_help_panel=LOOKS,
-    ),
+    _look_option(help="Open this module, or what is around this line or node.", metavar="NAME"),
 ]
 Fold = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Keep this module, or the loop on this line, folded.",
-        metavar="NAME",
-        rich_help_panel=LOOKS,
-    ),
+    _look_option(help="Keep this module, or the loop on this line, folded.", metavar="NAME"),
 ]
 OutputFormat = Annotated[
     str | None, typer.Option("-f", "--format", help=format_help(), metavar="FORMAT")
 ]
 Hops = Annotated[
     int,
-    typer.Option(
-        help="With --around: how many edges away from the node.",
-        min=0,
-        metavar="N",
-        rich_help_panel=PART,
-    ),
+    _part_option(help="With --around: how many edges away from the node.", min=0, metavar="N"),
 ]
 Critical = Annotated[
     bool,
-    typer.Option(
-        "--critical", help="Draw only the chain of nodes that took longest.", rich_help_panel=PART
-    ),
+    _part_option("--critical", help="Draw only the chain of nodes that took longest."),
 ]
 Color = Annotated[
     ColorBy,
-    typer.Option(
-        help="Meaning of the colors: kind, time or grad.", metavar="BY", rich_help_panel=LOOKS
-    ),
+    _look_option(help="Meaning of the colors: kind, time or grad.", metavar="BY"),
 ]
 Group = Annotated[
     GroupBy,
-    typer.Option(help="Draw frames around modules, or none.", metavar="BY", rich_help_panel=LOOKS),
+    _look_option(help="Draw frames around modules, or none.", metavar="BY"),
 ]
-WithSaved = Annotated[
-    bool, typer.Option("--saved", help="Show saved tensors.", rich_help_panel=LOOKS)
-]
-WithShapes = Annotated[
-    bool, typer.Option("--tensors", help="Show the shape on every edge.", rich_help_panel=LOOKS)
-]
+WithSaved = Annotated[bool, _look_option("--saved", help="Show saved tensors.")]
+WithShapes = Annotated[bool, _look_option("--tensors", help="Show the shape on every edge.")]
 OneLeaf = Annotated[
     bool,
-    typer.Option(
-        "--merge-leaves",
-        help="Draw one box for a leaf, not one for each use.",
-        rich_help_panel=LOOKS,
-    ),
+    _look_option("--merge-leaves", help="Draw one box for a leaf, not one for each use."),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(
-        help="Draw up to N boxes, even if their text becomes too small to read.",
-        min=1,
-        metavar="N",
-        rich_help_panel=LOOKS,
+    _look_option(
+        help="Draw up to N boxes, even if their text becomes too small to read.", min=1, metavar="N"
     ),
 ]
-Theme = Annotated[
-    ThemeName, typer.Option(help="light or dark.", metavar="THEME", rich_help_panel=LOOKS)
-]
+Theme = Annotated[ThemeName, _look_option(help="light or dark.", metavar="THEME")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Write a large picture without asking.")]
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,101 +23,91 @@ if TYPE_CHECKING:
     from gradscope.record.run_script import Outcome, TraceOptions
 
 WIDTH_OF_A_LOG = 200
-WHAT, WHEN, PRIVATE = "What to record", "Stop and debug", "Privacy"
+_what_option = partial(typer.Option, rich_help_panel="What to record")
+_stop_option = partial(typer.Option, rich_help_panel="Stop and debug")
+_privacy_option = partial(typer.Option, rich_help_panel="Privacy")
 
 Level = Annotated[
     str,
-    typer.Option(
+    _what_option(
         help="How much to record: graph, engine (also events and times), values (also NaN, Inf and "
         "norms) or full (also calls without nodes, and whole stacks).",
         metavar="LEVEL",
-        rich_help_panel=WHAT,
     ),
 ]
 On = Annotated[
     str,
-    typer.Option(
+    _what_option(
         help="Engine behind `import torch`: torch, gradscope, or auto (PyTorch if installed).",
         metavar="ENGINE",
-        rich_help_panel=WHAT,
     ),
 ]
 Native = Annotated[
     bool,
-    typer.Option(
+    _what_option(
         "--native/--no-native",
         help="Watch PyTorch with machine code, which is faster, where it is known to fit.",
-        rich_help_panel=WHAT,
     ),
 ]
 ChecksFunctions = Annotated[
     bool,
-    typer.Option(
+    _what_option(
         "--check-functions/--no-check-functions",
         help="When the script has ended, run custom Functions again and compare their backward "
         "with derivatives computed from their forward (from level engine on).",
-        rich_help_panel=WHAT,
     ),
 ]
 KeepsSource = Annotated[
     bool,
-    typer.Option(
+    _privacy_option(
         "--source/--no-source",
         help="Keep the text of the program's own files and lines in the trace. Rules that read it "
         "need it. Secrets in it are masked.",
-        rich_help_panel=PRIVATE,
     ),
 ]
 KeepsArguments = Annotated[
     bool,
-    typer.Option(
+    _privacy_option(
         "--arguments/--no-arguments",
         help="Keep the script's arguments in the trace. Secrets in them are masked.",
-        rich_help_panel=PRIVATE,
     ),
 ]
 StopOn = Annotated[
     list[str] | None,
-    typer.Option(
+    _stop_option(
         help="End the script when this is found: nan, inf or rule:SLUG. nan and inf record at "
         "level values.",
         metavar="WHAT",
-        rich_help_panel=WHEN,
     ),
 ]
 Break = Annotated[
     list[str] | None,
-    typer.Option(
+    _stop_option(
         "--break",
         help="Stop the script there and open the debugger: nan, 'node Mul*', train.py:41, "
         "'grad *.bias', … (in the debugger: help break).",
         metavar="WHERE",
-        rich_help_panel=WHEN,
     ),
 ]
 BreakIn = Annotated[
     str | None,
-    typer.Option(
+    _stop_option(
         help="Stop at the first operation (forward) or at the first node (backward).",
         metavar="forward|backward",
-        rich_help_panel=WHEN,
     ),
 ]
 Execute = Annotated[
     list[str] | None,
-    typer.Option(
+    _stop_option(
         "-x",
         help="Run this debugger command where the script stops. Can be given several times.",
         metavar="COMMAND",
-        rich_help_panel=WHEN,
     ),
 ]
 PostMortem = Annotated[
     bool,
-    typer.Option(
-        "--pm",
-        help="Open the debugger after an exception that ends the script (post mortem).",
-        rich_help_panel=WHEN,
+    _stop_option(
+        "--pm", help="Open the debugger after an exception that ends the script (post mortem)."
     ),
 ]
 
@@ -128,53 +119,34 @@ IsModule = Annotated[
 ]
 Steps = Annotated[
     str | None,
-    typer.Option(
-        help="Record only these steps, as in 3:7 (both included), 3: or 5.",
-        metavar="A:B",
-        rich_help_panel=WHAT,
+    _what_option(
+        help="Record only these steps, as in 3:7 (both included), 3: or 5.", metavar="A:B"
     ),
 ]
 Ranks = Annotated[
     str | None,
-    typer.Option(
-        help="Under torchrun, record only these ranks, as in 0,3.",
-        metavar="R,…",
-        rich_help_panel=WHAT,
-    ),
+    _what_option(help="Under torchrun, record only these ranks, as in 0,3.", metavar="R,…"),
 ]
 MostEvents = Annotated[
     int | None,
-    typer.Option(
-        help="Leave out further steps after this many events.",
-        min=1,
-        metavar="N",
-        rich_help_panel=WHAT,
-    ),
+    _what_option(help="Leave out further steps after this many events.", min=1, metavar="N"),
 ]
 MostBytes = Annotated[
     int | None,
-    typer.Option(
-        help="Leave out further steps when the trace has this many bytes.",
-        min=1,
-        metavar="N",
-        rich_help_panel=WHAT,
+    _what_option(
+        help="Leave out further steps when the trace has this many bytes.", min=1, metavar="N"
     ),
 ]
 Dap = Annotated[
     str | None,
-    typer.Option(
+    _stop_option(
         help="Wait for an editor's debugger at this port (0: any free one) or socket.",
         metavar="PORT|PATH",
-        rich_help_panel=WHEN,
     ),
 ]
 OnScreen = Annotated[
     bool,
-    typer.Option(
-        "--screen",
-        help="Use the whole terminal where the script stops (needs Textual).",
-        rich_help_panel=WHEN,
-    ),
+    _stop_option("--screen", help="Use the whole terminal where the script stops (needs Textual)."),
 ]
 Quiet = Annotated[
     bool,

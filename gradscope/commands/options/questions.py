@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,43 +18,51 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 
-QUESTIONS = "Questions about one thing (a name, or an id as the page shows it)"
+_question = partial(
+    typer.Option,
+    rich_help_panel="Questions about one thing (a name, or an id as the page shows it)",
+)
 
-
-def _about(metavar: str, help: str) -> Any:
-    return typer.Option(help=help, metavar=metavar, rich_help_panel=QUESTIONS)
-
-
-def _flag(name: str, help: str) -> Any:
-    return typer.Option(name, help=help, rich_help_panel=QUESTIONS)
-
-
-ANode = Annotated[str | None, _about("NODE", "Show everything about a node.")]
-ATensor = Annotated[str | None, _about("TENSOR", "Show everything about a tensor.")]
-AnOp = Annotated[str | None, _about("OP", "Show everything about a forward call.")]
-WhyNone = Annotated[str | None, _about("TENSOR", "Explain why the .grad of a parameter is None.")]
-GradOf = Annotated[str | None, _about("TENSOR", "Explain how a gradient was computed.")]
-WhyThen = Annotated[str | None, _about("NODE", "Explain why a node ran when it did.")]
+ANode = Annotated[str | None, _question(help="Show everything about a node.", metavar="NODE")]
+ATensor = Annotated[str | None, _question(help="Show everything about a tensor.", metavar="TENSOR")]
+AnOp = Annotated[str | None, _question(help="Show everything about a forward call.", metavar="OP")]
+WhyNone = Annotated[
+    str | None, _question(help="Explain why the .grad of a parameter is None.", metavar="TENSOR")
+]
+GradOf = Annotated[
+    str | None, _question(help="Explain how a gradient was computed.", metavar="TENSOR")
+]
+WhyThen = Annotated[
+    str | None, _question(help="Explain why a node ran when it did.", metavar="NODE")
+]
 EveryHook = Annotated[
-    bool, _flag("--hooks", "List every hook: where it was registered, how often it was called.")
+    bool,
+    _question("--hooks", help="List every hook: where it was registered, how often it was called."),
 ]
 WhoHolds = Annotated[
     str | None,
-    _about("WHAT", "Explain what keeps a parameter, tensor, node or 'step 3' in memory."),
+    _question(
+        help="Explain what keeps a parameter, tensor, node or 'step 3' in memory.", metavar="WHAT"
+    ),
 ]
 MemoryUse = Annotated[
     bool,
-    _flag("--memory", "Show the memory that saved tensors hold: the peak, by line and module."),
+    _question(
+        "--memory", help="Show the memory that saved tensors hold: the peak, by line and module."
+    ),
 ]
 WhatCaptured = Annotated[
     bool,
-    _flag(
-        "--captured", "Show which captured steps were replayed and fused, and which not and why."
+    _question(
+        "--captured",
+        help="Show which captured steps were replayed and fused, and which not and why.",
     ),
 ]
 Limits = Annotated[
     bool,
-    _flag("--roofline", "Compare the time of each operation with the limits of this machine."),
+    _question(
+        "--roofline", help="Compare the time of each operation with the limits of this machine."
+    ),
 ]
 
 
