@@ -428,8 +428,8 @@ def test_pytorch_that_is_not_installed_is_not_recorded(house: House, refused: Re
     house.write("print('never')")
 
     assert refused("--on", "torch", "script.py") == (
-        "--on torch records real PyTorch, which is not installed here; with --on gradscope, "
-        "`import torch` in the script is gradscope's own engine, which needs no PyTorch"
+        "--on torch needs PyTorch, which is not installed here; --on gradscope runs the script "
+        "on gradscope's own engine, which needs no PyTorch"
     )
 
 
