@@ -46,7 +46,7 @@ answers: ## update the stored answers of PyTorch; review the diff
 	@sh tools/venv.sh dev torch
 	$(BIN)/python -m pytest -q --engine all -m "answers and torch" --update-answers $(ARGS)
 
-browser: ## try the page in Chromium (apt-get install chromium)
+browser: site ## try the page and the site in Chromium (apt-get install chromium)
 	@sh tools/venv.sh dev browser
 	@sh tools/axe.sh
 	$(BIN)/python -m pytest -n $(WORKERS) -m browser $(ARGS)

@@ -7,7 +7,9 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 HOUSE = DOCS.parent
-sys.path.insert(0, str(HOUSE))
+sys.path[:0] = [str(HOUSE), str(HOUSE / "tools" / "docs")]
+
+from messages import as_markdown  # noqa: E402
 
 from gradscope import __version__, load, render  # noqa: E402
 
@@ -23,12 +25,15 @@ myst_heading_anchors = 4
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]
 
+smartquotes = False
+
 html_theme = "furo"
 html_title = "gradscope"
 html_theme_options = {"source_repository": "", "top_of_page_buttons": []}
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
+html_search_scorer = str(DOCS / "scorer.js")
 html_show_search_summary = False  # it fetches pages, which files opened directly cannot
 
 autodoc_member_order = "bysource"
@@ -54,6 +59,14 @@ def _without_links_outside(_app: Any, name: str, source: list[str]) -> None:
     source[0] = LINK.sub(link, source[0])
 
 
+# The page of messages, too long and too often changed to be kept in the repository.
+
+
+def _add_messages(_app: Any, name: str, source: list[str]) -> None:
+    if name == "reference/messages":
+        source[0] += as_markdown()
+
+
 # The live pages of the gallery.
 
 
@@ -71,6 +84,7 @@ ACCESSIBLE = {
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
     '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
 }
 
@@ -88,5 +102,6 @@ def _make_accessible(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> None:
     app.connect("source-read", _without_links_outside)
+    app.connect("source-read", _add_messages)
     app.connect("build-finished", _make_accessible)
     app.connect("build-finished", _add_live_pages)

@@ -15,7 +15,10 @@ from types import ModuleType
 import pytest
 
 from tests.shared import collecting, searching
+from tests.shared.browsing import chromium
 from tests.shared.processes import ended_with_the_test, hear_signals
+
+__all__ = ["chromium"]
 
 # One thread per test process: the tests already run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

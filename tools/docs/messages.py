@@ -11,6 +11,7 @@ PyTorch's, and are compared with PyTorch's.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ FOLDERS = (
     "scene", "trace", "watch",
 )  # fmt: skip
 WORDS = 3
+PUNCTUATION = re.compile(r"[!-/:-@[-`{-~]")
+"""What may mean something in Markdown."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,17 @@ def _text(node: ast.AST) -> str | None:
         parts = (each.value if isinstance(each, ast.Constant) else "{…}" for each in node.values)
         return "".join(map(str, parts))
     return None
+
+
+def as_markdown() -> str:
+    """The messages as sections of a page: a list for each file."""
+    file, lines = "", []
+    for message in messages():
+        if message.file != file:
+            file = message.file
+            lines.append(f"\n## {file}\n")
+        lines.append("- " + PUNCTUATION.sub(r"\\\g<0>", message.text))
+    return "\n".join(lines) + "\n"
 
 
 def main(arguments: list[str]) -> None:

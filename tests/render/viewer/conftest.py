@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -13,26 +12,7 @@ from gradscope.render.viewer.page import page as page_of
 from gradscope.scene.viewer.scene import Earlier, viewer_scene
 from gradscope.trace.trace import Trace
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-
 Opens = Callable[..., Any]
-
-
-def program() -> str | None:
-    return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Generator[Any]:
-    sync_api = pytest.importorskip(
-        "playwright.sync_api", reason="Playwright is not installed: pip install '.[browser]'"
-    )
-    if program() is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program())
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

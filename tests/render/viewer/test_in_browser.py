@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -20,6 +18,7 @@ from gradscope.trace.schema import Edge, Frame, GraphTask, Module, Node, Stack
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named
 from tests.render.viewer.settled import settle
+from tests.shared.browsing import check_accessible, needs_axe
 from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 
@@ -27,7 +26,6 @@ pytestmark = pytest.mark.browser
 
 Opens = Callable[..., Any]
 GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
-AXE = Path(os.environ.get("GRADSCOPE_AXE", Path(__file__).parents[3] / ".venv/cache/axe.min.js"))
 
 
 def nested(seed: int, size: int = 60) -> Trace:
@@ -355,7 +353,7 @@ def test_help_lists_the_keys(opened: Opens) -> None:
     assert not page.locator("#keys").is_visible()
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: tools/axe.sh fetches it")
+@needs_axe
 @pytest.mark.parametrize(("width", "dark"), [(1600, False), (1600, True), (400, False)])
 def test_nothing_keeps_anyone_out(opened: Opens, width: int, *, dark: bool) -> None:
     page = opened(nan_in_backward(), width=width, dark=dark, earlier=mean_of_squares())
@@ -363,12 +361,7 @@ def test_nothing_keeps_anyone_out(opened: Opens, width: int, *, dark: bool) -> N
     for tab in ("outline", "findings", "slowest", "compared"):
         page.evaluate("tab => document.getElementById(`tab-${tab}`).click()", tab)
         settle(page)
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = page.evaluate(
-            "axe.run().then(found => found.violations.map(each => [each.id, each.nodes.length,"
-            "each.nodes.slice(0, 3).map(node => node.html + node.failureSummary)]))"
-        )
-        assert found == [], json.dumps(found, indent=1)
+        check_accessible(page)
 
 
 def test_it_works_in_a_frame_of_a_notebook(chromium: Any, tmp_path: Path) -> None:
