@@ -14,6 +14,7 @@ from gradscope.analysis.program.summary import Summary, recorded_again, summary
 from gradscope.analysis.ranks.findings import of_each_rank
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
+from gradscope.analysis.timing.by_line import LineTiming, timing_by_line
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
 from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.errors import fault_text
@@ -90,6 +91,7 @@ class Report:
     backward_ops: tuple[Timing, ...]  # in hooks, custom functions, under create_graph
     optimizer_ops: tuple[Timing, ...]
     modules: tuple[ModuleFacts, ...]
+    lines: tuple[LineTiming, ...]
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
@@ -136,6 +138,7 @@ def inspect(
         backward_ops=times("backward", lambda: timing_by_op(trace, ProgramPart.BACKWARD)),
         optimizer_ops=times("optimizers", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
         modules=times("modules", lambda: modules(trace)),
+        lines=times("lines", lambda: timing_by_line(trace)),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
         faults=tuple(guard.faults),

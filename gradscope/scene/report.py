@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.report import Report
+from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.table_scenes import Cell, TableColumn, TableScene
@@ -17,6 +19,7 @@ T = TypeVar("T")
 def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
     """The summary tables that are not empty, each with at most `rows` rows."""
     made = (
+        _lines(report.lines, rows),
         _timings("slowest nodes of backward", report.nodes, rows),
         _timings("slowest operations of forward", report.ops, rows),
         _timings("slowest operations during backward", report.backward_ops, rows),
@@ -80,6 +83,31 @@ def _timings(title: str, timings: Sequence[Timing], rows: int) -> TableScene:
             duration(timing.longest),
         ),
     )
+
+
+def _lines(lines: Sequence[LineTiming], rows: int) -> TableScene:
+    columns = (
+        TableColumn("line"),
+        TableColumn("calls", is_number=True),
+        TableColumn("operations", is_number=True),
+        TableColumn("backward", is_number=True),
+        TableColumn("between", is_number=True),
+    )
+    table = _table(
+        "slowest lines",
+        columns,
+        lines,
+        rows,
+        lambda line: (
+            f"{line.site.place} {line.site.text}",
+            count(line.calls) if line.calls else "",
+            duration(line.ops_ns) if line.ops_ns else "",
+            duration(line.backward_ns) if line.backward_ns else "",
+            duration(line.between_ns) if line.between_ns else "",
+        ),
+    )
+    between = "between: time before its calls"
+    return replace(table, note="; ".join(filter(None, (table.note, between))))
 
 
 def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:

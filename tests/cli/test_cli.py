@@ -282,7 +282,7 @@ def test_timeline_shows_the_backwards_of_a_step(run: Line) -> None:
     ran = run("timeline", "train.json", "--step", "2", "--width", "80")
 
     assert ran.code == 0
-    assert ran.out.startswith("steps\n  step  took  forward  backward  nodes\n  2 ")
+    assert ran.out.startswith("steps\n  step  took  forward  backward  other  nodes\n  2 ")
     assert "\n\nbackward 2 at train.py:32  loss.backward()\n13 nodes in " in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
 

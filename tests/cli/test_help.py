@@ -103,8 +103,8 @@ def test_a_report_that_does_not_fit_the_terminal_has_no_tables(
 
     verdict = whole.splitlines()[-1]
     assert "rules checked, no problems found" in verdict
-    assert "slowest nodes" in whole
-    assert "slowest nodes" not in short
+    assert "slowest lines" in whole
+    assert "slowest lines" not in short
     assert short.endswith(f"for tables of times, use --rows N or --all\n{verdict}\n")
     assert asked == whole
 

@@ -25,6 +25,11 @@ class StepFacts:
     optimizer_ns: int  # in optimizer steps, from their spans or else from operations
     ns: int  # NONE when it did not end
 
+    @property
+    def other_ns(self) -> int:
+        """The time of a step that ended outside of these parts: Python, data loading, recording."""
+        return max(self.ns - self.forward_ns - self.backward_ns - self.optimizer_ns, 0)
+
 
 def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     """All steps with recorded contents, in the order in which they started."""

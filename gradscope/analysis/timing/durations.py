@@ -51,7 +51,7 @@ def node_runs(trace: Trace) -> Runs:
     node, task = begins["node"][order], begins["task"][order]
     thread, begin = begins["thread"][order], begins["t"][order]
     end, failed = _ends_of(task, node, ends)
-    ns, self_ns = _took(own, thread, begin, end)
+    ns, self_ns = took(own, thread, begin, end)
     return Runs(
         node=node,
         task=task,
@@ -92,25 +92,31 @@ def durations(begin: Ids, end: Ids) -> Ids:
 def timing_by_node_name(trace: Trace) -> tuple[Timing, ...]:
     """Backward times by name of the node, largest own time first."""
     runs = node_runs(trace)
-    names = _look_up(trace.table(Node), "name", runs.node)
+    names = look_up(trace.table(Node), "name", runs.node)
     return _grouped(trace.texts(names), runs.ns, runs.self_ns)
 
 
 def timing_by_op(trace: Trace, part: ProgramPart) -> tuple[Timing, ...]:
     """Times by name of operations that ended, largest own time first."""
+    rows, ns, self_ns = op_runs(trace, part)
+    return _grouped(trace.texts(trace.table(Op)["name"][rows]), ns, self_ns)
+
+
+def op_runs(trace: Trace, part: ProgramPart) -> tuple[Ids, Ids, Ids]:
+    """The rows of a part's operations that ended, in order; their times, and their own times."""
     ops = trace.table(Op)
     order = np.argsort(ops["begin"], kind="stable")
     order = order[(ops_of(trace, part) & (ops["end"] != NONE))[order]]
     thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
-    ns, self_ns = _took(OwnWorkTimes(trace), thread, begin, end)
-    return _grouped(trace.texts(ops["name"][order]), ns, self_ns)
+    ns, self_ns = took(trace.once(OwnWorkTimes), thread, begin, end)
+    return order, ns, self_ns
 
 
 def own_ns_of_calls(trace: Trace) -> list[int]:
     """The time of each operation in table order, excluding gradscope's own work."""
     ops = trace.table(Op)
     begin, end = ops["begin"], ops["end"]
-    ns, _ = _took(trace.once(OwnWorkTimes), ops["thread"], begin, end)
+    ns, _ = took(trace.once(OwnWorkTimes), ops["thread"], begin, end)
     found: list[int] = ns.tolist()
     return found
 
@@ -118,7 +124,7 @@ def own_ns_of_calls(trace: Trace) -> list[int]:
 def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
     """Backward time by id of the module, excluding submodules."""
     runs = node_runs(trace)
-    modules = _look_up(trace.table(Node), "module", runs.node)
+    modules = look_up(trace.table(Node), "module", runs.node)
     ended = runs.self_ns != NONE
     found: dict[int, int] = {}
     for module, ns in zip(modules[ended].tolist(), runs.self_ns[ended].tolist(), strict=True):
@@ -128,12 +134,8 @@ def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
 
 def ns_of_ops(trace: Trace, part: ProgramPart, by: str) -> dict[int, int]:
     """The time of operations of a part, by one of their columns: "module", "step"."""
-    ops = trace.table(Op)
-    order = np.argsort(ops["begin"], kind="stable")
-    order = order[(ops_of(trace, part) & (ops["end"] != NONE))[order]]
-    thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
-    _, self_ns = _took(trace.once(OwnWorkTimes), thread, begin, end)
-    groups, inverse = np.unique(ops[by][order], return_inverse=True)
+    rows, _, self_ns = op_runs(trace, part)
+    groups, inverse = np.unique(trace.table(Op)[by][rows], return_inverse=True)
     total = np.zeros(len(groups), np.int64)
     np.add.at(total, inverse.reshape(-1), self_ns)
     return dict(zip(groups.tolist(), total.tolist(), strict=True))
@@ -149,7 +151,7 @@ def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarra
     return end, known & ends["failed"][found].astype(bool)
 
 
-def _took(own: OwnWorkTimes, thread: Ids, begin: Ids, end: Ids) -> tuple[Ids, Ids]:
+def took(own: OwnWorkTimes, thread: Ids, begin: Ids, end: Ids) -> tuple[Ids, Ids]:
     """Times excluding gradscope's own work, and also excluding what ran inside."""
     ns = durations(begin, end)
     ns = np.where(end == NONE, NONE, np.maximum(ns - own.within(thread, begin, end), 0))
@@ -181,7 +183,7 @@ def _subtract_inner(
         open_spans.append((end, place))
 
 
-def _look_up(table: Table[Any], column: str, ids: Ids) -> Ids:
+def look_up(table: Table[Any], column: str, ids: Ids) -> Ids:
     """The value of a column for each id; NONE for unknown ids."""
     if not len(table):
         return np.full(len(ids), NONE, dtype=np.int64)

@@ -21,16 +21,17 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
         shown = [step for step in facts if step.number == number]
     else:
         shown = [*facts[:MOST]] if rows else [*facts]
-    ended = [step for step in facts if step.ns != NONE]
+    ended = [step for step in facts if step.ns != NONE and step.number > 0]
     slowest = max(ended, key=lambda step: step.ns, default=None)
     if number is None and slowest is not None and slowest not in shown:
         shown.append(slowest)
     left = len(facts) - len(shown) if number is None else 0
     notes = [f"and {count(left)} more; --all for every step"] if left else []
     if number is None and slowest is not None:
-        notes.append(f"slowest: step {slowest.number}, {duration(slowest.ns)}")
+        first = "; step 0 includes all that ran before it" if facts[0].number == 0 else ""
+        notes.append(f"slowest: step {slowest.number}, {duration(slowest.ns)}{first}")
     optimizers = any(step.optimizer_ns for step in facts)
-    heads = ["took", "forward", "backward", *["optimizer"] * optimizers, "nodes"]
+    heads = ["took", "forward", "backward", *["optimizer"] * optimizers, "other", "nodes"]
     return TableScene(
         "steps",
         (TableColumn("step"), *(TableColumn(name, is_number=True) for name in heads)),
@@ -47,5 +48,6 @@ def _cells(step: StepFacts, *, optimizers: bool) -> tuple[str, ...]:
         duration(step.forward_ns) if step.forward_ns else "",
         f"{duration(step.backward_ns)}{several}" if step.backwards else "",
         *([duration(step.optimizer_ns) if step.optimizer_ns else ""] if optimizers else []),
+        duration(step.other_ns) if step.ns != NONE else "",
         count(step.nodes),
     )
