@@ -40,7 +40,7 @@ FRAMES = 3
 """Number of lines of the program that are stored per act."""
 
 MOST_ALIKE = 1000
-"""Number of acts that are stored per kind and line, if a program may do them for each value."""
+"""Largest number of acts per kind and line, for kinds that a program may do for each value."""
 
 COUNTED = frozenset(
     (
@@ -52,7 +52,7 @@ COUNTED = frozenset(
         schema.CameInAct,
     )
 )
-"""The kinds to which that limit applies."""
+"""Kinds to which that limit applies."""
 
 UNKNOWN = NONE - 1
 
@@ -151,7 +151,7 @@ class ActNotes:
         self._facts: dict[int, ActFacts] = {}  # of acts not written yet
         self._kinds = {kind: session.writer.intern(kind.KIND) for kind in schema.ACTS.values()}
         self._optimizers: dict[int, tuple[ref[Any], int]] = {}
-        self._unmet: dict[int, int] = {}  # indices of modules without an id, by id()
+        self._unmet: dict[int, int] = {}  # indices of modules without an id
         self._ids_of_met: list[int] = []
         self._waiting = np.zeros((len(NAMES), 0), np.int64)
         self._alike: dict[tuple[type[ActFacts], int], int] = {}

@@ -72,7 +72,7 @@ where its node receives it.
 """
 
 ENDS = {"observed": ["node.died", "unreached"], "inferred": [], "absent": []}
-"""If nodes hold records of ours, which report when they are released."""
+"""If nodes hold records of gradscope, which report when the nodes are released."""
 
 LARGE = 1 << 18
 """Smallest storage in bytes whose release is recorded, from level `engine` on, with ENDS."""

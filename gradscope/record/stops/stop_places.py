@@ -65,7 +65,7 @@ class StopPlace:
     wrote: tuple[Any, ...] = ()  # the arguments written in place
     nodes: tuple[Any, ...] = ()  # created by the call
     line: str = (
-        ""  # of the program, `/x/train.py:41`: of the call, or of the one that made the node
+        ""  # the program's line `/x/train.py:41` that called it, or that created the node
     )
     module: str = ""  # path of the innermost running module, now or then
     scalars: tuple[float, ...] = ()  # its other arguments
@@ -73,7 +73,7 @@ class StopPlace:
 
     @property
     def lines(self) -> list[str]:
-        """The lines that all frames stand on, the innermost of the program's first."""
+        """The lines of all frames, beginning with the program's innermost frame."""
         found, frame = [], self.frame
         while frame is not None:
             found.append(_line(frame))
