@@ -64,9 +64,7 @@ class StopPlace:
     made: tuple[Any, ...] = ()  # its results
     wrote: tuple[Any, ...] = ()  # the arguments written in place
     nodes: tuple[Any, ...] = ()  # created by the call
-    line: str = (
-        ""  # the program's line `/x/train.py:41` that called it, or that created the node
-    )
+    line: str = ""  # the program's line `/x/train.py:41` that called it, or that created the node
     module: str = ""  # path of the innermost running module, now or then
     scalars: tuple[float, ...] = ()  # its other arguments
     error: BaseException | None = None
