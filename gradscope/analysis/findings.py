@@ -26,17 +26,17 @@ class Severity(IntEnum):
 class Certainty(StrEnum):
     """How sure a finding is."""
 
-    CERTAIN = "certain"  # seen in the events
-    INFERRED = "inferred"  # worked out from what was recorded around it
-    SUSPECTED = "suspected"  # a pattern
+    CERTAIN = "certain"  # observed in the events
+    INFERRED = "inferred"  # inferred from other records
+    SUSPECTED = "suspected"  # matches a pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A row of the trace that a finding rests on."""
+    """A row of the trace on which a finding is based."""
 
     table: str
-    id: int  # of the row; of an event, its `seq`
+    id: int  # of the row; for an event, its `seq`
 
 
 def few_tensors(trace: Trace, ids: Iterable[int]) -> tuple[Evidence, ...]:
@@ -58,8 +58,8 @@ class Finding:
     severity: Severity
     message: str  # one sentence: what, and where
     site: Site  # the line to look at
-    evidence: tuple[Evidence, ...]  # rows of the trace that show it
+    evidence: tuple[Evidence, ...]  # rows of the trace that are the evidence
     why: str
     fix: str  # what to write instead
     certainty: Certainty = Certainty.CERTAIN
-    id: str = field(default="", compare=False)  # the same while the program around it changes
+    id: str = field(default="", compare=False)  # independent of changes around it

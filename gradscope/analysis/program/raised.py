@@ -29,7 +29,7 @@ class Explained:
 
 
 Shape = tuple[int, ...]
-View = tuple[Site, Shape, Shape]  # where, its result's, and what it is of
+View = tuple[Site, Shape, Shape]  # table and id of the evidence, and the result
 Explain = Callable[[Trace, "re.Match[str]", Site], Explained | None]
 
 

@@ -15,7 +15,7 @@ class UnseenWrite(NamedTuple):
     """A statement that writes in place."""
 
     line: int
-    name: str  # of what it writes to, as it stands there
+    name: str  # the tensor that is written to, as written
 
 
 @at_most(20)
@@ -38,7 +38,7 @@ def _is_off(expression: ast.expr) -> bool:
 
 
 def _written(statement: ast.stmt) -> str:
-    """`w` of `w.add_(1)`, `w -= 1` and `w[0] = 1`; "" where nothing is written in place."""
+    """`w` of `w.add_(1)`, `w -= 1` and `w[0] = 1`; "" if nothing is written in place."""
     target: ast.expr | None = None
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         called = statement.value.func

@@ -53,12 +53,12 @@ class WriteProgress:
     """How much of the file is written. Replaced as a whole: see Note [Interrupted anywhere]."""
 
     size: int = 0  # of the file
-    text: int = 0  # of its contents, before compression
+    text: int = 0  # of its text, before compression
     windows: int = 0
     lines: int = 0
     strings: int = 1  # texts with a smaller id are in the file
     extra: frozenset[int] = frozenset()  # and these with a larger one
-    dropped: Mapping[str, int] | None = None  # rows left out since the budget was used up, by table
+    dropped: Mapping[str, int] | None = None  # rows left out since the budget was reached, by table
 
 
 class FileWriter:

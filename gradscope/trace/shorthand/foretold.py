@@ -320,7 +320,7 @@ def _agree(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph, *, f
 
 
 def _first_difference(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph) -> list[int]:
-    """The node that ran where another was predicted; NONE: a leaf, additional nodes, or none."""
+    """The node that ran where another was predicted; NONE: a leaf, further nodes, or none."""
     foretold = [step.node for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
     for node, sequence in zip(foretold, ran, strict=False):
