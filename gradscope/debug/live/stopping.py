@@ -228,7 +228,7 @@ class Live:
     def _trace(self, place: StopPlace) -> Trace | None:
         return self.recording.so_far(place.frame, running=place.kind in ("ran", "hook after"))
 
-    # -- the conversation -----------------------------------------------------------------------
+    # -- dialogue -------------------------------------------------------------------------------
 
     def _stop(
         self, place: StopPlace, reasons: list[tuple[int, str]], moment: int | None

@@ -323,7 +323,7 @@ def _numbers(tensor: Any) -> Any:
 
 
 def _made_at(node: Any) -> int | None:
-    """The number of nodes that this thread has created."""
+    """The sequence number of a node; None for an accumulation node."""
     return None if node.sequence_nr == LAST else int(node.sequence_nr)
 
 

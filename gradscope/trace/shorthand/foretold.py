@@ -1,6 +1,6 @@
 """Runs of nodes in an engine observed from outside, with the events inferred around them.
 
-# Note [Foretold]
+# Note [Inferred events]
 When an engine is observed from outside, it is known which nodes ran, in what order, and when. What
 it counted, pushed and popped is inferred by a replay of the graph (Note [Replay]). If the recorded
 order is the predicted one, the events of the replay are written, at the times of the runs around

@@ -1,6 +1,6 @@
 """Records the addresses of arguments and results of each call, at level `full`.
 
-# Note [Who a tensor is]
+# Note [Identity of a tensor]
 No reference is held and no object created for an operand, so only its address is known; after it is
 freed, another tensor may have the same address. Which tensor it was is inferred from the order of
 calls (record/from_pytorch/called/identities.py).

@@ -1,6 +1,6 @@
 """Callbacks that measure inputs of nodes and results of calls.
 
-# Note [What is looked at]
+# Note [What is measured]
 At the begin of a node's run, callbacks receive its gradients (`needs_inputs`); its outputs are not
 available. These go to the next node, which receives them, or are added to a gradient that waits
 there: `add` and `add_`, which the engine calls between runs, receive both and return the sum. In
@@ -8,7 +8,7 @@ the run of a leaf's node they return the new `.grad`. Of other calls, the result
 are measured, if they may have created a node. A call that raised has none. Integer results
 (indices, masks, workspaces of kernels) are skipped: no node creates them.
 
-# Note [Looked at once]
+# Note [Known tensors]
 A result that a nested call has just returned, or a gradient that passes from node to node, has the
 same values as before; so does a view of all its elements, as many calls and nodes create. This
 holds if no call came between with another first argument or another result. Such a tensor is KNOWN,
@@ -219,7 +219,7 @@ def looking_ends(function: int, row: int) -> int:
 def put_first(value: int, row: int, here: int) -> int:
     """Write a row for the first result of a call with a row. Returns the stamp if it is new.
 
-    See Note [Looked at once].
+    See Note [Known tensors].
     """
     tensor, known, former = load(value), load(KNOWN + here), load(ROW_OF + here)
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:

@@ -72,7 +72,7 @@ def arranged(teller: int, meta: int) -> int:
 
 
 def numbered(teller: int, node: int, made: int, number: int) -> int:
-    """Number a node and its result; without a node, set the number before it."""
+    """Number a node and its result; a result without a node gets the number minus one."""
     slot = made + load(teller + SEEN)
     if node == load(teller + NOTHING):
         value = from_int(number - 1)
@@ -143,7 +143,7 @@ DUE, REST, PLACE, KEY, VALUE_AT = range(64, 104, 8)
 
 
 def ran(self: int, given: int, count: int) -> int:
-    """Record a node's run: begin, end, task, node, queue length, number of released tensors."""
+    """Record a node's run: begin, end, task, node, queue length, whether it released values."""
     follower = as_int(self)
     log, end = load(follower + RUNS), as_int(load(given + 8))
     if end > load(follower + DUE):

@@ -62,7 +62,7 @@ def _reason(op: Operation) -> int:
 
 
 def why(op: Any, node: Any) -> int:
-    """Why a call that was written in full created no node, if so."""
+    """Why a call that was written in full created no node; MADE if it created one."""
     if node is not None or getattr(op, "made_inside", False):
         return Why.MADE
     if local.state.inference:

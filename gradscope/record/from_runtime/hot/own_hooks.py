@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RunningHook(threading.local):
-    """The hook that this thread is running."""
+    """Whether this thread runs a hook of gradscope."""
 
     ours = False
 

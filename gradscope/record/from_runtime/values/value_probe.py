@@ -1,12 +1,12 @@
 """Level `values`: statistics at every place where a NaN or an Inf can first be produced.
 
-# Note [Looking without touching]
+# Note [Reading gradients]
 The engine adds into a gradient's memory if there is no other reference to it, and moves it into
 `.grad`. So a gradient is read where the engine has it available, and only statistics are stored.
 Each value belongs to an event, which is determined when the trace is read
 (trace/shorthand/values.py).
 
-# Note [Handed out]
+# Note [Passed to users]
 A gradient that is passed to users (in a hook, in a custom backward, as `.grad`, from
 `autograd.grad`) becomes a separate tensor. It is recorded as a LEAF with its node and input (NONE:
 it is the `.grad` of the node's leaf), so that the origin of what users compute from it is known.
@@ -201,7 +201,7 @@ class ValueLook:
         self._measured.lent(grad._array)
 
     def handed(self, node: Any, grads: Sequence[Any], nr: int = 0) -> None:
-        """Gradients that are passed to users. See Note [Handed out]."""
+        """Gradients that are passed to users. See Note [Passed to users]."""
         self._hand(node, grads, nr)
         self._measured.forget()
 
