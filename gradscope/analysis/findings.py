@@ -58,8 +58,8 @@ class Finding:
     severity: Severity
     message: str  # one sentence: what, and where
     site: Site  # the line to look at
-    evidence: tuple[Evidence, ...]  # rows of the trace that are the evidence
+    evidence: tuple[Evidence, ...]  # rows of the trace that show it
     why: str
     fix: str  # what to write instead
     certainty: Certainty = Certainty.CERTAIN
-    id: str = field(default="", compare=False)  # independent of changes around it
+    id: str = field(default="", compare=False)  # stays the same if other code changes

@@ -29,7 +29,7 @@ class ModuleFacts:
     parameters: int
     ops: int
     nodes: int
-    forward_ns: int  # of operations
+    forward_ns: int  # time in operations
     backward_ns: int
 
 

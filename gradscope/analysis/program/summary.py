@@ -37,7 +37,7 @@ class Summary:
     producer: str  # "gradscope 0.1.0"
     level: str
     script: str
-    steps: int  # of a merged trace: its ranks
+    steps: int  # in a merged trace, ranks share a step of one number
     backwards: int  # graph tasks that no other one contains
     nested: int  # graph tasks inside another
     ops: int
@@ -51,10 +51,10 @@ class Summary:
     in_place_writes: int
     errors: int
     saved_peak_bytes: int
-    forward_ns: int  # in operations outside of backwards and optimizers
+    forward_ns: int  # time in operations outside of backwards and optimizers
     backward_ns: int
-    optimizer_ns: int  # in operations of optimizer steps
-    own_ns: int  # of gradscope's own compiling, which is in neither of these
+    optimizer_ns: int  # time in operations of optimizer steps
+    own_ns: int  # time of gradscope's own compiling, excluded from the others
 
 
 def summary(trace: Trace) -> Summary:

@@ -89,7 +89,7 @@ def lacks_forms(graph: int) -> int:
 
 
 def more_forms(self: int, given: int) -> int:
-    """Move the forms to larger memory: its address, its size, and its empty index."""
+    """Move the forms to larger memory: the addresses of rows and of an empty index, the size."""
     graph, other = as_int(self), as_int(given)
     if load(other + 8) > load(graph + FORMS_ROOM):
         former, number, i = load(graph + FORMS), 0, 0
