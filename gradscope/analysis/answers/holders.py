@@ -262,7 +262,7 @@ class _Told:
         names = table["name"][left].tolist()
         return sum(self._trace.text(name) != ACCUMULATE_GRAD for name in names)
 
-    # What is saved -------------------------------------------------------------------------------
+    # -- saved values -----------------------------------------------------------------------------
 
     def _savers(self, rows: Ids) -> Iterator[Saver]:
         """Saved values by the name and line of their nodes, those still held first."""

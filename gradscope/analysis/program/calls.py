@@ -126,7 +126,7 @@ class Calls(CallRows):
         return np.flatnonzero(np.isin(self.ops["name"], wanted) & self.is_forward)
 
     def with_tensors(self, *names: str) -> Ids:
-        """Those of them with recorded operands and results."""
+        """The positions of calls with these names whose operands and results were recorded."""
         places = self.called(*names)
         told = [self.ops.ragged(name).lengths[places] > 0 for name in ("inputs", "outputs")]
         return places[told[0] & told[1]]
@@ -191,7 +191,7 @@ class Calls(CallRows):
         return list(dict.fromkeys(calls[first:last].tolist()))
 
     def trained_users(self, tensor: int) -> list[int]:
-        """Those of them whose results need a gradient, not those that only measure."""
+        """The calls that use a tensor and whose results need a gradient: not mere measurements."""
         return [at for at in self.users(tensor) if any(map(self.needs_grad, self.outputs(at)))]
 
     def following(self, at: int, through: Iterable[str] = SAME_NUMBERS) -> list[int]:

@@ -61,7 +61,7 @@ class _Loss(Exception):  # noqa: N818 -- no error: it ends a search
 
 
 def looked_at(trees: Sequence[ast.Module]) -> Iterator[tuple[int, LoggedCut]]:
-    """Such lines in the files of a program, each with the index of its file."""
+    """The lines whose cuts reach no loss, each with the index of its file."""
     uses = _Uses(trees)
     for number, tree in enumerate(trees):
         yield from ((number, each) for each in islice(_of_file(tree, uses), MOST))

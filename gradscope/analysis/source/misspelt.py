@@ -92,7 +92,7 @@ def _is_nearly(name: str, other: str) -> bool:
 
 
 def misspelt(trees: Sequence[ast.Module]) -> Iterator[tuple[int, Misspelt]]:
-    """Such attributes in the files of a program, each with the index of its file.
+    """The misspelt attributes of a program, each with the index of its file.
 
     None of them is read anywhere in the program.
     """

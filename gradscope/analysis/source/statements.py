@@ -50,7 +50,7 @@ class Idle(NamedTuple):
 
 
 def idle_statements(tree: ast.Module) -> Iterator[Idle]:
-    """Such statements of a file that uses PyTorch."""
+    """The statements without effect in a file that uses PyTorch."""
     if _is_about_torch(tree):
         for function, body in functions(tree):
             yield from _idle(body, function)

@@ -20,7 +20,7 @@ class UnseenWrite(NamedTuple):
 
 @at_most(20)
 def writes(tree: ast.Module) -> Iterator[UnseenWrite]:
-    """Those of a file under `no_grad()`, as a block or above a function."""
+    """The writes of a file under `no_grad()`, as a block or above a function."""
     blocks = [
         (line.lineno, line.end_lineno or line.lineno)
         for line in ast.walk(tree)

@@ -121,7 +121,7 @@ class Live:
         """The program is over. Returns whether only now a reason to end it was found."""
         return self._ends is not None and self._ends.off_duty()
 
-    # -- what it stops at -----------------------------------------------------------------------
+    # -- stops ----------------------------------------------------------------------------------
 
     def add(self, text: str) -> int:
         what = read(text)

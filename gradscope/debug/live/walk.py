@@ -1,4 +1,4 @@
-"""A walk through the trace of a stopped program, which goes on at the end of the trace."""
+"""Moves through the trace of a stopped program, which continues at the end of the trace."""
 
 from __future__ import annotations
 

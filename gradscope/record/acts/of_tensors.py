@@ -50,7 +50,7 @@ WHOLE_LOOKED_AT, MOST = 4, 1_000_000
 """Number of calls per line that are checked, and largest number of elements."""
 
 COMPARISONS = {"__gt__": ">", "__lt__": "<", "__ge__": ">=", "__le__": "<="}
-"""Those of them that create no node, so that on PyTorch nothing else records them."""
+"""Comparisons, which create no node, so that on PyTorch nothing else records them."""
 
 WRITES = ("zero_", "fill_", "mul_", "div_")
 """Methods with which programs clear gradients or scale them down."""

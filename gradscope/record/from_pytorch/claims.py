@@ -132,5 +132,5 @@ MISSED = {
 
 
 def missed(**many: int) -> dict[str, int]:
-    """These texts with their counts, for `meta.unseen`."""
+    """Texts about what may be missing, with their counts, for `meta.unseen`."""
     return {MISSED[name]: times for name, times in many.items() if times}

@@ -56,7 +56,7 @@ class StopPlace:
     kind: str
     """`called`: a function of tensors has returned; `raised`: it has not; `backward`: one is about
     to start; `begins`, `ran`: a node is about to run, has run; `hook`, `hook after`: a hook of the
-    program's is about to be called, and its node has run; `asked`: by the program itself."""
+    program is about to be called, and its node has run; `asked`: by the program itself."""
     name: str  # of the function, or of the node
     frame: FrameType | None  # innermost frame of the program
     node: Any = None

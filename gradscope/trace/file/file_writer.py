@@ -172,7 +172,7 @@ class FileWriter:
                 self._pen.cut(self._written.size)
 
     def unseal(self) -> None:
-        """The process did not end: what is written now replaces the end."""
+        """Called if the process did not end: further rows replace the end of the file."""
         if not self._has_failed():
             self._written = self._unsealed
             self._windows[-1].number = self._written.windows + 1

@@ -43,7 +43,7 @@ class JudgedEvents:
         return self.data[column]
 
     def where(self, chosen: Array) -> JudgedEvents:
-        """Some of them."""
+        """A selection of the events."""
         return JudgedEvents(self.table, {name: data[chosen] for name, data in self.data.items()})
 
 

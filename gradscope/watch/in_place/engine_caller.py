@@ -44,12 +44,12 @@ finally:
 
 
 def engine_caller(watch: Any) -> CallsWithin:
-    """That function, with calls of `watch` in it.
+    """The function that calls the engine, with calls of `watch` in it.
 
-    `watch.begins` is given what the engine is about to be given: tensors, a tuple, a dictionary.
-    `watch.run` is the engine's own. `watch.ends` is given what `begins` returned, and an exception,
-    or what the engine returned, which it returns. `watch.aside` takes a compiler of frames, as of
-    `torch.compile`, off this thread: it would compile what runs in our calls.
+    `watch.begins` receives the arguments of the engine: tensors, a tuple, a dictionary. `watch.run`
+    is the engine's own function. `watch.ends` receives the result of `begins`, and an exception or
+    the result of the engine, which it returns. `watch.aside` disables the frame compiler of this
+    thread, as of `torch.compile`, which would compile the code of our calls.
     """
     return CallsWithin(getattr(home, CALLER, None), _Change, watch)
 

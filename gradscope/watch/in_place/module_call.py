@@ -1,9 +1,9 @@
 """Inserts our calls into the PyTorch function that calls modules.
 
 # Note [Calls of modules]
-Global hooks would take every module off the fast way of its call. So our calls are within
-`Module.__call__` itself (see `calls_within.py`). It first asks whether a compiler is looking: to
-that, it is what it was.
+Global hooks would disable the fast path of every call of a module. So our calls are inserted into
+`Module.__call__` itself (see `calls_within.py`). It first checks whether `torch.compile` is tracing
+it, and then runs only its own code.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Replaces functions by functions of gradscope that look like the originals.
 
 # Note [Looks like the original]
-Compilers, mocks, pickles and `inspect` look at what they find in a class or a module. So a stand-in
-answers as the original does, and is of its kind as far as Python allows:
+Compilers, mocks, pickles and `inspect` read the attributes of classes and modules. So a stand-in
+behaves like the original, and is of the same kind as far as Python allows:
 
-- A function of Python's is replaced by a function with its names, signature and attributes. It is
-  put where the function says that it lives, too, since pickles find functions by that name. The
-  same holds of functions that PyTorch's C++ code looks up for `__torch_function__`.
-- A method or attribute that is written in C is replaced by a descriptor. Who asks the class gets
-  the original; who asks an object gets our function, or what the original gives.
-- Any other callable is replaced by an object that has no attributes of its own.
+- A Python function is replaced by a function with the same names, signature and attributes. It is
+  also stored in the module that the function names as its own, because pickles find functions
+  there. So are functions that PyTorch's C++ code looks up for `__torch_function__`.
+- A method or attribute written in C is replaced by a descriptor. On the class it returns the
+  original; on an object it returns our function, or the value of the original.
+- Any other callable is replaced by an object without attributes of its own.
 
 # Note [No stand-in within our own code]
-What gradscope calls while it takes notes may lead back to a stand-in: a program's `__eq__` may
-build modules. Nothing of that is the program's doing. While `HERE.ours` is set, stand-ins only call
-what they stand for.
+Code that gradscope calls during recording may lead back to a stand-in: a program's `__eq__` may
+create modules. Such calls are not made by the program. While `HERE.ours` is set, stand-ins only
+call the original.
 """
 
 from __future__ import annotations

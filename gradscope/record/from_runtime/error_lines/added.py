@@ -49,7 +49,7 @@ class Answers:
             if called:
                 lines.append(f"It was raised in the backward called{called}.")
 
-    # -- where it comes from ------------------------------------------------------------------
+    # -- origin -------------------------------------------------------------------------------
 
     def _origin(self, case: Case) -> Iterator[str]:
         if case.node is not None:
