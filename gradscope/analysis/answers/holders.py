@@ -289,7 +289,7 @@ class _Told:
         freed, left = int((ended & ~released).sum()), int((~ended).sum())
         return Saver(key[0], key[1], site, len(rows), bytes, tuple(numbers), freed, left)
 
-    # Nodes that lead to it ----
+    # Nodes that lead to it -----------------------------------------------------------------------
 
     def _made_by(self, row: Tensor) -> list[int]:
         """The node of the call that made a tensor, whose graph the tensor holds."""

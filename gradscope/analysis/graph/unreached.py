@@ -33,7 +33,7 @@ class IdleStretch:
     nodes: int
     begin: int
     end: int
-    rows: Ids  # index in `IdleGraphs`
+    rows: Ids  # indices in `IdleGraphs`
     passes: int  # number of times the model was run
     together: int  # number of these alive at once; 0: not recorded
     last: bool  # no later node was reached by a backward

@@ -66,7 +66,7 @@ def _average(statement: ast.stmt, known: Numbers) -> Average | None:
     return Average(statement.lineno, name, new, kept, in_place, swapped)
 
 
-# Forms of updates ----
+# Forms of updates -------------------------------------------------------------------------------
 
 
 def _parts(statement: ast.stmt) -> tuple[_Parts | None, bool]:
@@ -172,7 +172,7 @@ def _swapped(statement: ast.stmt, kept: ast.expr, taken: ast.expr) -> str:
     return text
 
 
-# Values of names -----
+# Values of names --------------------------------------------------------------------------------
 
 
 def _numbers(tree: ast.Module) -> Numbers:

@@ -94,7 +94,7 @@ class _Writing:
         self._next_uuid += 1
         return self._next_uuid - 1
 
-    # Names, written once -------
+    # Names, written once -------------------------------------------------------------------------
 
     def _names(self) -> Iterator[bytes]:
         """Every text as the name of an event and as a value, because it may be used as either."""
@@ -202,7 +202,7 @@ class _Writing:
             found[head] = found.get(head, b"") + fixed64(48, number)
         return found
 
-    # Events and counters ---
+    # Events and counters -------------------------------------------------------------------------
 
     def _moments(self) -> Iterator[bytes]:
         moments = self._tracks.moments

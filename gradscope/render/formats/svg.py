@@ -106,7 +106,7 @@ class _Drawing:
         halo = f"stroke:{theme.group.fill};stroke-width:4px;stroke-linejoin:round"
         return "".join([*rules, f".g{{paint-order:stroke;{halo}}}", ".a{fill:none}"])
 
-    # Above the picture ---
+    # Above the picture ---------------------------------------------------------------------------
 
     def _caption(self, width: float) -> tuple[list[str], float]:
         """The title, notes and legend, and their total height."""

@@ -230,7 +230,7 @@ def _crossings(rows: Sequence[Sequence[Slab]], down: Mapping[Slab, list[tuple[Sl
     return found
 
 
-# Positions -----
+# Positions -----------------------------------------------------------------------------------
 
 
 def _place_ports(steps: Mapping[int, list[_Step]]) -> None:

@@ -230,7 +230,7 @@ class _Nest:
         place = self._around[id].index(frame)
         return self._around[id][place - 1] if place else id
 
-    # Whole picture ------
+    # Whole picture -------------------------------------------------------------------------------
 
     def placed(self) -> Placed:
         whole = self._inside[""]

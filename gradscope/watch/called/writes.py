@@ -229,7 +229,7 @@ class WatchedWrites:
             _allowed[here] = before.pop()
 
     def _here(self) -> int:
-        """The place of the calling thread."""
+        """The index of the calling thread."""
         here: int | None = getattr(self._local, "here", None)
         if here is None:
             here = self._local.here = int(self._thread_here()) & LAST_THREAD

@@ -276,7 +276,7 @@ class RecordMaker:
         if _state[0] == self.words.ctypes.data:
             _state[0] = 0
 
-    def asked_for(self, asked_for: bool) -> None:  # noqa: FBT001 -- what it is told
+    def asked_for(self, asked_for: bool) -> None:  # noqa: FBT001 -- the new value
         """Set whether the program uses anomaly mode."""
         _state[1] = asked_for
 

@@ -263,7 +263,7 @@ class NativeWalker(GraphWalker):
         return kind
 
     def _set_of_slots(self, node: Any) -> int:
-        """The address of the list of slots for this kind of nodes, with offsets as in this node.
+        """The number of the set of slots for this kind of nodes, with offsets as in this node.
 
         0: some saved values are not stored in the node itself.
         """

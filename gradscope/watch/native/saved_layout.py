@@ -159,7 +159,7 @@ def _history(memory: _Memory) -> tuple[int, int, Byte, Half]:
 
 
 def _byte(memory: _Memory, history: int) -> Byte:
-    """The byte that marks leaves that require grad, and is 0 in tensors with a node."""
+    """The byte of autograd metadata that is 1 if a leaf requires grad, and otherwise 0."""
     needing = [torch.ones(n, requires_grad=True) for n in (1, 2, 3)]
     _ = needing[0] * 2  # it has a node that accumulates its gradient
     others = [torch.ones(6)[n:] for n in (1, 2)] + [torch.ones(6).view(2, 3)]

@@ -149,7 +149,7 @@ class Recent:
     def task(self, number: int, site: int) -> None:
         self._tasks.keep(number, site)
 
-    # -- lookups -----------------------------------------------------------------------------------
+    # -- lookups ------------------------------------------------------------------------------
 
     def maker(self, number: int) -> Maker | None:
         """The call that created the tensor or node with this number."""

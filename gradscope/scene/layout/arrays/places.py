@@ -99,7 +99,7 @@ class PartPlaces:
         found[order] = (width - whole * scale) / 2 + before * scale
         return found
 
-    # Positions -----
+    # Positions -----------------------------------------------------------------------------------
 
     def _settle(self) -> None:
         """Move parts towards their neighbours, without changing their order."""
