@@ -85,7 +85,7 @@ def paired(keys: tuple[Ids, Ids], wanted: tuple[Ids, Ids]) -> Ids:
 class Links:
     """For each node, the nodes on the other side of its edges, in the order of the trace."""
 
-    spans: Mapping[int, tuple[int, int]]  # index in `targets` of the first target of each node
+    spans: Mapping[int, tuple[int, int]]  # range of the targets of each node in `targets`
     targets: Sequence[int]
 
     def of(self, node: int) -> Sequence[int]:

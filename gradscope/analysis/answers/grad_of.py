@@ -54,7 +54,7 @@ class GradAct(StrEnum):
     SENT = "sent"
     SUMMED = "summed"
     HOOK = "hook"
-    KEPT = "kept"  # into .grad
+    KEPT = "kept"  # accumulated in .grad
     RETURNED = "returned"  # by autograd.grad
     CLEARED = "cleared"
     WRITTEN = "written"
@@ -96,7 +96,7 @@ class Round:
     times: int = 1
     backwards: tuple[int, ...] = ()  # their numbers
     norms: tuple[float, ...] = ()  # of .grad after each iteration, if known and finite
-    bad: tuple[tuple[int, str], ...] = ()  # backwards that left NaN or Inf, and which
+    bad: tuple[tuple[int, str], ...] = ()  # backwards that left NaN or Inf, and their counts
 
 
 @dataclass(frozen=True, slots=True)

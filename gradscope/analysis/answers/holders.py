@@ -93,7 +93,7 @@ class Holders:
     title: str
     site: Site
     bytes: int  # for a tensor, of its storage; for a graph, what it still saves
-    nodes: int  # values in the graph, or saved in it
+    nodes: int  # number of nodes: before it, or in it
     savers: tuple[Saver, ...]
     tops: tuple[Top, ...]
     names: tuple[KeptName, ...]

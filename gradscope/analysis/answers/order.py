@@ -38,7 +38,7 @@ class Because(StrEnum):
     LEAF = "leaf"  # AccumulateGrad runs as soon as it is ready
     NEWER = "newer"  # a higher sequence number: made later in the forward pass
     DEEPER = "deeper"  # of a backward inside another
-    OLDER = "older"  # the sequence number of the other is lower
+    OLDER = "older"  # a lower sequence number
     TIE = "tie"  # the order in which a heap returns equal entries
 
 

@@ -79,7 +79,7 @@ class Roofline:
 
     peaks: Peaks
     costs: tuple[Cost, ...]
-    recorded_on: str  # of the host
+    recorded_on: str  # the host
 
 
 def roofline(trace: Trace, peaks: Peaks) -> Roofline:

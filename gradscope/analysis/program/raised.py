@@ -29,7 +29,7 @@ class Explained:
 
 
 Shape = tuple[int, ...]
-View = tuple[Site, Shape, Shape]  # table and id of the evidence, and the result
+View = tuple[Site, Shape, Shape]  # line of the view, shape of its result, and of its input
 Explain = Callable[[Trace, "re.Match[str]", Site], Explained | None]
 
 

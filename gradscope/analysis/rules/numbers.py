@@ -160,7 +160,7 @@ class _Told:
         cause = "them" if self.others else "it"
         then = ", then ".join(named[:FOLLOWED])
         why = f"{self.found.why}; what followed from {cause}: {then}{rest}"
-        rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # rules without evidence
+        rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # the text has no ids
         return replace(self.found, why=why, evidence=(*self.found.evidence, *rows))
 
     def beside(self, others: list[_Told]) -> _Told:

@@ -151,7 +151,7 @@ class ActNotes:
         self._facts: dict[int, ActFacts] = {}  # of acts not written yet
         self._kinds = {kind: session.writer.intern(kind.KIND) for kind in schema.ACTS.values()}
         self._optimizers: dict[int, tuple[ref[Any], int]] = {}
-        self._unmet: dict[int, int] = {}  # indices of modules without an id
+        self._unmet: dict[int, int] = {}  # indices of modules without an id, by id()
         self._ids_of_met: list[int] = []
         self._waiting = np.zeros((len(NAMES), 0), np.int64)
         self._alike: dict[tuple[type[ActFacts], int], int] = {}

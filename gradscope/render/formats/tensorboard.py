@@ -82,7 +82,7 @@ def _names(network: Network) -> dict[int, str]:
         "/".join(scope[:length]) for scope in scopes.values() for length in range(len(scope) + 1)
     }
     for node in network.nodes:
-        module = node.module or node.leaf.rpartition(".")[0]  # of a leaf: the name of the parameter
+        module = node.module or node.leaf.rpartition(".")[0]  # for a leaf, its module
         title = node.leaf.removeprefix(f"{module}.") or node.title
         scope = scopes.get(module, ())
         name = "/".join(

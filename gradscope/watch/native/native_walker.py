@@ -39,7 +39,7 @@ _CUSTOM = torch._C._FunctionBase
 ROOM = 1 << 12
 """Smallest number of rows of nodes in an array."""
 
-MOST_BYTES = 1 << 14  # bytes per node
+MOST_BYTES = 1 << 14  # of a node
 WORD = 8
 LARGEST = 1 << 62
 """Used instead of the smallest size of memory that is reported: none is."""

@@ -82,7 +82,7 @@ class NotFiniteSteps:
         self._samples: dict[
             int, tuple[Sample, Sample]
         ] = {}  # of the first and last parameter, by the act that created the optimizer
-        self._told: set[int] = set()  # likewise, of the last parameter
+        self._told: set[int] = set()  # acts of optimizers already recorded
         self._lines: set[int] = set()
         self._reads: dict[int, LineRead] = {}
 
