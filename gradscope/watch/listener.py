@@ -216,7 +216,7 @@ class ArgumentReader(Protocol):
 
 
 class Listener(ProgramListener, Protocol):
-    """Receives the reports of a watcher of PyTorch. Numbers are those returned by `made`."""
+    """Receives the reports of a watcher of PyTorch. Numbers of nodes are those of their records."""
 
     @property
     def arguments(self) -> ArgumentReader: ...

@@ -9,7 +9,7 @@ outermost is recorded; calls that write to several tensors (`_foreach_add_`) cal
 to one. Writes without a new version are excluded: calls write so to tensors they will return.
 
 Steps of optimizers, which are recorded as a whole, and internal calls of backwards are excluded:
-only hooks can write there. See `Places` for the lines.
+only hooks can write there. See call_places.py for the lines.
 """
 
 from __future__ import annotations
